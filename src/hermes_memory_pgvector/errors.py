@@ -1,0 +1,83 @@
+"""Every error this package raises, as one tree.
+
+MemoryPluginError
+├── ConfigError            a setting is wrong; the message names it
+├── SchemaError            the database is not ready; the message ends with the command to run
+├── DatabaseError
+│   ├── DatabaseUnavailable    passes by itself: try again later
+│   ├── DatabaseRejected       this statement's data is at fault: trying again cannot help
+│   └── DatabaseDenied         configuration or permission: hold, tell, try again rarely
+├── EmbeddingError
+│   ├── EmbeddingUnavailable   passes by itself
+│   └── EmbeddingRejected      the endpoint answers, but not with usable vectors
+├── JournalError
+│   └── JournalFull            the bound is reached; the write was refused, not lost silently
+├── ServerError            the embedded Postgres could not be started or found
+└── DeadlineExceeded       the time given for the whole operation is over
+
+A foreign exception crosses exactly one border, where it becomes one of these; messages carry class names,
+SQLSTATEs, ids and sizes, never content, passwords or a driver's own text.
+"""
+
+
+class MemoryPluginError(Exception):
+    """Something in the memory plugin failed."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class ConfigError(MemoryPluginError):
+    """The configuration is not valid."""
+
+
+class SchemaError(MemoryPluginError):
+    """The database schema is missing or does not fit; run: hermes-pgvector migrate"""
+
+
+class DatabaseError(MemoryPluginError):
+    """Postgres could not do what was asked."""
+
+    def __init__(self, message: str | None = None, *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class DatabaseUnavailable(DatabaseError):
+    """Postgres cannot be reached or is busy; the operation may be tried again."""
+
+
+class DatabaseRejected(DatabaseError):
+    """Postgres refused this data; trying again cannot help."""
+
+
+class DatabaseDenied(DatabaseError):
+    """Postgres refused this role or this statement; the configuration needs attention."""
+
+
+class EmbeddingError(MemoryPluginError):
+    """The text could not be turned into a vector."""
+
+
+class EmbeddingUnavailable(EmbeddingError):
+    """The embedding endpoint cannot be reached or is busy."""
+
+
+class EmbeddingRejected(EmbeddingError):
+    """The embedding endpoint answered with something that is not a usable vector."""
+
+
+class JournalError(MemoryPluginError):
+    """The journal could not take the write."""
+
+
+class JournalFull(JournalError):
+    """The journal has reached its bound; the write was refused."""
+
+
+class ServerError(MemoryPluginError):
+    """The embedded Postgres server could not be started."""
+
+
+class DeadlineExceeded(MemoryPluginError):
+    """The time given for this operation is over."""
