@@ -1,0 +1,232 @@
+"""The values that travel between modules: who speaks, what is written, what is asked and what is found.
+
+All frozen. Dicts exist only at the borders (host kwargs, JSON, rows) and are converted there at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+Target = Literal["memory", "user"]
+TARGETS: tuple[Target, ...] = ("memory", "user")
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+PRIVATE_THEME_PREFIXES = ("dm-", "group-")
+BENCH_THEME = "_bench"
+DEFAULT_THEME = "default"
+
+
+def is_private_theme(theme: str) -> bool:
+    """Whether a theme is visible only to itself: never in `all`, never by name."""
+    return theme == BENCH_THEME or theme.startswith(PRIVATE_THEME_PREFIXES)
+
+
+class Origin(StrEnum):
+    """How a memory came to us: announced by the memory tool, or found by comparing files."""
+
+    TOOL = "tool"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happened.
+
+    `wall_us` is the time people read; `order_us` orders operations of one host across processes and clock steps.
+    """
+
+    wall_us: int
+    order_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who is speaking: resolved once, when the host initialises the provider."""
+
+    theme: str
+    """Where this conversation writes and what it recalls."""
+    session_id: str
+    profile_theme: str
+    """Where entries of this home's MEMORY.md and USER.md belong when nobody says otherwise."""
+    platform: str = ""
+    parent_session_id: str = ""
+    may_write: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AddMemory:
+    """A new MEMORY.md / USER.md entry."""
+
+    theme: str
+    target: Target
+    content: str
+    when: Moment
+    home_id: str
+    origin: Origin = Origin.TOOL
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceMemory:
+    """An entry changed. `old_text` is a literal substring of it; `previous` is the exact old entry where known."""
+
+    theme: str
+    target: Target
+    content: str
+    old_text: str
+    when: Moment
+    home_id: str
+    previous: str | None = None
+    origin: Origin = Origin.TOOL
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMemory:
+    """An entry gone."""
+
+    theme: str
+    target: Target
+    old_text: str
+    when: Moment
+    home_id: str
+    previous: str | None = None
+    origin: Origin = Origin.TOOL
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
+
+
+@dataclass(frozen=True, slots=True)
+class AddTurn:
+    """Something said. `ordinal` counts sayings of the same words by the same role within the session."""
+
+    theme: str
+    session_id: str
+    role: Role
+    content: str
+    ordinal: int
+    when: Moment
+    is_live: bool
+    """True when announced as it was said; False when found in a transcript afterwards."""
+    parent_session_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKey:
+    """What identifies a turn within its theme and session."""
+
+    role: Role
+    content: str
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTurns:
+    """Turns the user has undone."""
+
+    theme: str
+    session_id: str
+    turns: tuple[tuple[str, int], ...]
+    """(hex digest, ordinal) of each."""
+    when: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class TrimSession:
+    """The transcript now ends with `kept`: whatever the session stored after it, and before `when`, was undone."""
+
+    theme: str
+    session_id: str
+    kept: tuple[tuple[str, int], ...]
+    when: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDelegation:
+    """A parent's subagent finished: an edge from session to session, and a turn that can be recalled."""
+
+    theme: str
+    session_id: str
+    child_session_id: str
+    task: str
+    result: str
+    when: Moment
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+WriteItem = MemoryOperation | AddTurn | ForgetTurns | TrimSession | RecordDelegation
+
+
+class Scope(StrEnum):
+    """How far a question reaches."""
+
+    CURRENT = "current"
+    SESSION = "session"
+    ALL = "all"
+    NAMED = "named"
+
+
+class Kind(StrEnum):
+    """What a hit is."""
+
+    MEMORY = "memory"
+    TURN = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the memory."""
+
+    text: str
+    kind: Kind
+    theme: str
+    """The theme whose rows may answer; the asker's own unless scope is NAMED. Unused for ALL, except to let private
+    themes see themselves."""
+    scope: Scope = Scope.CURRENT
+    session_id: str = ""
+    targets: tuple[Target, ...] = TARGETS
+    limit: int = 5
+    since: datetime | None = None
+    until: datetime | None = None
+    min_similarity: float = 0.0
+    """Hits that only meaning found must be at least this near; hits by words are judged by their words."""
+    now: datetime | None = None
+    """The clock that phrases such as 'yesterday' refer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer."""
+
+    kind: Kind
+    id: int
+    theme: str
+    ts: datetime
+    content: str
+    score: float | None
+    """Cosine similarity clipped to 0..1; None when only words matched."""
+    rank: float
+    """What the hits are ordered by: higher is better."""
+    target: Target | None = None
+    session_id: str | None = None
+    role: Role | None = None
+    count: int = 1
+    """How many identical rows this hit stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """A row of `embedding_models`: which vector tables belong to which model."""
+
+    id: int
+    name: str
+    dim: int
+    min_similarity: float
