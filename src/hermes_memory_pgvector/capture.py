@@ -1,0 +1,159 @@
+"""What is worth keeping, and in which form: pure functions from whatever the host hands us to clean text.
+
+Nothing here raises, whatever its arguments: an unusable value is None or empty, with a reason where a caller needs one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hermes_memory_pgvector.model import TARGETS, Role, Target
+
+_ACKNOWLEDGEMENTS = (
+    "ok", "okay", "thanks", "thank you", "thx", "ty", "np", "yes", "no", "sure", "got it", "done", "cool", "nice",
+    "great", "continue", "please", "exit", "cancel", "stop", "quit", "yeah", "yep", "nope", "alright",
+)  # fmt: skip
+_ACKNOWLEDGEMENT = re.compile(rf"(?:{'|'.join(re.escape(word) for word in _ACKNOWLEDGEMENTS)})[\s.!?]*", re.IGNORECASE)
+_INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.IGNORECASE | re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+METADATA_MAX_CHARS = 4096
+METADATA_MAX_DEPTH = 6
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn of a transcript, as clean text."""
+
+    role: Role
+    content: str
+
+    @property
+    def digest(self) -> str:
+        """Hex of what identifies these words within a session; the same function exists in SQL."""
+        return turn_digest(self.role, self.content)
+
+
+def turn_digest(role: str, content: str) -> str:
+    """Hex digest of a role's words."""
+    return hashlib.sha256(f"{role}:{content}".encode()).digest()[:DIGEST_BYTES].hex()
+
+
+def clean(value: str) -> str:
+    """Text that Postgres and JSON can hold: no NUL, no lone surrogates."""
+    if "\x00" in value:
+        value = value.replace("\x00", "")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        value = _SURROGATE.sub("\ufffd", value)
+    return value
+
+
+def text_of(value: Any) -> str:
+    """The text within a message's content: a string, a list of parts, or nothing; stripped."""
+    if isinstance(value, str):
+        return clean(value).strip()
+    if isinstance(value, bytes | bytearray):
+        return clean(bytes(value).decode("utf-8", "replace")).strip()
+    if isinstance(value, Mapping):
+        inner = value.get("text", value.get("content"))
+        return text_of(inner) if isinstance(inner, str | list | tuple) else ""
+    if isinstance(value, list | tuple):
+        parts = [text_of(part) for part in value[:1000] if isinstance(part, str | Mapping)]
+        return "\n".join(part for part in parts if part)
+    return ""
+
+
+def capped(content: str, max_chars: int) -> str:
+    """The content, cut at the cap with a marker that says how much is missing."""
+    if len(content) <= max_chars:
+        return content
+    marker = f"\n[cut: the first {max_chars} of {len(content)} characters are stored]"
+    return content[: max_chars - len(marker)] + marker
+
+
+def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
+    """One side of a turn in the form it is stored, or None when nothing was said."""
+    content = text_of(value)
+    if "<memory-context" in content:
+        # What was recalled is not what was said; storing it would feed memory with itself.
+        content = _INJECTED.sub("", content).strip()
+    return Said(role, capped(content, max_chars)) if content else None
+
+
+def is_noise(content: str, min_chars: int) -> bool:
+    """Whether a turn is too short or a bare acknowledgement."""
+    stripped = content.strip()
+    return len(stripped) < min_chars or _ACKNOWLEDGEMENT.fullmatch(stripped) is not None
+
+
+def transcript(messages: Any, max_chars: int, is_host_text: Any = None) -> list[Said]:
+    """What user and assistant said, in order: without tool traffic, drafts before tool calls, or the host's own notes.
+
+    `is_host_text` tells whether a message was written by the host itself, such as the summary of a compressed past.
+    """
+    if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | Mapping):
+        return []
+    found = []
+    for message in messages:
+        if not isinstance(message, Mapping):
+            continue
+        role = message.get("role")
+        if role not in ("user", "assistant") or message.get("tool_calls"):
+            continue
+        said = spoken(cast(Role, role), message.get("content"), max_chars)
+        if said is not None and not (is_host_text is not None and is_host_text(message, said.content)):
+            found.append(said)
+    return found
+
+
+def with_ordinals(turns: Iterable[Said]) -> list[tuple[Said, int]]:
+    """Each turn with the count of its words so far: the n-th saying of the same words by the same role."""
+    counts: dict[Said, int] = {}
+    numbered = []
+    for turn in turns:
+        counts[turn] = counts.get(turn, 0) + 1
+        numbered.append((turn, counts[turn]))
+    return numbered
+
+
+def target_of(value: Any) -> Target | None:
+    """A known target, or None."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return cast(Target, word) if word in TARGETS else None
+
+
+def metadata_of(value: Any) -> dict[str, Any]:
+    """Metadata that is sure to be JSON of bounded size; what is not is shown as text or dropped."""
+    if not isinstance(value, Mapping):
+        return {}
+    kept = {clean(str(key))[:128]: _jsonable(item, METADATA_MAX_DEPTH) for key, item in list(value.items())[:64]}
+    if len(json.dumps(kept, ensure_ascii=False)) <= METADATA_MAX_CHARS:
+        return kept
+    small = {key: item for key, item in kept.items() if isinstance(item, str | int | float | bool) or item is None}
+    small = {key: item[:256] if isinstance(item, str) else item for key, item in small.items()}
+    while len(json.dumps(small, ensure_ascii=False)) > METADATA_MAX_CHARS:
+        small.popitem()
+    return small
+
+
+def _jsonable(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)
+    if isinstance(value, str):
+        return clean(value)
+    if depth <= 0:
+        return None
+    if isinstance(value, Mapping):
+        return {clean(str(key))[:128]: _jsonable(item, depth - 1) for key, item in list(value.items())[:64]}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_jsonable(item, depth - 1) for item in list(value)[:64]]
+    return type(value).__name__

@@ -1,0 +1,90 @@
+"""Time that orders writes of one home across its processes, whatever happens to the wall clock.
+
+The kernel's monotonic clock is shared by all processes of a boot. The first process of a boot records how far it lies
+from the wall clock; everyone of that home then derives the same ordering time from it, also after the wall clock was
+stepped. Across homes the order of writes is as good as the hosts' time synchronisation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from hermes_memory_pgvector.model import Moment
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Clock:
+    """Gives the moment of a write; never raises, never waits."""
+
+    def __init__(self, offset_us: int) -> None:
+        self._offset_us = offset_us
+
+    @classmethod
+    def of_home(cls, folder: Path) -> Clock:
+        """The clock shared by all processes that use this folder."""
+        path = folder / "clock.json"
+        boot = _boot_id()
+        known = _read(path)
+        if known is not None and known[0] == boot:
+            return cls(known[1])
+        offset = _offset_now()
+        if known is not None:
+            # A new boot never orders before the last one, even when the wall clock went back in between.
+            offset = max(offset, known[2] + 1 - _monotonic_us())
+        try:
+            offset = _publish(path, boot, offset)
+        except OSError:
+            # An unwritable folder costs only the agreement between processes; the journal reports the folder itself.
+            return cls(offset)
+        return cls(offset)
+
+    def now(self) -> Moment:
+        """The present moment."""
+        return Moment(time.time_ns() // 1000, _monotonic_us() + self._offset_us)
+
+
+def _monotonic_us() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+
+
+def _offset_now() -> int:
+    return time.time_ns() // 1000 - _monotonic_us()
+
+
+def _boot_id() -> str:
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        # Elsewhere the start of the monotonic clock, to the minute, tells boots apart well enough.
+        return str(_offset_now() // 60_000_000)
+
+
+def _read(path: Path) -> tuple[str, int, int] | None:
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return str(raw["boot"]), int(raw["offset_us"]), int(raw["written_us"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _publish(path: Path, boot: str, offset: int) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = json.dumps({"boot": boot, "offset_us": offset, "written_us": offset + _monotonic_us()})
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".clock-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        stale = _read(path)
+        if stale is not None and stale[0] == boot:
+            return stale[1]
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    # Whoever replaced the file last is right for everybody.
+    agreed = _read(path)
+    return agreed[1] if agreed is not None and agreed[0] == boot else offset

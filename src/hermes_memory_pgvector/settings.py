@@ -1,0 +1,345 @@
+"""Every setting, declared once.
+
+From these lines are rendered the parser, the host's configuration schema, the reference page and `config show`.
+Parsing never raises: a wrong value is reported by name together with all other wrong values, and its default is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
+FALSE_WORDS = frozenset({"false", "no", "off", "0"})
+MEBIBYTE = 1024 * 1024
+
+Parser = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What is known about one setting."""
+
+    help: str
+    parse: Parser
+    choices: tuple[str, ...] = ()
+    in_wizard: bool = False
+    """Whether the host's setup wizard and dashboard ask for it."""
+    secret: bool = False
+    expects: str = ""
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in TRUE_WORDS:
+        return True
+    if word in FALSE_WORDS:
+        return False
+    raise ValueError
+
+
+def _number(kind: type[int] | type[float], at_least: float | None, at_most: float | None) -> Parser:
+    def parse(value: Any) -> int | float:
+        if isinstance(value, bool):
+            raise ValueError  # noqa: TRY004 - one kind of refusal for every wrong value
+        number = kind(value.strip() if isinstance(value, str) else value)
+        if isinstance(value, float) and kind is int and number != value:
+            raise ValueError
+        if (
+            number != number
+            or (at_least is not None and number < at_least)
+            or (at_most is not None and number > at_most)
+        ):
+            raise ValueError
+        return number
+
+    return parse
+
+
+def _optional_integer(at_least: int, at_most: int) -> Parser:
+    inner = _number(int, at_least, at_most)
+
+    def parse(value: Any) -> int | None:
+        if value is None or str(value).strip().lower() in ("", "none", "auto", "0"):
+            return None
+        return int(inner(value))
+
+    return parse
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004
+    return str(value).strip()
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        parts = value.split(",")
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = [str(part) for part in value]
+    else:
+        raise ValueError  # noqa: TRY004
+    return tuple(dict.fromkeys(part.strip().casefold() for part in parts if part.strip()))
+
+
+def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    if value is None or value == "":
+        return ()
+    if isinstance(value, Mapping):
+        items = [(str(key), str(name)) for key, name in value.items()]
+    elif isinstance(value, str):
+        items = []
+        for part in filter(None, (piece.strip() for piece in value.split(","))):
+            key, equals, name = part.partition("=")
+            if not equals:
+                raise ValueError
+            items.append((key, name))
+    else:
+        raise ValueError  # noqa: TRY004
+    pairs = tuple((key.strip().casefold(), name.strip().casefold()) for key, name in items)
+    if any(not key or not name for key, name in pairs):
+        raise ValueError
+    return pairs
+
+
+def _choice(*choices: str) -> Parser:
+    def parse(value: Any) -> str:
+        word = str(value).strip().lower()
+        if word not in choices:
+            raise ValueError
+        return word
+
+    return parse
+
+
+def _declare(default: Any, declaration: Declaration) -> Any:
+    return field(default=default, metadata={"declaration": declaration})
+
+
+def flag(default: bool, help: str) -> Any:
+    """A yes/no setting."""
+    return _declare(default, Declaration(help, _boolean, expects="true or false"))
+
+
+def integer(default: int, help: str, *, at_least: int, at_most: int, wizard: bool = False) -> Any:
+    """A whole number within bounds."""
+    expects = f"a whole number from {at_least} to {at_most}"
+    return _declare(default, Declaration(help, _number(int, at_least, at_most), in_wizard=wizard, expects=expects))
+
+
+def decimal(default: float, help: str, *, at_least: float, at_most: float) -> Any:
+    """A number within bounds."""
+    return _declare(
+        default,
+        Declaration(help, _number(float, at_least, at_most), expects=f"a number from {at_least:g} to {at_most:g}"),
+    )
+
+
+def choice(default: str, help: str, *choices: str) -> Any:
+    """One of a few words."""
+    return _declare(default, Declaration(help, _choice(*choices), choices, expects="one of " + ", ".join(choices)))
+
+
+def text(default: str, help: str, *, wizard: bool = False, secret: bool = False) -> Any:
+    """Free text."""
+    return _declare(default, Declaration(help, _text, in_wizard=wizard, secret=secret, expects="text"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration in force."""
+
+    dsn: str = text(
+        "", "Postgres connection string; empty means the embedded server of this home.", wizard=True, secret=True
+    )
+    embed_url: str = text(
+        "", "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.", wizard=True
+    )
+    embed_model: str = text("nomic-embed-text", "Model to ask of the embedding endpoint.", wizard=True)
+    embed_dim: int | None = _declare(
+        None,
+        Declaration(
+            "Dimension of the model's vectors; empty means: known from the model or asked of the endpoint.",
+            _optional_integer(1, 4000),
+            expects="a whole number from 1 to 4000, or empty",
+        ),
+    )
+    embed_protocol: Literal["auto", "openai", "ollama", "local"] = choice(
+        "auto", "Protocol of the endpoint; auto finds out once.", "auto", "openai", "ollama", "local"
+    )
+    embed_api_key_env: str = text("", "Name of the environment variable that holds the endpoint's key.", wizard=True)
+    embed_on_write: bool = flag(True, "Give new rows their vector; false leaves them to word search and `backfill`.")
+    conversation_embed_policy: Literal["all", "substantive_only", "none"] = choice(
+        "all", "Which turns get a vector: all, only long ones, or none.", "all", "substantive_only", "none"
+    )
+    embed_timeout: float = decimal(
+        5.0, "Seconds a recall may spend on embedding its question, within its own budget.", at_least=0.05, at_most=7
+    )
+    embed_write_timeout: float = decimal(
+        30.0, "Seconds one batch of new rows may spend on embedding.", at_least=0.1, at_most=600
+    )
+
+    prefetch_limit: int = integer(5, "Memories offered per turn.", at_least=1, at_most=50, wizard=True)
+    prefetch_sources: Literal["memories", "both"] = choice(
+        "both", "What is offered before a turn: memories only, or past turns too.", "memories", "both"
+    )
+    prefetch_budget: float = decimal(2.0, "Seconds a prefetch may take.", at_least=0.05, at_most=7.5)
+    prefetch_max_chars: int = integer(2000, "Characters a prefetch may inject.", at_least=200, at_most=20000)
+    min_similarity: float = decimal(
+        0.30,
+        "How near a memory must be to be offered; left unset, the floor calibrated for the model is used.",
+        at_least=0.0,
+        at_most=1.0,
+    )
+    hybrid_search: bool = flag(True, "Search by words as well as by meaning.")
+    exact: bool = flag(False, "Compare every vector of the theme instead of re-ranking the best candidates.")
+    recency_half_life_days: float = decimal(
+        0.0, "Days after which age halves a hit's weight; 0 ignores age.", at_least=0.0, at_most=36500
+    )
+    scope_default: str = text("current", "Scope of the recall tools when the model gives none: current or all.")
+    tool_budget: float = decimal(4.0, "Seconds a recall tool may take.", at_least=0.1, at_most=60)
+
+    sync_turns: bool = flag(True, "Store conversation turns.")
+    turn_min_chars: int = integer(40, "Shorter turns are not stored.", at_least=0, at_most=100000)
+    turn_max_chars: int = integer(65536, "Longer turns are cut, with a marker.", at_least=1000, at_most=1000000)
+    memory_max_chars: int = integer(8192, "Longer memories are cut, with a marker.", at_least=500, at_most=1000000)
+    query_max_chars: int = integer(2048, "Longer questions are cut.", at_least=100, at_most=100000)
+    bulk_sync_on_init: bool = flag(True, "Keep MEMORY.md and USER.md of this home mirrored.")
+    write_contexts: tuple[str, ...] = _declare(
+        ("primary", "cron"),
+        Declaration("Agent contexts that may write; others only recall.", _words, expects="a list of words"),
+    )
+    turn_retry_window: float = decimal(
+        600.0,
+        "Seconds within which the same words reported again for a session are the same turn.",
+        at_least=0,
+        at_most=86400,
+    )
+
+    allowed_themes: tuple[str, ...] = _declare(
+        (), Declaration("Themes that may be used; empty allows any.", _words, expects="a list of themes")
+    )
+    identity_aliases: tuple[tuple[str, str], ...] = _declare(
+        (), Declaration("Session keys and the theme each stands for.", _pairs, expects="a map, or a=b,c=d")
+    )
+    bench_mode: Literal["bucket", "reject"] = choice(
+        "bucket", "Benchmark keys go to the theme _bench, or (reject) to default.", "bucket", "reject"
+    )
+    profile_scope: Literal["shared", "separate"] = choice(
+        "shared", "Whether the same session key in two profiles is one theme or two.", "shared", "separate"
+    )
+
+    journal_sync: Literal["process", "batch", "always"] = choice(
+        "batch", "What an acknowledged write survives; see the journal page.", "process", "batch", "always"
+    )
+    journal_max_mb: int = integer(256, "Megabytes the journal may hold.", at_least=1, at_most=1048576)
+    write_queue_maxsize: int = integer(256, "Records the writer takes into one batch.", at_least=1, at_most=10000)
+    shutdown_drain_timeout: float = decimal(
+        5.0, "Seconds a clean exit may spend on emptying the journal.", at_least=0, at_most=30
+    )
+    pool_max: int = integer(4, "Connections one process may hold.", at_least=2, at_most=64)
+    connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60)
+    ttl_days: int = integer(0, "Days after which `prune` may delete turns; 0 keeps them.", at_least=0, at_most=36500)
+
+    set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Where each value that is not a default comes from: setting -> layer."""
+
+    def is_set(self, name: str) -> bool:
+        """Whether the operator chose this value."""
+        return name in self.set_by
+
+    @property
+    def journal_max_bytes(self) -> int:
+        """The journal's bound in bytes."""
+        return self.journal_max_mb * MEBIBYTE
+
+    @property
+    def uses_local_model(self) -> bool:
+        """Whether vectors are made in this process."""
+        return self.embed_protocol == "local" or not self.embed_url
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(sorted(self.set_by))})"
+
+
+DECLARATIONS: dict[str, Declaration] = {
+    item.name: item.metadata["declaration"] for item in dataclasses.fields(Settings) if "declaration" in item.metadata
+}
+DEFAULTS: dict[str, Any] = {
+    item.name: item.default for item in dataclasses.fields(Settings) if item.name in DECLARATIONS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Settings, and what was wrong with the input."""
+
+    settings: Settings
+    problems: tuple[str, ...]
+
+
+def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
+    """Settings from named layers, the later ones winning; every wrong value is reported and its default used."""
+    values: dict[str, Any] = {}
+    set_by: dict[str, str] = {}
+    problems: list[str] = []
+    for layer, raw in layers.items():
+        for name, value in raw.items():
+            declaration = DECLARATIONS.get(name)
+            if declaration is None:
+                continue
+            try:
+                parsed = declaration.parse(value)
+            except (ValueError, TypeError, OverflowError):
+                shown = "" if declaration.secret else f", not {_shorten(value)}"
+                problems.append(f"{name} ({layer}): expects {declaration.expects}{shown}")
+                continue
+            values[name] = parsed
+            if parsed != DEFAULTS[name]:
+                set_by[name] = layer
+            elif name in set_by:
+                del set_by[name]
+            if name == "min_similarity":
+                # Its default means "as calibrated", so writing 0.30 down is a choice like any other.
+                set_by[name] = layer
+    return Parsed(Settings(**values, set_by=set_by), tuple(problems))
+
+
+def unknown_names(raw: Mapping[str, Any]) -> list[str]:
+    """Names in a configuration section that no setting has."""
+    return sorted(str(name) for name in raw if name not in DECLARATIONS)
+
+
+def plain(value: Any) -> Any:
+    """A parsed value in the form a configuration file or JSON holds."""
+    if isinstance(value, tuple):
+        if value and isinstance(value[0], tuple):
+            return {key: name for key, name in value}  # noqa: C416 - pairs of a tuple, not an existing mapping
+        return list(value)
+    return value
+
+
+_PASSWORD_IN_URL = re.compile(r"(?P<head>://[^:/@\s]*:)[^@\s]*(?=@)")
+_PASSWORD_WORD = re.compile(
+    r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE
+)
+
+
+def redact_dsn(dsn: str) -> str:
+    """The connection string without its password."""
+    return _PASSWORD_WORD.sub(r"\g<head>***", _PASSWORD_IN_URL.sub(r"\g<head>***", dsn))
+
+
+def _shorten(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."
