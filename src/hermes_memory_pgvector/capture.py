@@ -126,7 +126,7 @@ def with_ordinals(turns: Iterable[Said]) -> list[tuple[Said, int]]:
 def target_of(value: Any) -> Target | None:
     """A known target, or None."""
     word = value.strip().lower() if isinstance(value, str) else ""
-    return cast(Target, word) if word in TARGETS else None
+    return word if word in TARGETS else None
 
 
 def metadata_of(value: Any) -> dict[str, Any]:

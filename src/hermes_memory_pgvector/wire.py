@@ -49,8 +49,8 @@ def _to_dict(item: WriteItem) -> dict[str, Any]:
     match item:
         case AddTurn():
             return {
-                "k": "turn", "t": item.theme, "s": item.session_id, "r": item.role, "c": item.content, "n": item.ordinal,
-                "w": when, "l": item.is_live, "p": item.parent_session_id, "m": item.metadata,
+                "k": "turn", "t": item.theme, "s": item.session_id, "r": item.role, "c": item.content,
+                "n": item.ordinal, "w": when, "l": item.is_live, "p": item.parent_session_id, "m": item.metadata,
             }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
@@ -89,7 +89,8 @@ def _from_dict(raw: dict[str, Any]) -> WriteItem:
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
         target = cast(Target, raw["g"])
-        common = {"when": when, "home_id": str(raw["h"]), "origin": Origin(raw["f"]), "metadata": dict(raw["m"])}
+        common: dict[str, Any] = {"when": when, "home_id": str(raw["h"]), "origin": Origin(raw["f"])}
+        common["metadata"] = dict(raw["m"])
         if kind == "add":
             return AddMemory(theme, target, str(raw["c"]), **common)
         if kind == "replace":
@@ -97,8 +98,10 @@ def _from_dict(raw: dict[str, Any]) -> WriteItem:
         return RemoveMemory(theme, target, str(raw["o"]), previous=raw["e"], **common)
     if kind in ("forget", "trim"):
         turns = tuple((str(digest), int(ordinal)) for digest, ordinal in raw["x"])
-        make = ForgetTurns if kind == "forget" else TrimSession
-        return make(theme, str(raw["s"]), turns, when)
+        session_id = str(raw["s"])
+        if kind == "forget":
+            return ForgetTurns(theme, session_id, turns, when)
+        return TrimSession(theme, session_id, turns, when)
     if kind == "delegation":
         return RecordDelegation(theme, str(raw["s"]), str(raw["d"]), str(raw["c"]), str(raw["o"]), when, dict(raw["m"]))
     raise ValueError(f"record kind {kind!r} is not known")

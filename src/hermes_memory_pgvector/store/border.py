@@ -1,0 +1,47 @@
+"""The border where psycopg's errors become ours: retry, reject or hold, decided by SQLSTATE in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
+
+# Classes of SQLSTATE by what helps: waiting, another statement, or an operator. A class that is not listed waits:
+# waiting can be noticed and undone, giving up on a write cannot.
+REJECTED_CLASSES = frozenset({"21", "22", "23", "44", "54", "P0", "38", "39", "2F"})
+DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
+SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
+MIGRATE_COMMAND = "hermes-pgvector migrate"
+
+
+def translate(error: BaseException) -> DatabaseError:
+    """Our error for a psycopg error, without the driver's own text."""
+    state = getattr(error, "sqlstate", None)
+    name = type(error).__name__
+    if state is not None:
+        where = f"{name}, SQLSTATE {state}"
+        if state in SCHEMA_STATES:
+            return DatabaseDenied(f"the schema is missing or older ({where}); run: {MIGRATE_COMMAND}", sqlstate=state)
+        if state[:2] in DENIED_CLASSES:
+            return DatabaseDenied(f"Postgres refuses the role or the statement ({where})", sqlstate=state)
+        if state[:2] in REJECTED_CLASSES:
+            return DatabaseRejected(f"Postgres refuses the data ({where})", sqlstate=state)
+        return DatabaseUnavailable(f"Postgres is unavailable or busy ({where})", sqlstate=state)
+    if isinstance(error, psycopg.DataError | psycopg.IntegrityError | UnicodeError):
+        return DatabaseRejected(f"the data cannot be sent to Postgres ({name})")
+    if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError):
+        return DatabaseDenied(f"the statement or the connection string is not valid ({name})")
+    return DatabaseUnavailable(f"Postgres cannot be reached ({name})")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Run a block; psycopg's errors leave it as ours."""
+    try:
+        yield
+    except (psycopg.Error, UnicodeError) as error:
+        # The original text may hold content or a host name, so the chain ends here.
+        raise translate(error) from None

@@ -1,0 +1,193 @@
+"""A few connections shared by everyone in the process, opened in the background and closed when idle.
+
+Written for this house rather than taken from psycopg_pool because a caller here needs three things at once: never to
+wait beyond its Deadline (also against a server that accepts and stays silent), to learn at once *why* no connection can
+be had, and to leave an idle process with neither connections nor threads. Connections carry no session state, so
+pgbouncer's transaction mode works.
+"""
+
+from __future__ import annotations
+
+import copy
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError
+from hermes_memory_pgvector.store.border import translate, translated
+from hermes_memory_pgvector.store.watchdog import Watchdog
+
+Connection = psycopg.Connection[tuple[object, ...]]
+APPLICATION_NAME = "hermes-pgvector"
+KEEPALIVES = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+MAX_IDLE_SECONDS = 30.0
+# How long the server may still work after our deadline before it stops by itself.
+SERVER_GRACE_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class _Idle:
+    connection: Connection
+    since: float
+
+
+class Pool:
+    """At most `maximum` connections; nothing happens before the first use."""
+
+    def __init__(self, conninfo: Callable[[Deadline], str], *, maximum: int, connect_seconds: float) -> None:
+        self._conninfo = conninfo
+        self._maximum = maximum
+        self._connect_seconds = connect_seconds
+        self._condition = threading.Condition()
+        self._idle: list[_Idle] = []
+        self._in_use = 0
+        self._connecting = 0
+        self._failures = 0
+        self._last_error: MemoryPluginError | None = None
+        self._closed = False
+        self._watchdog = Watchdog()
+
+    @contextmanager
+    def connection(self, deadline: Deadline) -> Iterator[Connection]:
+        """A connection in autocommit mode for the length of the block; its socket is cut at the deadline."""
+        connection = self._take(deadline)
+        try:
+            with translated(), self._watchdog.watching(connection.fileno(), deadline):
+                yield connection
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def transaction(self, deadline: Deadline, *, lock_seconds: float = 2.0) -> Iterator[Connection]:
+        """A transaction whose statements the server itself ends at the deadline."""
+        with self.connection(deadline) as connection, connection.pipeline(), connection.transaction():
+            server_ms = int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000)
+            connection.execute(
+                "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
+                (str(max(1, server_ms)), str(max(1, min(server_ms, int(lock_seconds * 1000))))),
+            )
+            yield connection
+
+    def size(self) -> int:
+        """Connections open or being opened."""
+        with self._condition:
+            return len(self._idle) + self._in_use + self._connecting
+
+    def close(self) -> None:
+        """Close what is idle and refuse new uses; what is in use closes when it is given back."""
+        with self._condition:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._condition.notify_all()
+        for item in idle:
+            item.connection.close()
+
+    def reap(self) -> None:
+        """Close connections that nobody has needed for a while."""
+        limit = time.monotonic() - MAX_IDLE_SECONDS
+        with self._condition:
+            old = [item for item in self._idle if item.since <= limit]
+            self._idle = [item for item in self._idle if item.since > limit]
+        for item in old:
+            item.connection.close()
+
+    def _take(self, deadline: Deadline) -> Connection:
+        with self._condition:
+            failures = self._failures
+            while True:
+                if self._closed:
+                    raise DatabaseUnavailable("the connection pool is closed")
+                while self._idle:
+                    connection = self._idle.pop().connection
+                    if _is_usable(connection):
+                        self._in_use += 1
+                        return connection
+                    connection.close()
+                if self._failures != failures and self._last_error is not None:
+                    raise copy.copy(self._last_error)
+                if self._in_use + self._connecting < self._maximum:
+                    self._connecting += 1
+                    threading.Thread(target=self._connect, name="hermes-pgvector-connect", daemon=True).start()
+                if deadline.is_over:
+                    raise DatabaseUnavailable("no connection to Postgres within the time given")
+                self._condition.wait(deadline.remaining())
+
+    def _connect(self) -> None:
+        connection: Connection | None = None
+        error: MemoryPluginError | None = None
+        try:
+            # A first connection may have to start the embedded server, which takes longer than a connection does.
+            conninfo = self._conninfo(Deadline.after(max(60.0, self._connect_seconds)))
+            connection = psycopg.connect(
+                complete_conninfo(conninfo, self._connect_seconds), autocommit=True, prepare_threshold=None
+            )
+        except (psycopg.Error, UnicodeError) as foreign:
+            error = translate(foreign)
+        except MemoryPluginError as own:
+            error = own
+        finally:
+            with self._condition:
+                self._connecting -= 1
+                if connection is not None and not self._closed:
+                    self._idle.append(_Idle(connection, time.monotonic()))
+                    self._last_error = None
+                elif connection is not None:
+                    connection.close()
+                else:
+                    self._failures += 1
+                    self._last_error = error or DatabaseUnavailable("connecting failed unexpectedly")
+                self._condition.notify_all()
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._condition:
+            self._in_use -= 1
+            if self._closed or connection.closed or connection.info.transaction_status != _IDLE_STATUS:
+                discard = True
+            else:
+                discard = False
+                self._idle.append(_Idle(connection, time.monotonic()))
+            self._condition.notify()
+        if discard:
+            connection.close()
+
+
+_IDLE_STATUS = psycopg.pq.TransactionStatus.IDLE
+
+
+def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
+    """The operator's connection string with our defaults for what it leaves open."""
+    given = conninfo_to_dict(conninfo)
+    wanted = {
+        "application_name": APPLICATION_NAME,
+        "connect_timeout": str(max(2, round(connect_seconds))),
+        **KEEPALIVES,
+    }
+    return make_conninfo(conninfo, **{key: value for key, value in wanted.items() if key not in given})
+
+
+def check_conninfo(conninfo: str) -> DatabaseError | None:
+    """What is wrong with a connection string, without connecting."""
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.Error as error:
+        return translate(error)
+    return None
+
+
+def _is_usable(connection: Connection) -> bool:
+    """Whether an idle connection is still there: a server that went away has left something to read."""
+    if connection.closed:
+        return False
+    poller = select.poll()
+    try:
+        poller.register(connection.fileno(), select.POLLIN)
+        return not poller.poll(0)
+    except (OSError, ValueError, psycopg.Error):
+        return False

@@ -1,0 +1,75 @@
+"""Cuts a connection's socket when its deadline is over.
+
+psycopg waits for ever on a server that is alive but silent, and no server-side timeout helps against that. One thread
+watches all connections in use and exits when there is nothing left to watch.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hermes_memory_pgvector.deadline import Deadline
+
+LINGER_SECONDS = 20.0
+
+
+class Watchdog:
+    """Guards any number of sockets with one thread."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._watched: dict[object, tuple[float, int]] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def watching(self, descriptor: int, deadline: Deadline) -> Iterator[None]:
+        """While the block runs, shut the socket down if the deadline passes."""
+        token = object()
+        # A duplicate stays valid whatever happens to the original, so the cut can never hit a reused number.
+        duplicate = os.dup(descriptor)
+        with self._condition:
+            self._watched[token] = (deadline.at, duplicate)
+            self._ensure_thread()
+            self._condition.notify()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._watched.pop(token, None)
+                os.close(duplicate)
+
+    def _ensure_thread(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="hermes-pgvector-watchdog", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        idle_since = time.monotonic()
+        with self._condition:
+            while True:
+                now = time.monotonic()
+                if self._watched:
+                    idle_since = now
+                elif now - idle_since >= LINGER_SECONDS:
+                    self._thread = None
+                    return
+                for token, (at, descriptor) in list(self._watched.items()):
+                    if at <= now:
+                        del self._watched[token]
+                        _cut(descriptor)
+                soonest = min((at for at, _ in self._watched.values()), default=now + LINGER_SECONDS)
+                self._condition.wait(max(0.001, min(soonest - now, LINGER_SECONDS)))
+
+
+def _cut(descriptor: int) -> None:
+    with socket.socket(fileno=os.dup(descriptor)) as connection:
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # Already gone: what the cut wanted.
+            return
