@@ -1,0 +1,21 @@
+"""The door through which hermes-agent finds the pgvector memory: calls register_memory_provider(), holds nothing.
+
+The memory itself is the installed package hermes_memory_pgvector; this folder may be copied or replaced at any time.
+"""
+
+
+def register(ctx):  # type: ignore[no-untyped-def]
+    """Give the host a fresh provider; without the package, say how to get it and leave the host as it is."""
+    try:
+        from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+    except ImportError as error:
+        import logging
+        import sys
+
+        logging.getLogger("hermes_memory_pgvector").warning(
+            "The pgvector memory is off: module %s cannot be imported; run: %s -m pip install hermes-memory-pgvector",
+            error.name,
+            sys.executable,
+        )
+        return
+    ctx.register_memory_provider(PgvectorMemoryProvider())
