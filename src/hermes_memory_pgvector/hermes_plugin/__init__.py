@@ -3,8 +3,10 @@
 The memory itself is the installed package hermes_memory_pgvector; this folder may be copied or replaced at any time.
 """
 
+from typing import Any
 
-def register(ctx):  # type: ignore[no-untyped-def]
+
+def register(ctx: Any) -> None:
     """Give the host a fresh provider; without the package, say how to get it and leave the host as it is."""
     try:
         from hermes_memory_pgvector.provider import PgvectorMemoryProvider
