@@ -1,0 +1,22 @@
+"""Text to vectors: one protocol, a local model without a download, and clients for endpoints that may misbehave."""
+
+from hermes_memory_pgvector.embedding.base import (
+    Embedder,
+    ModelInfo,
+    Vector,
+    create_embedder,
+    vector_binary,
+    vector_text,
+)
+from hermes_memory_pgvector.embedding.cache import CachedEmbedder, CacheStats
+
+__all__ = [
+    "CacheStats",
+    "CachedEmbedder",
+    "Embedder",
+    "ModelInfo",
+    "Vector",
+    "create_embedder",
+    "vector_binary",
+    "vector_text",
+]

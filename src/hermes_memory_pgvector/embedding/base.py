@@ -1,0 +1,139 @@
+"""What every embedder promises, and the checks every vector passes before anyone else sees it.
+
+A vector is an `array.array('f')` of unit length: four bytes a number, one `tobytes()` away from pgvector's binary form.
+Unit length keeps any endpoint's scale inside the range of `halfvec`; cosine does not notice. Vectors are shared by the
+cache between callers: treat them as read-only.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
+
+Vector: TypeAlias = "array.array[float]"
+ProtocolName = Literal["auto", "openai", "ollama", "local"]
+
+MAX_DIM = 16_000
+"""The most numbers a pgvector column can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What has to be stored beside a vector so that it can be compared later."""
+
+    name: str
+    dim: int
+    protocol: str
+    query_prefix: str
+    document_prefix: str
+    min_similarity: float
+    """Cosine below which a hit of this model is noise."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors; every method is thread-safe and over by its deadline."""
+
+    @property
+    def model(self) -> str:
+        """The name vectors of this embedder are stored under."""
+
+    def info(self, deadline: Deadline) -> ModelInfo:
+        """The model's facts; asks the endpoint once when the dimension is not known otherwise."""
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of a question, or None when the text has none."""
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """One vector or None per text, in the order given."""
+
+    def close(self) -> None:
+        """Give up connections; the embedder may be used again afterwards."""
+
+
+def create_embedder(
+    *,
+    url: str,
+    model: str,
+    protocol: ProtocolName,
+    dim: int | None,
+    api_key: str | None,
+    cache_entries: int,
+    batch: int = 64,
+) -> Embedder:
+    """The embedder the settings describe, behind its cache; an empty url with `auto` means the local model.
+
+    Nothing is loaded or contacted here. A wrong value raises ConfigError naming the setting.
+    """
+    # The parts import this module, and a process with an endpoint need never import the local model.
+    from hermes_memory_pgvector.embedding.cache import CachedEmbedder
+
+    if batch < 1:
+        raise ConfigError(f"the embedding batch must be at least 1, not {batch}")
+    if dim is not None and not 1 <= dim <= MAX_DIM:
+        raise ConfigError(f"embed_dim must be between 1 and {MAX_DIM}, not {dim}")
+    inner: Embedder
+    if protocol == "local" or (protocol == "auto" and not url.strip()):
+        from hermes_memory_pgvector.embedding.local import LocalEmbedder
+
+        inner = LocalEmbedder(dim=dim)
+    else:
+        from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
+
+        inner = RemoteEmbedder(url=url, model=model, protocol=protocol, dim=dim, api_key=api_key, batch=batch)
+    return CachedEmbedder(inner, entries=cache_entries, batch=batch)
+
+
+def embeddable(text: str, max_chars: int) -> str | None:
+    """The text as a model may see it: cut to its cap, valid Unicode, without NUL; None when nothing is left."""
+    cut = text[:max_chars].replace("\x00", " ")
+    try:
+        cut.encode()
+    except UnicodeEncodeError:
+        cut = cut.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return cut.strip() or None
+
+
+def unit_vector(values: object, dim: int | None, source: str) -> Vector:
+    """A vector of unit length from an endpoint's list of numbers; EmbeddingRejected when it is not a usable one."""
+    if not isinstance(values, list) or not values:
+        raise EmbeddingRejected(f"{source} returned no list of numbers for a text")
+    if len(values) > MAX_DIM:
+        raise EmbeddingRejected(f"{source} returned a vector of {len(values)} numbers; the most is {MAX_DIM}")
+    if dim is not None and len(values) != dim:
+        raise EmbeddingRejected(
+            f"{source} returned vectors of {len(values)} numbers where {dim} are expected; "
+            "set embed_dim to what the model gives, or embed_model to the model meant"
+        )
+    if not all(type(value) is float or type(value) is int for value in values):
+        raise EmbeddingRejected(f"{source} returned a vector with an entry that is not a number")
+    try:
+        # hypot scales internally: neither huge nor tiny entries lose the norm, and any NaN or infinity shows in it.
+        norm = math.hypot(*values)
+    except OverflowError:
+        norm = math.inf
+    if not math.isfinite(norm):
+        raise EmbeddingRejected(f"{source} returned a vector with NaN or infinite entries")
+    if norm == 0.0:
+        raise EmbeddingRejected(f"{source} returned a zero vector")
+    return array.array("f", [value / norm for value in values])
+
+
+def vector_text(vector: Vector) -> str:
+    """The vector as pgvector reads it from text, `[0.1,-0.2]`, exact to the last bit of a float32."""
+    return "[" + ",".join([f"{value:.9g}" for value in vector]) + "]"
+
+
+def vector_binary(vector: Vector) -> bytes:
+    """The vector in the binary form of pgvector's `vector` type (its send/receive format)."""
+    numbers = array.array("f", vector)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return struct.pack(">HH", len(numbers), 0) + numbers.tobytes()

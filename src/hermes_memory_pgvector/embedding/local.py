@@ -1,0 +1,188 @@
+"""The local model: static 256-dimensional word vectors from the wordllama wheel; no torch, no server, no download.
+
+Only the wheel's two files are read. Its Python code is not imported: it configures the host's root logger on import,
+and its loader fetches a tokenizer from the network that lies beside it. A text's vector is the mean of its tokens'
+vectors, which is all the model is. Loading takes about a fifth of a second, a query about 40 microseconds.
+"""
+
+from __future__ import annotations
+
+import array
+import importlib.util
+import logging
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.base import ModelInfo, Vector, embeddable
+from hermes_memory_pgvector.embedding.forking import renew_after_fork
+from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+DIM = 256
+_PACKAGE = "wordllama"
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_EXTRA = "install hermes-memory-pgvector[embedded], or set embed_url to an embedding endpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    tokenizer: Tokenizer
+    weights: np.ndarray
+    is_word: np.ndarray
+    """Per token, whether it carries meaning: not a special token, a single byte of an unknown character, or spaces."""
+    load_seconds: float
+
+
+class _Shared:
+    """The one copy of the model in this process."""
+
+    def __init__(self) -> None:
+        self._model: _Model | None = None
+        self.forget_parent()
+        renew_after_fork(self)
+
+    def forget_parent(self) -> None:
+        self._lock = threading.Lock()
+
+    @property
+    def loaded(self) -> _Model | None:
+        return self._model
+
+    def get(self, deadline: Deadline) -> _Model:
+        """The model, loaded by the first caller while the others wait within their deadlines."""
+        if self._model is not None:
+            return self._model
+        if not self._lock.acquire(timeout=deadline.remaining()):
+            raise EmbeddingUnavailable("the local embedding model was not loaded in time")
+        try:
+            if self._model is None:
+                self._model = _load()
+                logger.debug("the local embedding model was loaded in %.2f s", self._model.load_seconds)
+            return self._model
+        finally:
+            self._lock.release()
+
+
+_shared = _Shared()
+
+
+def _folder() -> Path:
+    """Where the wheel lies, found without importing it."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddingUnavailable(f"the local embedding model is not installed; {_EXTRA}")
+    return Path(spec.submodule_search_locations[0])
+
+
+def _load() -> _Model:
+    started = time.perf_counter()
+    folder = _folder()
+    try:
+        import numpy as np
+        from safetensors import SafetensorError, safe_open
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise EmbeddingUnavailable(f"the local embedding model needs {error.name}; {_EXTRA}") from None
+    try:
+        with safe_open(folder / _WEIGHTS, framework="numpy") as tensors:
+            weights: np.ndarray = tensors.get_tensor("embedding.weight")
+    except (OSError, SafetensorError) as error:
+        raise _damaged(type(error).__name__) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    except Exception as error:  # noqa: BLE001 - the tokenizers library raises nothing more precise
+        raise _damaged(type(error).__name__) from None
+    vocabulary = tokenizer.get_vocab()
+    if weights.shape != (max(vocabulary.values(), default=-1) + 1, DIM):
+        raise _damaged(f"shape {weights.shape}")
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    is_word = np.zeros(len(weights), dtype=np.bool_)
+    is_word[[token_id for token, token_id in vocabulary.items() if not _MEANINGLESS.fullmatch(token)]] = True
+    return _Model(tokenizer, weights, is_word, time.perf_counter() - started)
+
+
+_MEANINGLESS = re.compile(r"<unk>|</?s>|<0x[0-9A-F]{2}>|▁+")
+
+
+def _damaged(reason: str) -> EmbeddingUnavailable:
+    return EmbeddingUnavailable(f"the local embedding model's files cannot be used ({reason}); reinstall {_PACKAGE}")
+
+
+class LocalEmbedder:
+    """Embeds in this process; all instances share one copy of the model."""
+
+    def __init__(self, *, dim: int | None = None) -> None:
+        if dim not in (None, DIM):
+            raise ConfigError(
+                f"the local embedding model has {DIM} dimensions; set embed_dim to {DIM} or leave it unset"
+            )
+
+    @property
+    def model(self) -> str:
+        """The name its vectors are stored under."""
+        return LOCAL_MODEL
+
+    @property
+    def load_seconds(self) -> float | None:
+        """How long loading took, or None before the first use."""
+        return model.load_seconds if (model := _shared.loaded) is not None else None
+
+    def info(self, deadline: Deadline) -> ModelInfo:  # noqa: ARG002 - nothing to wait for
+        """The model's facts, without loading it; EmbeddingUnavailable when it is not installed."""
+        _folder()
+        return ModelInfo(
+            name=LOCAL_MODEL,
+            dim=DIM,
+            protocol="local",
+            query_prefix=WORDLLAMA.query_prefix,
+            document_prefix=WORDLLAMA.document_prefix,
+            min_similarity=WORDLLAMA.min_similarity,
+        )
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of a question."""
+        return self.embed_documents([text], deadline)[0]
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of the texts; None for a text without a single known word."""
+        model = _shared.get(deadline)
+        vectors: list[Vector | None] = []
+        for text in texts:
+            if deadline.is_over:
+                raise EmbeddingUnavailable(f"time ended after {len(vectors)} of {len(texts)} texts")
+            clean = embeddable(text, WORDLLAMA.max_chars)
+            vectors.append(_mean(model, clean) if clean is not None else None)
+        return vectors
+
+    def close(self) -> None:
+        """Nothing to give up: the model stays for the process's other embedders."""
+
+
+def _mean(model: _Model, text: str) -> Vector | None:
+    import numpy as np
+
+    # One text at a time: the library's batch call would start a pool of threads that does not survive a fork.
+    token_ids = np.array(model.tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.intp)
+    if not model.is_word[token_ids].any():
+        return None
+    mean = model.weights[token_ids].mean(axis=0, dtype=np.float32)
+    norm = float(np.linalg.norm(mean))
+    if not np.isfinite(norm) or norm == 0.0:
+        return None
+    vector = array.array("f")
+    vector.frombytes((mean / np.float32(norm)).tobytes())
+    return vector

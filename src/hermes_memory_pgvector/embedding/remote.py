@@ -1,0 +1,214 @@
+"""An embedder behind an HTTP endpoint: batches, prefixes, checks, and no trust in what comes back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Literal
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import auto
+from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
+from hermes_memory_pgvector.embedding.dialect import Dialect, InputRefused, NotSpoken
+from hermes_memory_pgvector.embedding.endpoint import Endpoint, parse_endpoint
+from hermes_memory_pgvector.embedding.forking import renew_after_fork
+from hermes_memory_pgvector.embedding.http import HttpClient
+from hermes_memory_pgvector.embedding.models import spec_of
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
+
+logger = logging.getLogger(__name__)
+
+_HARMLESS = "memory"
+"""A text no endpoint can object to: sent to tell a bad text from a bad configuration, and to learn the dimension."""
+
+_BYTES_PER_NUMBER = 32
+_LARGEST_LIKELY_DIM = 8_192
+_TRANSIENT = frozenset({408, 425, 429})
+_INPUT = frozenset({400, 413, 422})
+_UNKNOWN_PATH = frozenset({404, 405, 501})
+
+
+class RemoteEmbedder:
+    """Embeds through one endpoint; thread-safe, nothing is contacted before the first call."""
+
+    def __init__(
+        self, *, url: str, model: str, protocol: ProtocolName, dim: int | None, api_key: str | None, batch: int
+    ) -> None:
+        if not model.strip():
+            raise ConfigError("embed_model is empty; name the model the endpoint serves")
+        self._endpoint = parse_endpoint(url)
+        self._model = model.strip()
+        self._spec = spec_of(self._model)
+        self._dialect = _fixed_dialect(protocol)
+        self._batch = batch
+        self._dim = dim if dim is not None else self._spec.dim
+        self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
+        self._client = HttpClient(self._endpoint, _headers(self._endpoint, api_key))
+        self._refused_texts = 0
+        self.forget_parent()
+        renew_after_fork(self)
+
+    def forget_parent(self) -> None:
+        """A forked child has its own lock."""
+        self._lock = threading.Lock()
+
+    @property
+    def model(self) -> str:
+        """The model's name as the endpoint knows it."""
+        return self._model
+
+    @property
+    def refused_texts(self) -> int:
+        """How many texts got no vector because the endpoint refused them alone."""
+        return self._refused_texts
+
+    def info(self, deadline: Deadline) -> ModelInfo:
+        """The model's facts; embeds one word when neither setting nor name tells the dimension."""
+        if self._dim is None:
+            self._request([self._spec.document_prefix + _HARMLESS], deadline)
+        assert self._dim is not None
+        spoken = self._dialect or auto.decided(self._endpoint)
+        return ModelInfo(
+            name=self._model,
+            dim=self._dim,
+            protocol=spoken.name if spoken is not None else "auto",
+            query_prefix=self._spec.query_prefix,
+            document_prefix=self._spec.document_prefix,
+            min_similarity=self._spec.min_similarity,
+        )
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of a question."""
+        return self._embed([text], self._spec.query_prefix, deadline)[0]
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of texts to be found, in as few requests as the batch size allows."""
+        return self._embed(texts, self._spec.document_prefix, deadline)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._client.close()
+
+    def _embed(self, texts: Sequence[str], prefix: str, deadline: Deadline) -> list[Vector | None]:
+        vectors: list[Vector | None] = [None] * len(texts)
+        present = [
+            (position, prefix + clean)
+            for position, text in enumerate(texts)
+            if (clean := embeddable(text, self._spec.max_chars)) is not None
+        ]
+        for start in range(0, len(present), self._batch):
+            part = present[start : start + self._batch]
+            embedded = self._embed_batch([text for _, text in part], deadline)
+            for (position, _), vector in zip(part, embedded, strict=True):
+                vectors[position] = vector
+        return vectors
+
+    def _embed_batch(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
+        """One batch; when it is refused, the texts at fault are found by halving and get None."""
+        try:
+            return list(self._request(texts, deadline))
+        except InputRefused as refusal:
+            self._check_harmless_text_is_taken(refusal, deadline)
+            return self._without_refused(texts, deadline)
+
+    def _check_harmless_text_is_taken(self, refusal: InputRefused, deadline: Deadline) -> None:
+        # Without this a wrong model name would be mistaken for bad texts, one request each, and end in silence.
+        try:
+            self._request([_HARMLESS], deadline)
+        except InputRefused:
+            raise EmbeddingRejected(f"{refusal}, even for one harmless word; check embed_model") from None
+
+    def _without_refused(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
+        if len(texts) == 1:
+            with self._lock:
+                self._refused_texts += 1
+            return [None]
+        middle = len(texts) // 2
+        vectors: list[Vector | None] = []
+        for half in (texts[:middle], texts[middle:]):
+            try:
+                vectors += self._request(half, deadline)
+            except InputRefused:
+                vectors += self._without_refused(half, deadline)
+        return vectors
+
+    def _request(self, texts: list[str], deadline: Deadline) -> list[Vector]:
+        if self._dialect is not None:
+            return self._attempt(self._dialect, texts, deadline)
+        return auto.ask(self._endpoint, lambda dialect: self._attempt(dialect, texts, deadline))
+
+    def _attempt(self, dialect: Dialect, texts: list[str], deadline: Deadline) -> list[Vector]:
+        source = f"the embedding endpoint {self._endpoint.origin}"
+        if deadline.is_over:
+            raise EmbeddingUnavailable(f"no time was left to ask {source}")
+        question = json.dumps(dialect.question(self._model, texts, self._shorten_to)).encode("ascii")
+        target = dialect.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
+        cap = 65_536 + len(texts) * (self._dim or _LARGEST_LIKELY_DIM) * _BYTES_PER_NUMBER
+        reply = self._client.post(target, question, deadline, cap)
+        _check_status(reply.status, source, dialect)
+        rows = dialect.rows(_parsed(reply.body, source), len(texts), source)
+        return self._checked(rows, source)
+
+    def _checked(self, rows: list[object], source: str) -> list[Vector]:
+        dim = self._dim
+        vectors: list[Vector] = []
+        for row in rows:
+            vectors.append(unit_vector(row, dim, source))
+            dim = len(vectors[0])
+        with self._lock:
+            if self._dim is None:
+                self._dim = dim
+            elif dim != self._dim:
+                raise EmbeddingRejected(f"{source} returned vectors of {dim} numbers where {self._dim} are expected")
+        return vectors
+
+
+def _fixed_dialect(protocol: ProtocolName) -> Dialect | None:
+    by_name: dict[Literal["auto", "openai", "ollama", "local"], Dialect | None] = {
+        "auto": None,
+        "openai": auto.OPENAI,
+        "ollama": auto.OLLAMA,
+    }
+    try:
+        return by_name[protocol]
+    except KeyError:
+        raise ConfigError("embed_protocol must be auto, openai, ollama or local") from None
+
+
+def _headers(endpoint: Endpoint, api_key: str | None) -> dict[str, str]:
+    key = (api_key or "").strip()
+    if not key:
+        return {}
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError("the embedding key contains characters that no HTTP header can carry")
+    if endpoint.scheme == "http" and not endpoint.is_loopback:
+        logger.warning("the embedding key travels unencrypted to %s; https would protect it", endpoint.origin)
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _check_status(status: int, source: str, dialect: Dialect) -> None:
+    if 200 <= status < 300:
+        return
+    if status in _UNKNOWN_PATH:
+        raise NotSpoken(f"{source} answered {status} to the {dialect.name} protocol: unknown path or model")
+    if status in _TRANSIENT or status >= 500:
+        raise EmbeddingUnavailable(f"{source} answered {status}")
+    if status in _INPUT:
+        raise InputRefused(f"{source} answered {status}")
+    if 300 <= status < 400:
+        raise EmbeddingRejected(
+            f"{source} redirects ({status}), which is not followed; set embed_url to the final address"
+        )
+    if status in (401, 403):
+        raise EmbeddingRejected(f"{source} answered {status}; check the variable that embed_api_key_env names")
+    raise EmbeddingRejected(f"{source} answered {status}")
+
+
+def _parsed(body: bytes, source: str) -> object:
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):
+        raise NotSpoken(f"{source} returned {len(body)} bytes that are not JSON") from None
+    return answer
