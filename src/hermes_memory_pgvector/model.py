@@ -230,3 +230,12 @@ class EmbeddingModel:
     name: str
     dim: int
     min_similarity: float
+    candidates: int = 400
+    """How many rows the bits select for exact comparison, where vectors are too long for an exact scan."""
+    vector_oid: int = 0
+    """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""
+
+    @property
+    def is_covering(self) -> bool:
+        """Whether a theme is searched exactly from the index alone; must agree with embedding_models.layout."""
+        return self.dim <= 384

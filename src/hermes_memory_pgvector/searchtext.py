@@ -1,0 +1,183 @@
+"""What a text is found by: the lexemes of a document, and the terms of a question. Pure; any input is fine.
+
+Words are folded (case, accents, width) and stemmed; tokens such as `/etc/hosts`, `ERR-42` or `-Fc` are kept as typed
+beside their words; scripts written without spaces become pairs of signs. Documents and questions take the same path.
+Lexemes that start with `~` are markers, see sql/migrations/0002_search.sql; no text can produce one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hermes_memory_pgvector.model import is_private_theme
+from hermes_memory_pgvector.stemmer import stem
+from hermes_memory_pgvector.stopwords import ENGLISH, light_stem, likely_language
+from hermes_memory_pgvector.timephrase import speaks_of_time
+
+MAX_LEXEMES = 4_000
+"""Distinct own words kept of one text: bounds what a pasted log costs the index."""
+MAX_CHARS = 200_000
+MAX_CONTEXT_CHARS = 600
+"""How much of each turn before is indexed with a turn."""
+MAX_QUESTION_CHARS = 8_000
+MAX_TERMS = 48
+MAX_TOKEN = 80
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff])+(?:'[^\W\d_{_UNSPACED}]+)?")
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# Between blanks, quotes and brackets; one with a sign in it is a path, an option, a version, an id.
+_CHUNK = re.compile(r"[^\s\"'`(){}\[\]<>,;|!?*“”‘’«»…]+")
+_COMBINING = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+")
+_ALNUM = re.compile(r"[^\W_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a question: the lexemes that would satisfy it, the plainest first."""
+
+    lexemes: tuple[str, ...]
+    weight: float = 1.0
+
+    @property
+    def query(self) -> str:
+        """The term as Postgres reads a tsquery."""
+        return " | ".join(quoted(lexeme) for lexeme in self.lexemes)
+
+
+def fold(text: str) -> str:
+    """Lower case, without accents, vowel points and width variants, apostrophes made plain."""
+    if text.isascii():
+        return text.lower()
+    plain = _COMBINING.sub("", unicodedata.normalize("NFKD", text.replace("’", "'")))
+    return unicodedata.normalize("NFC", plain).casefold()
+
+
+def quoted(lexeme: str) -> str:
+    """A lexeme as tsvector and tsquery input take it."""
+    if lexeme.isalnum():
+        return f"'{lexeme}'"
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
+    """A turn's tsvector, as text: its own words, and with less weight those of up to two turns `before` it."""
+    own = _lexemes(content[:MAX_CHARS])
+    context: set[str] = set()
+    for earlier in before[-2:]:
+        context |= _context_lexemes(_edges(earlier, MAX_CONTEXT_CHARS))
+    markers = [f"~={theme}"] if is_private_theme(theme) else [f"~={theme}", "~all"]
+    if speaks_of_time(own):
+        markers.append("~when")
+    return _tsvector(own, context - own, markers)
+
+
+def memory_lexemes(theme: str, content: str) -> str:
+    """A memory's tsvector, as text."""
+    return turn_lexemes(theme, content)
+
+
+def question_terms(text: str) -> tuple[Term, ...]:
+    """The distinct terms of a question, at most MAX_TERMS; those that look rarest stay when there are more."""
+    folded = fold(_edges(_clean(text), MAX_QUESTION_CHARS))
+    words = _WORD.findall(folded)
+    language = likely_language(folded, words[:100])
+    terms: dict[str, Term] = {}
+    for word in words:
+        if word not in ENGLISH and len(word) <= MAX_TOKEN:
+            forms = tuple(dict.fromkeys(_forms(word, language)))
+            terms.setdefault(forms[0], Term(forms))
+    for sign in _signs(folded, is_question=True):
+        terms.setdefault(sign, Term((sign,)))
+    for token in _tokens(folded):
+        terms.setdefault(token, Term((token,)))
+    if len(terms) <= MAX_TERMS:
+        return tuple(terms.values())
+    return tuple(sorted(terms.values(), key=_looks_rare, reverse=True)[:MAX_TERMS])
+
+
+def _looks_rare(term: Term) -> tuple[bool, int]:
+    lexeme = term.lexemes[0]
+    return any(sign.isdigit() for sign in lexeme), len(lexeme)
+
+
+def _lexemes(text: str) -> set[str]:
+    folded = fold(_clean(text))
+    words = _WORD.findall(folded)
+    language = likely_language(folded, words[:100])
+    kept = {word for word in words if len(word) <= MAX_TOKEN} - ENGLISH
+    found = set(map(stem, kept))
+    if language is not None:
+        found |= {light_stem(word, language) for word in kept}
+    found.update(_tokens(folded))
+    if not folded.isascii():
+        found.update(_signs(folded))
+    if len(found) > MAX_LEXEMES:
+        return set(sorted(found)[:MAX_LEXEMES])
+    return found
+
+
+@lru_cache(maxsize=512)
+def _context_lexemes(text: str) -> frozenset[str]:
+    # A turn is context for the two that follow it: working its words out once is enough.
+    return frozenset(_lexemes(text))
+
+
+def _clean(text: str) -> str:
+    """Text that Postgres can store: no NUL, no lone surrogates."""
+    if "\x00" in text:
+        text = text.replace("\x00", " ")
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _edges(text: str, most: int) -> str:
+    """A long text's beginning and end, where what it is about is usually said."""
+    if len(text) <= most:
+        return text
+    return text[: most // 2] + " " + text[-most // 2 :]
+
+
+def _forms(word: str, language: str | None) -> Iterator[str]:
+    yield stem(word)
+    if language is not None:
+        yield light_stem(word, language)
+
+
+def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
+    """Pairs of signs of unspaced scripts; single signs where they can be words or stand alone."""
+    for run in _RUN.findall(folded):
+        for place in range(len(run) - 1):
+            yield run[place : place + 2]
+        if len(run) == 1:
+            yield run
+        elif not is_question:
+            yield from _HAN.findall(run)
+
+
+def _tokens(folded: str) -> Iterator[str]:
+    """What is written as one token with signs in it, exactly as typed apart from case."""
+    for chunk in _CHUNK.findall(folded):
+        if chunk.isalnum():
+            continue
+        token = chunk.lstrip("~.:=&")
+        if not token.endswith(("++", "#")):
+            token = token.rstrip(".:-=/&%$@")
+        if 2 <= len(token) <= MAX_TOKEN and not token.isalnum() and _ALNUM.search(token):
+            yield token
+
+
+def _tsvector(own: Iterable[str], context: Iterable[str], markers: Iterable[str]) -> str:
+    parts = [quoted(marker) for marker in markers]
+    parts += [quoted(lexeme) + ":1A" for lexeme in own]
+    parts += [quoted(lexeme) + ":1B" for lexeme in context]
+    return " ".join(parts)

@@ -1,0 +1,2 @@
+-- Forgets a refused record.
+DELETE FROM dead_letters WHERE id = %(id)s;

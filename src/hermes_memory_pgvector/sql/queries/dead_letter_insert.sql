@@ -1,0 +1,3 @@
+-- Keeps a record that Postgres refuses.
+INSERT INTO dead_letters (writer, seq, payload, reason) VALUES (%(writer)s, %(seq)s, %(payload)s, %(reason)s)
+ON CONFLICT (writer, seq) DO NOTHING;

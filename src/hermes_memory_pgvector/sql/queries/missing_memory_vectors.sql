@@ -1,0 +1,11 @@
+-- Memories without a vector of this model, newest first.
+--
+-- theme: one theme, or null for every theme; before_id: ids below it only (null at first), to walk on; limit.
+SELECT memory.agent_identity, memory.id, memory.target, memory.content, hermes_digest(memory.content) AS digest
+FROM memory_entries AS memory
+WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
+  AND (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)
+  AND NOT EXISTS (SELECT FROM {memory_vectors} AS known
+                  WHERE known.agent_identity = memory.agent_identity AND known.id = memory.id)
+ORDER BY memory.id DESC
+LIMIT %(limit)s::integer;

@@ -1,0 +1,9 @@
+-- The turns behind these ids, each with the turn before it.
+SELECT turn.agent_identity, turn.id, turn.role, turn.content, turn.metadata, (
+           SELECT earlier.content FROM conversations AS earlier
+           WHERE earlier.agent_identity = turn.agent_identity AND earlier.session_id = turn.session_id
+             AND (earlier.ts, earlier.id) < (turn.ts, turn.id)
+           ORDER BY earlier.ts DESC, earlier.id DESC LIMIT 1
+       ) AS before
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS asked (theme, id)
+JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id;

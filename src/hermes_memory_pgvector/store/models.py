@@ -1,0 +1,114 @@
+"""The registry of embedding models, and vectors as Postgres takes them.
+
+Vectors travel in binary: formatting and parsing 768 numbers as text costs more than storing them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Buffer, Dumper, PyFormat
+from psycopg.pq import Format
+from psycopg.rows import TupleRow, class_row
+
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.model import EmbeddingModel
+from hermes_memory_pgvector.store.statements import statement
+
+Connection = psycopg.Connection[TupleRow]
+
+_HALF_MAX = 65_504.0
+
+
+@dataclass(frozen=True, slots=True)
+class HalfVector:
+    """One vector, for a parameter cast to halfvec."""
+
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfVectors:
+    """Several vectors, for a parameter cast to halfvec[]."""
+
+    rows: Sequence[Sequence[float]]
+    oid: int
+
+
+def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> HalfVectors:
+    """Vectors as the parameter of the insert_*_vectors statements."""
+    for vector in vectors:
+        if len(vector) != model.dim:
+            raise ValueError(f"a vector has {len(vector)} numbers where {model.dim} are expected")
+    return HalfVectors(vectors, model.vector_oid)
+
+
+def code_text(vector: Sequence[float]) -> str:
+    """One bit per number, its sign, as pgvector's binary_quantize gives it."""
+    return "".join(["1" if value > 0 else "0" for value in vector])
+
+
+def current_model(connection: Connection) -> EmbeddingModel | None:
+    """The model whose vectors are searched, or None while there is none."""
+    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
+        return cursor.execute(statement("search_current_model")).fetchone()
+
+
+def find_model(connection: Connection, name: str, dim: int) -> EmbeddingModel:
+    """The model of that name and dimension; SchemaError when its tables were never made."""
+    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
+        found = cursor.execute(statement("search_model"), {"name": name, "dim": dim}).fetchone()
+    if found is None:
+        raise SchemaError(f"there are no vector tables for {name} with {dim} dimensions; run: hermes-pgvector migrate")
+    return found
+
+
+def raise_candidates(connection: Connection, model: EmbeddingModel, candidates: int) -> None:
+    """Note that this model needs more candidates to be exact enough; never lowers the number."""
+    connection.execute(statement("search_raise_candidates"), {"id": model.id, "candidates": candidates})
+
+
+def calibrate(connection: Connection, model: EmbeddingModel, min_similarity: float) -> None:
+    """Note the cosine below which hits of this model are noise."""
+    connection.execute(statement("search_calibrate"), {"id": model.id, "min_similarity": min_similarity})
+
+
+def _binary(values: Sequence[float]) -> bytes:
+    dim = len(values)
+    try:
+        return struct.pack(f">HH{dim}e", dim, 0, *values)
+    except OverflowError:
+        return struct.pack(f">HH{dim}e", dim, 0, *[max(-_HALF_MAX, min(_HALF_MAX, value)) for value in values])
+
+
+class _HalfVectorDumper(Dumper):
+    format = Format.BINARY
+    oid = 0  # the statement's cast says what it is
+
+    def dump(self, obj: HalfVector) -> Buffer:
+        return _binary(obj.values)
+
+
+class _HalfVectorsDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def get_key(self, obj: HalfVectors, format: PyFormat) -> Any:  # noqa: A002 - the name psycopg calls with
+        return type(obj)
+
+    def dump(self, obj: HalfVectors) -> Buffer:
+        if not obj.rows:
+            return struct.pack(">iiI", 0, 0, obj.oid)
+        parts = [struct.pack(">iiIii", 1, 0, obj.oid, len(obj.rows), 1)]
+        for row in obj.rows:
+            data = _binary(row)
+            parts += (struct.pack(">i", len(data)), data)
+        return b"".join(parts)
+
+
+psycopg.adapters.register_dumper(HalfVector, _HalfVectorDumper)
+psycopg.adapters.register_dumper(HalfVectors, _HalfVectorsDumper)
