@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -230,8 +229,8 @@ def _move_aside(target: Path, home: Path) -> Path:
     """Keep a folder that is not ours where hermes does not look for plugins."""
     shelf = data_folder(home) / "replaced"
     shelf.mkdir(parents=True, exist_ok=True)
-    stamp = time.strftime("%Y%m%dT%H%M%S")
-    place = shelf / f"{target.parent.name}-{target.name}-{stamp}-{os.getpid()}"
+    dated = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-"), dir=shelf))
+    place = dated / f"{target.parent.name}-{target.name}"
     shutil.move(target, place)
     return place
 

@@ -1,0 +1,209 @@
+"""`install` puts the door where hermes finds it, and never harms what is not ours."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+import hermes_memory_pgvector
+from hermes_memory_pgvector.cli import install
+from hermes_memory_pgvector.cli.install import homes_of, install_door, remove_door
+from hermes_memory_pgvector.errors import ConfigError
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    install.configure(parser)
+    return install.run(parser.parse_args(arguments))
+
+
+def foreign_plugin(home: Path) -> Path:
+    folder = home / "plugins" / "pgvector"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("# register_memory_provider of somebody else\n")
+    (folder / "plugin.yaml").write_text("name: pgvector\ndescription: like hermes-memory-pgvector, but not it\n")
+    return folder
+
+
+def tree(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
+    result = install_door(tmp_path)
+    assert result.change == "installed"
+    assert tree(tmp_path / "plugins") == {"pgvector/__init__.py", "pgvector/cli.py", "pgvector/plugin.yaml"}
+    assert tree(tmp_path / "hooks") == {"pgvector/HOOK.yaml", "pgvector/handler.py"}
+
+
+def test_leaves_no_temporary_folder_behind(tmp_path: Path) -> None:
+    install_door(tmp_path)
+    (tmp_path / "plugins" / "pgvector" / "cli.py").write_text("old")
+    install_door(tmp_path)
+    assert sorted(os.listdir(tmp_path / "plugins")) == ["pgvector"]
+    assert sorted(os.listdir(tmp_path / "hooks")) == ["pgvector"]
+
+
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    install_door(tmp_path)
+    before = (tmp_path / "plugins" / "pgvector").stat().st_ino
+    assert install_door(tmp_path).change == "unchanged"
+    assert (tmp_path / "plugins" / "pgvector").stat().st_ino == before
+
+
+def test_bytecode_written_by_hermes_does_not_count_as_a_change(tmp_path: Path) -> None:
+    install_door(tmp_path)
+    cache = tmp_path / "plugins" / "pgvector" / "__pycache__"
+    cache.mkdir()
+    (cache / "cli.cpython-311.pyc").write_bytes(b"")
+    assert install_door(tmp_path).change == "unchanged"
+
+
+def test_an_older_door_of_ours_is_replaced_whole(tmp_path: Path) -> None:
+    install_door(tmp_path)
+    folder = tmp_path / "plugins" / "pgvector"
+    (folder / "store.py").write_text("from an older version")
+    (folder / "cli.py").unlink()
+    assert install_door(tmp_path).change == "updated"
+    assert tree(folder) == {"__init__.py", "cli.py", "plugin.yaml"}
+
+
+def test_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
+    folder = foreign_plugin(tmp_path)
+    before = tree(folder)
+    with pytest.raises(ConfigError, match="--force"):
+        install_door(tmp_path)
+    assert tree(folder) == before
+    assert not (tmp_path / "hooks").exists()
+
+
+def test_force_moves_a_foreign_folder_to_where_hermes_finds_no_plugins(tmp_path: Path) -> None:
+    folder = foreign_plugin(tmp_path)
+    before = tree(folder)
+    result = install_door(tmp_path, force=True)
+    (aside,) = result.moved_aside
+    assert tree(aside) == before
+    assert tmp_path / "plugins" not in aside.parents
+    assert tmp_path / "hooks" not in aside.parents
+    assert "distribution" in (folder / "plugin.yaml").read_text()
+    assert sorted(os.listdir(tmp_path / "plugins")) == ["pgvector"]
+
+
+def test_force_twice_keeps_both_foreign_folders(tmp_path: Path) -> None:
+    foreign_plugin(tmp_path)
+    (first,) = install_door(tmp_path, force=True).moved_aside
+    remove_door(tmp_path)
+    foreign_plugin(tmp_path)
+    (second,) = install_door(tmp_path, force=True).moved_aside
+    assert first != second
+    assert first.is_dir()
+    assert second.is_dir()
+
+
+def test_a_link_to_a_working_copy_is_replaced_without_touching_the_copy(tmp_path: Path) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    install_door(copy)
+    (home / "plugins").mkdir(parents=True)
+    (copy / "plugins" / "pgvector" / "note").write_text("mine")
+    (home / "plugins" / "pgvector").symlink_to(copy / "plugins" / "pgvector")
+    install_door(home)
+    assert not (home / "plugins" / "pgvector").is_symlink()
+    assert (copy / "plugins" / "pgvector" / "note").read_text() == "mine"
+
+
+def test_remove_takes_out_both_folders_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "plugins" / "other").mkdir(parents=True)
+    install_door(tmp_path)
+    assert remove_door(tmp_path).change == "removed"
+    assert os.listdir(tmp_path / "plugins") == ["other"]
+    assert os.listdir(tmp_path / "hooks") == []
+    assert remove_door(tmp_path).change == "absent"
+
+
+def test_remove_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
+    folder = foreign_plugin(tmp_path)
+    with pytest.raises(ConfigError, match="not ours"):
+        remove_door(tmp_path)
+    assert tree(folder) == {"__init__.py", "plugin.yaml"}
+
+
+def test_all_profiles_reaches_every_profile_from_any_of_them(tmp_path: Path) -> None:
+    for profile in ("coder", "writer"):
+        (tmp_path / "profiles" / profile).mkdir(parents=True)
+    (tmp_path / "profiles" / ".trash").mkdir()
+    (tmp_path / "profiles" / "note.txt").write_text("")
+    expected = [tmp_path, tmp_path / "profiles" / "coder", tmp_path / "profiles" / "writer"]
+    assert homes_of(tmp_path) == expected
+    assert homes_of(tmp_path / "profiles" / "coder") == expected
+    run("--hermes-home", str(tmp_path / "profiles" / "coder"), "--all-profiles")
+    assert all((home / "plugins" / "pgvector" / "__init__.py").is_file() for home in expected)
+
+
+def test_a_mistyped_home_is_an_error_not_a_new_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no folder"):
+        run("--hermes-home", str(tmp_path / "hremes"))
+    assert not (tmp_path / "hremes").exists()
+
+
+def test_says_what_it_did_and_how_to_turn_it_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--hermes-home", str(tmp_path)) == 0
+    out = capsys.readouterr().out
+    assert str(tmp_path / "plugins" / "pgvector") in out
+    assert "hermes config set memory.provider pgvector" in out
+
+
+def test_json_tells_a_script_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--hermes-home", str(tmp_path), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["homes"][0]["change"] == "installed"
+    assert told["hermes_sees_package"] in (True, None)
+
+
+def hermes_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "hermes"
+    script.write_text(text)
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    "first_lines",
+    ["#!{python}\n", "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n", '#!/bin/bash\nexec "{python}" "$@"\n'],
+    ids=["direct", "long path", "wrapper"],
+)
+def test_warns_when_hermes_runs_on_a_python_without_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], first_lines: str
+) -> None:
+    python = tmp_path / "other env" / "bin" / "python3"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    if " " in str(python) and first_lines.startswith("#!{python}"):
+        python = python.rename(tmp_path / "python3")
+    hermes_on_path(tmp_path, monkeypatch, first_lines.format(python=python))
+    home = tmp_path / "home"
+    home.mkdir()
+    assert run("--hermes-home", str(home)) == 3
+    assert f"{python} -m pip install hermes-memory-pgvector" in capsys.readouterr().out
+
+
+def test_says_nothing_of_interpreters_when_there_is_no_hermes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run("--hermes-home", str(tmp_path)) == 0
+    assert "pip install" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("manifest", ["plugins/pgvector/plugin.yaml", "hooks/pgvector/HOOK.yaml"])
+def test_manifests_carry_the_version_of_the_package(tmp_path: Path, manifest: str) -> None:
+    install_door(tmp_path)
+    assert yaml.safe_load((tmp_path / manifest).read_text())["version"] == hermes_memory_pgvector.__version__
