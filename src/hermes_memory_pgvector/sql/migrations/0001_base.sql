@@ -125,3 +125,14 @@ CREATE TABLE dead_letters (
     UNIQUE (writer, seq)
 );
 ALTER SEQUENCE dead_letters_id_seq OWNED BY dead_letters.id;
+
+-- Rows that still want a vector of the current model. Whoever embeds next takes a lease on some of them.
+CREATE TABLE pending_vectors (
+    agent_identity text        NOT NULL,
+    kind           text        NOT NULL CHECK (kind IN ('memory', 'turn')),
+    id             bigint      NOT NULL,
+    due_at         timestamptz NOT NULL DEFAULT now(),
+    attempts       integer     NOT NULL DEFAULT 0,
+    PRIMARY KEY (agent_identity, kind, id)
+);
+CREATE INDEX pending_vectors_due ON pending_vectors (due_at);

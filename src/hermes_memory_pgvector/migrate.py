@@ -1,0 +1,241 @@
+"""Brings a database to the schema this package needs. Admin only: nothing the runtime uses imports this module.
+
+Everything happens in one transaction under an advisory lock, so any number of migrations may run at once and a failed
+one leaves nothing behind. What was applied is recorded with its hash. A database made by the seed's schema or by the
+published package's migrations is adopted: its tables are set aside, and every row and vector is carried over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.adoption import Adopted, Adoption
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
+from hermes_memory_pgvector.store.border import translated
+from hermes_memory_pgvector.store.statements import vector_tables
+
+FOLDER = resources.files("hermes_memory_pgvector") / "sql"
+LOCK_KEY = 0x6865726D65737067
+MINIMUM_SERVER = 140000
+MINIMUM_PGVECTOR = (0, 8, 2)
+DEFAULT_ROLE = "hermes"
+
+LEDGER: LiteralString = """\
+CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
+    version    integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    sha256     text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of sql/migrations."""
+
+    version: int
+    name: str
+    text: LiteralString
+
+    @property
+    def sha256(self) -> str:
+        """What the ledger remembers of the file."""
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a migration did."""
+
+    applied: list[str] = field(default_factory=list)
+    adopted_memories: int = 0
+    adopted_turns: int = 0
+    adopted_vectors: int = 0
+    model_id: int | None = None
+    vectors_wanted: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+def migrations() -> list[Migration]:
+    """All migrations, in order."""
+    found = []
+    for file in (FOLDER / "migrations").iterdir():
+        number, _, rest = file.name.partition("_")
+        if file.name.endswith(".sql") and number.isdigit():
+            found.append(Migration(int(number), rest.removesuffix(".sql"), _text(f"migrations/{file.name}")))
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
+    """All the SQL a new database gets, without connecting to one."""
+    yield f"-- ledger\n{LEDGER};\n"
+    for migration in migrations():
+        yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
+    if model is not None:
+        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model).as_string(None)
+    yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, [1] if model else []).as_string(None)
+
+
+def apply(
+    owner_dsn: str,
+    *,
+    runtime_role: str = DEFAULT_ROLE,
+    runtime_password: str | None = None,
+    model: ModelSpec | None = None,
+    adopt_model: str = "nomic-embed-text",
+    connect_seconds: int = 10,
+    report: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Bring the database up to date; safe to run again and from many processes at once."""
+    outcome = Outcome()
+    with translated():
+        connection = psycopg.connect(
+            owner_dsn,
+            connect_timeout=connect_seconds,
+            application_name="hermes-pgvector-migrate",
+            prepare_threshold=None,
+        )
+    with connection, translated():
+        connection.add_notice_handler(lambda notice: _collect(outcome, notice))
+        _check_server(connection)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
+            connection.execute("SET LOCAL client_min_messages = notice")
+            connection.execute(LEDGER)
+            adoption = Adoption.find(connection)
+            if adoption is not None:
+                report("adopting the tables of an earlier installation")
+                adoption.set_aside()
+            _apply_pending(connection, outcome, report)
+            if model is not None:
+                outcome.model_id = ensure_model(connection, model, is_current=True)
+            if adoption is not None:
+                _note_adoption(outcome, adoption.carry_over(adopt_model, outcome.model_id))
+            if outcome.model_id is not None:
+                outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
+            _ensure_role(connection, runtime_role, runtime_password, outcome)
+            _grant(connection, runtime_role, outcome)
+        # Fresh statistics make the first searches plan like later ones.
+        if outcome.applied:
+            connection.execute("ANALYZE memory_entries, conversations")
+    return outcome
+
+
+def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
+    done = {
+        int(version): (str(name), str(digest))
+        for version, name, digest in connection.execute("SELECT version, name, sha256 FROM hermes_pgvector_migrations")
+    }
+    known = migrations()
+    newest = known[-1].version
+    if done and max(done) > newest:
+        raise SchemaError(
+            f"the database is at schema version {max(done)}, this package knows {newest}; "
+            "upgrade this package: pip install -U hermes-memory-pgvector"
+        )
+    for migration in known:
+        if migration.version in done:
+            if done[migration.version][1] != migration.sha256:
+                raise SchemaError(
+                    f"migration {migration.version:04d} was applied with other text than this package has; "
+                    "install the package version that migrated this database"
+                )
+            continue
+        report(f"applying {migration.version:04d} {migration.name}")
+        connection.execute(migration.text)
+        connection.execute(
+            "INSERT INTO hermes_pgvector_migrations (version, name, sha256) VALUES (%s, %s, %s)",
+            (migration.version, migration.name, migration.sha256),
+        )
+        outcome.applied.append(f"{migration.version:04d}_{migration.name}")
+
+
+def _check_server(connection: psycopg.Connection) -> None:
+    if connection.info.server_version < MINIMUM_SERVER:
+        raise SchemaError(
+            f"Postgres {connection.info.server_version // 10000} is too old, 14 or newer is needed; upgrade the server"
+        )
+    row = connection.execute(
+        """SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"""
+    ).fetchone()
+    if row is None:
+        raise SchemaError(
+            "pgvector is not available on this server; install it there (package postgresql-NN-pgvector), "
+            "then run: hermes-pgvector migrate"
+        )
+    version = str(row[0] or row[1])
+    if tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) < MINIMUM_PGVECTOR:
+        wanted = ".".join(map(str, MINIMUM_PGVECTOR))
+        raise SchemaError(
+            f"pgvector {version} is too old: {wanted} or newer is needed (half-precision vectors, bit codes and the "
+            "fixes to their parallel builds); install it, then run: ALTER EXTENSION vector UPDATE"
+        )
+    connection.rollback()
+
+
+def _ensure_role(connection: psycopg.Connection, role: str, password: str | None, outcome: Outcome) -> None:
+    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+    name = sql.Identifier(role)
+    try:
+        with connection.transaction():
+            if exists is None:
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
+                if password is None:
+                    outcome.notices.append(f'role "{role}" was created without a password; set one if it needs it')
+            if password is not None:
+                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(password)))
+    except psycopg.errors.InsufficientPrivilege:
+        outcome.notices.append(
+            f'role "{role}" could not be created or changed by this user; ask an administrator for: '
+            f"CREATE ROLE {role} LOGIN; then run: hermes-pgvector migrate --runtime-role {role}"
+        )
+
+
+def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
+    if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+        return
+    ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
+    connection.execute(_grants_sql(role, ids))
+    owner = connection.execute("SELECT current_user").fetchone()
+    if owner is not None and owner[0] == role:
+        outcome.notices.append(
+            f'the runtime role "{role}" is the owner of the tables; give migrate another --admin-dsn to separate them'
+        )
+
+
+def _grants_sql(role: str, model_ids: list[int]) -> sql.Composed:
+    parts: list[sql.Composable] = [
+        sql.SQL(_text("grants.sql")).format(role=sql.Identifier(role), role_literal=sql.Literal(role))
+    ]
+    parts += [
+        sql.SQL(_text("grants_model.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
+        for model_id in model_ids
+    ]
+    return sql.SQL("\n").join(parts)
+
+
+def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:
+    outcome.adopted_memories = adopted.memories
+    outcome.adopted_turns = adopted.turns
+    outcome.adopted_vectors = adopted.vectors
+    outcome.model_id = outcome.model_id or adopted.model_id
+    outcome.notices.append(adopted.notice)
+
+
+def _collect(outcome: Outcome, notice: psycopg.errors.Diagnostic) -> None:
+    text = notice.message_primary
+    if text and "already exists, skipping" not in text and "does not exist, skipping" not in text:
+        outcome.notices.append(text)
+
+
+def _text(path: str) -> LiteralString:
+    # Files of this package, reviewed like code.
+    return FOLDER.joinpath(path).read_text(encoding="utf-8")

@@ -1,0 +1,9 @@
+-- What the runtime role may do: read and write rows, nothing else. It owns nothing and can create nothing here.
+DO $$ BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), {role_literal});
+END $$;
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, pending_vectors,
+    dead_letters TO {role};
+GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq TO {role};
+GRANT SELECT ON hermes_pgvector_migrations, embedding_models, lexeme_statistics TO {role};

@@ -1,0 +1,119 @@
+"""Turns in Postgres: stored once each, taken back when undone."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Moment, RecordDelegation, TrimSession
+from hermes_memory_pgvector.searchtext import turn_lexemes
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import statement
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CONTEXT_TURNS = 2
+CONTEXT_CHARS = 2000
+
+
+def time_of(when: Moment) -> datetime:
+    """The time people read."""
+    return EPOCH + timedelta(microseconds=when.wall_us)
+
+
+def insert(connection: Connection, turns: Sequence[AddTurn], *, retry_window: float) -> list[tuple[str, int]]:
+    """Store the turns that are not there yet; return (theme, id) of each new row."""
+    if not turns:
+        return []
+    lexemes = _lexemes(connection, turns)
+    values = {
+        "themes": [turn.theme for turn in turns],
+        "session_ids": [turn.session_id for turn in turns],
+        "roles": [turn.role for turn in turns],
+        "contents": [turn.content for turn in turns],
+        "ts": [time_of(turn.when) for turn in turns],
+        "metadata": [json.dumps(dict(turn.metadata), ensure_ascii=False) for turn in turns],
+        "parent_session_ids": [turn.parent_session_id or None for turn in turns],
+        "ordinals": [turn.ordinal for turn in turns],
+        "lexemes": lexemes,
+    }
+    rows: list[Any] = connection.execute(statement("insert_turns"), values).fetchall()
+    stored = [(str(theme), int(row_id)) for _, theme, row_id in rows]
+    new_places = {int(place) for place, _, _ in rows}
+    for place, turn in enumerate(turns, start=1):
+        if turn.is_live and place not in new_places:
+            stored += _later_saying(connection, turn, lexemes[place - 1], retry_window)
+    return stored
+
+
+def forget(connection: Connection, item: ForgetTurns) -> int:
+    """Take back turns by their keys; return how many rows went."""
+    return connection.execute(statement("turns_forget"), _undone(item, item.turns)).rowcount
+
+
+def trim(connection: Connection, item: TrimSession) -> int:
+    """Take back what was stored after the end of the transcript; return how many rows went."""
+    return connection.execute(statement("turns_trim"), _undone(item, item.kept)).rowcount
+
+
+def delegate(connection: Connection, item: RecordDelegation) -> None:
+    """Note an edge from a session to its subagent's session."""
+    connection.execute(
+        statement("delegation_insert"),
+        {
+            "theme": item.theme,
+            "session_id": item.session_id,
+            "child_session_id": item.child_session_id,
+            "task": item.task,
+            "ts": time_of(item.when),
+            "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
+        },
+    )
+
+
+def _undone(item: ForgetTurns | TrimSession, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    return {
+        "theme": item.theme,
+        "session_id": item.session_id,
+        "at": time_of(item.when),
+        "digests": [digest for digest, _ in keys],
+        "ordinals": [ordinal for _, ordinal in keys],
+    }
+
+
+def _later_saying(connection: Connection, turn: AddTurn, lexemes: str, window: float) -> list[tuple[str, int]]:
+    row: Any = connection.execute(
+        statement("turn_later_saying"),
+        {
+            "theme": turn.theme,
+            "session_id": turn.session_id,
+            "role": turn.role,
+            "content": turn.content,
+            "ts": time_of(turn.when),
+            "window": window,
+            "metadata": json.dumps(dict(turn.metadata), ensure_ascii=False),
+            "parent_session_id": turn.parent_session_id or None,
+            "lexemes": lexemes,
+        },
+    ).fetchone()
+    return [] if row is None else [(turn.theme, int(row[0]))]
+
+
+def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
+    """What each turn is found by: its own words, and those of the two turns before it in its session."""
+    sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
+    rows: list[Any] = connection.execute(
+        statement("turns_before"),
+        {"themes": [theme for theme, _ in sessions], "session_ids": [session for _, session in sessions]},
+    ).fetchall()
+    before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
+    for theme, session_id, content in rows:
+        before[theme, session_id].append(content[:CONTEXT_CHARS])
+    found = []
+    for turn in turns:
+        context = before[turn.theme, turn.session_id]
+        found.append(turn_lexemes(turn.theme, turn.content, list(context)))
+        context.append(turn.content[:CONTEXT_CHARS])
+    return found
