@@ -93,11 +93,8 @@ def create_embedder(
 
 def embeddable(text: str, max_chars: int) -> str | None:
     """The text as a model may see it: cut to its cap, valid Unicode, without NUL; None when nothing is left."""
-    cut = text[:max_chars].replace("\x00", " ")
-    try:
-        cut.encode()
-    except UnicodeEncodeError:
-        cut = cut.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # A lone surrogate is half a character: no model knows it, and no encoder takes it.
+    cut = text[:max_chars].replace("\x00", " ").encode("utf-8", "ignore").decode()
     return cut.strip() or None
 
 

@@ -143,7 +143,7 @@ class RemoteEmbedder:
         source = f"the embedding endpoint {self._endpoint.origin}"
         if deadline.is_over:
             raise EmbeddingUnavailable(f"no time was left to ask {source}")
-        question = json.dumps(dialect.question(self._model, texts, self._shorten_to)).encode("ascii")
+        question = json.dumps(dialect.question(self._model, texts, self._shorten_to), ensure_ascii=False).encode()
         target = dialect.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
         cap = 65_536 + len(texts) * (self._dim or _LARGEST_LIKELY_DIM) * _BYTES_PER_NUMBER
         reply = self._client.post(target, question, deadline, cap)

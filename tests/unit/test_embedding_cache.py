@@ -1,0 +1,290 @@
+"""One embedding per distinct text, whoever asks and however many at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fixtures.embed_server import EmbedServer, meaningful_vector
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import CachedEmbedder, Embedder, Vector, create_embedder
+from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
+
+DIM = 32
+
+
+def soon(seconds: float = 10.0) -> Deadline:
+    return Deadline.after(seconds)
+
+
+@pytest.fixture
+def server() -> Iterator[EmbedServer]:
+    with EmbedServer(dim=DIM) as running:
+        yield running
+
+
+MakeCached = Callable[..., CachedEmbedder]
+
+
+@pytest.fixture
+def make(server: EmbedServer) -> Iterator[MakeCached]:
+    made: list[Embedder] = []
+
+    def build(entries: int = 100, model: str = "test-model", batch: int = 64) -> CachedEmbedder:
+        embedder = create_embedder(
+            url=server.url,
+            model=model,
+            protocol="openai",
+            dim=DIM,
+            api_key=None,
+            cache_entries=entries,
+            batch=batch,
+        )
+        assert isinstance(embedder, CachedEmbedder)
+        made.append(embedder)
+        return embedder
+
+    yield build
+    for embedder in made:
+        embedder.close()
+
+
+def in_threads(count: int, call: Callable[[int], object]) -> list[object]:
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(call, range(count)))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_the_same_text_is_embedded_once(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    first = embedder.embed_query("the same words", soon())
+    assert embedder.embed_query("the same words", soon()) is first
+    assert server.texts == ["the same words"]
+    stats = embedder.stats()
+    assert (stats.entries, stats.hits, stats.misses) == (1, 1, 1)
+
+
+def test_equal_texts_in_one_batch_are_embedded_once(server: EmbedServer, make: MakeCached) -> None:
+    vectors = make().embed_documents(["a text", "another", "a text"], soon())
+    assert server.texts == ["a text", "another"]
+    assert vectors[0] is vectors[2]
+    assert list(vectors[1] or []) == pytest.approx(meaningful_vector("another", DIM), abs=1e-6)
+
+
+def test_question_and_document_share_a_vector_when_the_model_has_no_prefixes(
+    server: EmbedServer, make: MakeCached
+) -> None:
+    embedder = make()
+    query = embedder.embed_query("shared words", soon())
+    assert embedder.embed_documents(["shared words"], soon()) == [query]
+    assert len(server.requests) == 1
+
+
+def test_question_and_document_differ_when_the_model_has_prefixes(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(model="nomic-embed-text")
+    embedder.embed_query("shared words", soon())
+    embedder.embed_documents(["shared words"], soon())
+    assert server.texts == ["search_query: shared words", "search_document: shared words"]
+
+
+def test_the_least_recently_used_text_is_forgotten_first(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(entries=2)
+    for text in ("one", "two", "one", "three", "one", "two"):
+        embedder.embed_query(text, soon())
+    assert server.texts == ["one", "two", "three", "two"]
+    assert embedder.stats().entries == 2
+
+
+def test_no_entries_means_no_memory_but_still_one_call_per_batch(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(entries=0)
+    embedder.embed_documents(["one", "one"], soon())
+    embedder.embed_query("one", soon())
+    assert server.texts == ["one", "one"]
+    assert embedder.stats().entries == 0
+
+
+def test_a_text_without_a_vector_is_not_remembered(server: EmbedServer, make: MakeCached) -> None:
+    server.max_chars = 20
+    embedder = make()
+    text = "longer than twenty characters"
+    assert embedder.embed_query(text, soon()) is None
+    server.max_chars = None
+    assert embedder.embed_query(text, soon()) is not None
+
+
+def test_a_failure_is_not_remembered(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    server.mode = "500"
+    with pytest.raises(EmbeddingUnavailable):
+        embedder.embed_query("words", soon())
+    server.mode = "ok"
+    assert embedder.embed_query("words", soon()) is not None
+
+
+def test_what_a_batch_achieved_before_failing_is_kept(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(batch=2)
+    texts = [f"text {index}" for index in range(6)]
+    server.fail_after = 1
+    with pytest.raises(EmbeddingUnavailable):
+        embedder.embed_documents(texts, soon())
+    server.fail_after = None
+    embedder.embed_documents(texts, soon())
+    assert server.texts[4:] == texts[2:]
+
+
+def test_threads_asking_for_the_same_text_share_one_call(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    with server.held() as gate, ThreadPoolExecutor(8) as pool:
+        asking = [pool.submit(embedder.embed_query, "the same words", soon()) for _ in range(8)]
+        wait_until(lambda: embedder.stats().hits == 7)
+        gate.set()
+        vectors = [future.result(10) for future in asking]
+    assert all(vector is vectors[0] and vector is not None for vector in vectors)
+    assert len(server.requests) == 1
+
+
+def test_a_waiting_thread_keeps_its_own_deadline(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    with server.held() as gate, ThreadPoolExecutor(1) as pool:
+        leader = pool.submit(embedder.embed_query, "slow words", soon(20))
+        wait_until(lambda: len(server.requests) == 1)
+        started = time.monotonic()
+        with pytest.raises(EmbeddingUnavailable, match="another thread"):
+            embedder.embed_query("slow words", soon(0.3))
+        assert 0.2 <= time.monotonic() - started <= 1.3
+        gate.set()
+        assert leader.result(10) is not None
+
+
+def test_a_leader_out_of_time_does_not_fail_a_patient_follower(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    with server.held() as gate, ThreadPoolExecutor(2) as pool:
+        leader = pool.submit(embedder.embed_query, "words", soon(0.5))
+        wait_until(lambda: len(server.requests) == 1)
+        follower = pool.submit(embedder.embed_query, "words", soon(20))
+        with pytest.raises(EmbeddingUnavailable):
+            leader.result(10)
+        wait_until(lambda: len(server.requests) == 2)
+        gate.set()
+        assert follower.result(10) is not None
+
+
+def test_a_refusal_reaches_every_thread_that_waits_for_it(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    server.mode = "401"
+    with server.held() as gate, ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(embedder.embed_query, "words", soon()) for _ in range(4)]
+        wait_until(lambda: embedder.stats().hits == 3)
+        gate.set()
+        for future in asking:
+            with pytest.raises(EmbeddingRejected, match="401"):
+                future.result(10)
+    assert len(server.requests) == 1
+
+
+def test_overlapping_batches_neither_deadlock_nor_repeat_work(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(batch=4)
+    texts = [f"text {index}" for index in range(24)]
+
+    def ask(worker: int) -> list[Vector | None]:
+        turned = texts[worker * 3 :] + texts[: worker * 3]
+        return embedder.embed_documents(turned if worker % 2 else turned[::-1], soon(30))
+
+    results = in_threads(8, ask)
+    assert len(results) == 8
+    assert sorted(server.texts) == sorted(texts)
+
+
+class Crashing:
+    """An embedder with a bug."""
+
+    model = "crashing"
+
+    def __init__(self, inner: Embedder, crash: threading.Event) -> None:
+        self._inner = inner
+        self._crash = crash
+        self.info = inner.info
+        self.close = inner.close
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        if not self._crash.is_set():
+            self._crash.set()
+            raise ZeroDivisionError
+        return self._inner.embed_query(text, deadline)
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        return self._inner.embed_documents(texts, deadline)
+
+
+def test_a_crash_in_the_leader_leaves_nobody_waiting() -> None:
+    embedder = CachedEmbedder(Crashing(LocalEmbedder(), threading.Event()), entries=10)
+    with pytest.raises(ZeroDivisionError):
+        embedder.embed_query("words", soon())
+    assert embedder.embed_query("words", soon()) is not None
+
+
+def test_an_empty_list_asks_nobody(server: EmbedServer, make: MakeCached) -> None:
+    assert make().embed_documents([], soon()) == []
+    assert server.requests == []
+
+
+def test_lone_surrogates_are_no_obstacle(make: MakeCached) -> None:
+    assert make().embed_query("half \ud83d a pair", soon()) is not None
+
+
+def test_close_forgets_and_the_embedder_works_again(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make()
+    embedder.embed_query("words", soon())
+    embedder.close()
+    assert embedder.stats().entries == 0
+    assert embedder.embed_query("words", soon()) is not None
+
+
+def test_without_a_url_the_local_model_is_used() -> None:
+    embedder = create_embedder(
+        url=" ", model="nomic-embed-text", protocol="auto", dim=None, api_key=None, cache_entries=10
+    )
+    assert isinstance(embedder, CachedEmbedder)
+    assert isinstance(embedder.inner, LocalEmbedder)
+    assert embedder.info(soon()).dim == 256
+
+
+def test_with_a_url_the_endpoint_is_used_unless_local_is_asked_for() -> None:
+    def kind(url: str, protocol: str) -> type:
+        embedder = create_embedder(
+            url=url,
+            model="m",
+            protocol=protocol,  # type: ignore[arg-type]
+            dim=None,
+            api_key=None,
+            cache_entries=1,
+        )
+        assert isinstance(embedder, CachedEmbedder)
+        return type(embedder.inner)
+
+    assert kind("http://host", "auto") is RemoteEmbedder
+    assert kind("http://host", "local") is LocalEmbedder
+    with pytest.raises(ConfigError, match="embed_url"):
+        kind("", "openai")
+    with pytest.raises(ConfigError, match="embed_protocol"):
+        kind("http://host", "telepathy")
+
+
+@pytest.mark.parametrize(("dim", "batch"), [(0, 64), (-1, 64), (20_000, 64), (256, 0)])
+def test_impossible_sizes_are_config_errors(dim: int, batch: int) -> None:
+    with pytest.raises(ConfigError):
+        create_embedder(
+            url="http://host", model="m", protocol="auto", dim=dim, api_key=None, cache_entries=1, batch=batch
+        )

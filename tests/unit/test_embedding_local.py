@@ -1,0 +1,191 @@
+"""The local model, end to end: the real weights, no network, no imported wordllama."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import Vector, local
+from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, spec_of
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
+
+
+def soon(seconds: float = 30.0) -> Deadline:
+    return Deadline.after(seconds)
+
+
+def cosine(one: Vector | None, other: Vector | None) -> float:
+    assert one is not None
+    assert other is not None
+    return math.fsum(a * b for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has not used the model yet."""
+    monkeypatch.setattr(local, "_shared", local._Shared())
+
+
+def test_a_related_sentence_is_nearer_than_an_unrelated_one_and_on_its_side_of_the_floor() -> None:
+    embedder = LocalEmbedder()
+    query = embedder.embed_query("Which database does the team run in production?", soon())
+    related, unrelated = embedder.embed_documents(
+        ["Production runs on PostgreSQL, the staging database is SQLite.", "Grandmother's soup needs more salt."],
+        soon(),
+    )
+    floor = embedder.info(soon()).min_similarity
+    assert cosine(query, related) > floor > cosine(query, unrelated)
+
+
+def test_vectors_have_256_numbers_and_unit_length() -> None:
+    vector = LocalEmbedder().embed_query("some words", soon())
+    assert vector is not None
+    assert len(vector) == 256
+    assert cosine(vector, vector) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00", "🦄", "😀 😀\n🦄", "አማርኛ", "\ud83d"])
+def test_a_text_without_a_known_word_has_no_vector(text: str) -> None:
+    assert LocalEmbedder().embed_query(text, soon()) is None
+
+
+@pytest.mark.parametrize("text", ["日本語のテキスト", "🦄 rides again", "x", "a\x00b", "half \ud83d pair", "1234", "…"])
+def test_any_known_token_gives_a_vector(text: str) -> None:
+    vector = LocalEmbedder().embed_query(text, soon())
+    assert vector is not None
+    assert all(math.isfinite(value) for value in vector)
+
+
+def test_documents_keep_order_and_length_around_texts_without_a_vector() -> None:
+    embedder = LocalEmbedder()
+    texts = ["first words", "", "🦄", "last words"]
+    vectors = embedder.embed_documents(texts, soon())
+    assert [vector is None for vector in vectors] == [False, True, True, False]
+    assert vectors[3] == embedder.embed_query("last words", soon())
+
+
+def test_a_text_of_megabytes_is_cut_for_embedding() -> None:
+    embedder = LocalEmbedder()
+    cap = spec_of(LOCAL_MODEL).max_chars
+    text = "many words in a row " * 100_000
+    assert embedder.embed_query(text, soon()) == embedder.embed_query(text[:cap], soon())
+
+
+def test_time_that_ends_in_the_middle_is_unavailable() -> None:
+    embedder = LocalEmbedder()
+    embedder.embed_query("load", soon())
+    with pytest.raises(EmbeddingUnavailable, match="of 2000 texts"):
+        embedder.embed_documents(["word " * 1_600] * 2_000, soon(0.2))
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_the_model_is_loaded_once_by_the_first_of_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[int] = []
+    load = local._load
+
+    def counted() -> local._Model:
+        loads.append(1)
+        return load()
+
+    monkeypatch.setattr(local, "_load", counted)
+    embedder = LocalEmbedder()
+    assert embedder.load_seconds is None
+    with ThreadPoolExecutor(8) as pool:
+        vectors = list(pool.map(lambda _: embedder.embed_query("some words", soon()), range(8)))
+    assert len(loads) == 1
+    assert all(vector == vectors[0] for vector in vectors)
+    assert embedder.load_seconds is not None
+    assert embedder.load_seconds < 30
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_thread_that_waits_for_the_load_keeps_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, release = threading.Event(), threading.Event()
+    load = local._load
+
+    def slow() -> local._Model:
+        loading.set()
+        release.wait(30)
+        return load()
+
+    monkeypatch.setattr(local, "_load", slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(LocalEmbedder().embed_query, "some words", soon())
+        assert loading.wait(10)
+        with pytest.raises(EmbeddingUnavailable, match="not loaded in time"):
+            LocalEmbedder().embed_query("some words", soon(0.1))
+        release.set()
+        assert first.result(30) is not None
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("package", ["wordllama", "numpy", "tokenizers", "safetensors"])
+def test_a_missing_package_is_unavailable_and_names_the_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(EmbeddingUnavailable, match=r"hermes-memory-pgvector\[embedded\]"):
+        LocalEmbedder().embed_query("some words", soon())
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("damage", ["missing", "empty", "torn weights", "torn tokenizer"])
+def test_damaged_files_are_unavailable_and_a_repair_heals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: str
+) -> None:
+    real = local._folder()
+    for name in (local._WEIGHTS, local._TOKENIZER):
+        copy = tmp_path / name
+        copy.parent.mkdir()
+        if damage == "missing":
+            continue
+        content = (real / name).read_bytes()
+        is_torn = damage.removeprefix("torn ") in name
+        copy.write_bytes(b"" if damage == "empty" else content[: len(content) // 2] if is_torn else content)
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "_folder", lambda: tmp_path)
+        with pytest.raises(EmbeddingUnavailable, match="reinstall wordllama"):
+            LocalEmbedder().embed_query("some words", soon())
+    assert LocalEmbedder().embed_query("some words", soon()) is not None
+
+
+def test_another_dimension_is_a_config_error() -> None:
+    LocalEmbedder(dim=256)
+    with pytest.raises(ConfigError, match="256"):
+        LocalEmbedder(dim=768)
+
+
+ALONE = """
+import logging, os, sys, threading
+def audit(event, args):
+    if event.startswith("socket."):
+        print("NETWORK", event)
+sys.addaudithook(audit)
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import create_embedder
+embedder = create_embedder(url="", model="", protocol="auto", dim=None, api_key=None, cache_entries=10)
+embedder.info(Deadline.after(10))
+assert "numpy" not in sys.modules, "nothing is loaded before the first use"
+assert embedder.embed_query("some words", Deadline.after(30)) is not None
+embedder.embed_documents(["text %d" % n for n in range(500)], Deadline.after(30))
+print([name for name in ("wordllama", "requests", "huggingface_hub", "torch") if name in sys.modules])
+print(logging.getLogger().handlers, threading.active_count(), os.listdir(os.environ["HOME"]))
+"""
+
+
+def test_nothing_is_downloaded_written_logged_or_started(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"HOME": str(tmp_path), "PATH": ""},
+    )
+    assert run.stdout == "[]\n[] 1 []\n", run.stderr

@@ -1,0 +1,263 @@
+"""Names, TLS and forks: the parts of a connection that lie below HTTP."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from fixtures.embed_server import EmbedServer
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import dial as dialing
+from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
+from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
+
+
+def embedder_at(url: str) -> RemoteEmbedder:
+    return RemoteEmbedder(url=url, model="test-model", protocol="openai", dim=32, api_key="sk-secret", batch=64)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a self-signed certificate for 127.0.0.1, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "embed server of a test")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + signed.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@pytest.fixture
+def tls_server(certificate: Path) -> Iterator[EmbedServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with EmbedServer(dim=32, tls=context) as running:
+        yield running
+
+
+def test_https_works_with_a_trusted_certificate_and_keeps_the_connection(
+    tls_server: EmbedServer, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    embedder = embedder_at(tls_server.url)
+    assert embedder.embed_query("one", Deadline.after(10)) is not None
+    assert embedder.embed_documents([f"text {index}" for index in range(200)], Deadline.after(10))
+    assert tls_server.connections == 1
+    embedder.close()
+
+
+def test_https_with_an_unknown_certificate_sends_nothing(
+    tls_server: EmbedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with pytest.raises(EmbeddingUnavailable, match="SSLCertVerificationError"):
+        embedder_at(tls_server.url).embed_query("anything", Deadline.after(10))
+    assert tls_server.requests == []
+
+
+@pytest.mark.parametrize("mode", ["drip", "hang"])
+def test_the_deadline_holds_inside_tls(
+    tls_server: EmbedServer, certificate: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    tls_server.mode = "drip" if mode == "drip" else "hang"
+    started = time.monotonic()
+    with pytest.raises(EmbeddingUnavailable, match="in time"):
+        embedder_at(tls_server.url).embed_query("anything", Deadline.after(0.5))
+    assert time.monotonic() - started <= 1.5
+
+
+def test_a_server_silent_in_the_handshake_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        started = time.monotonic()
+        with pytest.raises(EmbeddingUnavailable):
+            embedder_at(f"https://127.0.0.1:{listener.getsockname()[1]}").embed_query("anything", Deadline.after(0.5))
+        assert 0.4 <= time.monotonic() - started <= 1.5
+
+
+def test_a_server_that_does_not_accept_is_given_up_in_time() -> None:
+    """A full backlog drops the handshake: connecting itself hangs."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        address = listener.getsockname()
+        waiting = []
+        for _ in range(8):
+            client = socket.socket()
+            client.setblocking(False)
+            client.connect_ex(address)
+            waiting.append(client)
+        started = time.monotonic()
+        with pytest.raises(EmbeddingUnavailable):
+            embedder_at(f"http://127.0.0.1:{address[1]}").embed_query("anything", Deadline.after(0.5))
+        assert time.monotonic() - started <= 1.5
+        for client in waiting:
+            client.close()
+
+
+def test_a_server_that_does_not_read_is_given_up_in_time() -> None:
+    """A request larger than the socket buffers blocks in sending."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        embedder = RemoteEmbedder(
+            url=f"http://127.0.0.1:{listener.getsockname()[1]}",
+            model="test-model",
+            protocol="openai",
+            dim=32,
+            api_key=None,
+            batch=5_000,
+        )
+        started = time.monotonic()
+        with pytest.raises(EmbeddingUnavailable, match="in time"):
+            embedder.embed_documents(["ä" * 8_000] * 1_000, Deadline.after(1.0))
+        assert time.monotonic() - started <= 2.5
+
+
+def test_localhost_is_reached_without_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lookup(*_: object, **__: object) -> None:
+        raise AssertionError("localhost needs no lookup")
+
+    with EmbedServer(dim=32) as server:
+        embedder = embedder_at(server.url.replace("127.0.0.1", "localhost"))
+        monkeypatch.setattr(socket, "getaddrinfo", no_lookup)
+        assert embedder.embed_query("anything", Deadline.after(10)) is not None
+        embedder.close()
+
+
+def test_a_name_that_does_not_exist_is_unavailable() -> None:
+    with pytest.raises(EmbeddingUnavailable, match=r"no-such-host\.invalid"):
+        embedder_at("http://no-such-host.invalid/").embed_query("anything", Deadline.after(20))
+
+
+def test_a_hanging_resolver_costs_few_threads_and_nobody_more_than_their_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    real = socket.getaddrinfo
+
+    def hanging(host: str, port: int, *args: int, **options: int) -> object:
+        if options.get("flags") == socket.AI_NUMERICHOST:
+            return real(host, port, *args, **options)
+        release.wait(30)
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
+    lookups = dialing._Lookups()
+    monkeypatch.setattr(dialing, "_lookups", lookups)
+    before = threading.active_count()
+    try:
+        for host in ("one.example", "one.example", "one.example", "two.example", "three.example"):
+            started = time.monotonic()
+            with pytest.raises(EmbeddingUnavailable, match=r"in time|stuck"):
+                embedder_at(f"http://{host}/").embed_query("anything", Deadline.after(0.2))
+            assert time.monotonic() - started <= 1.2
+        assert threading.active_count() - before == dialing.MAX_LOOKUPS
+    finally:
+        release.set()
+    # Once the resolver is well again, names are looked up afresh.
+    monkeypatch.setattr(socket, "getaddrinfo", real)
+    end = time.monotonic() + 10
+    while threading.active_count() > before:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    assert lookups.resolve("localhost", 80, Deadline.after(10))
+
+
+def test_an_unreachable_first_address_leaves_time_for_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbedServer(dim=32) as server, socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        clients = [socket.socket() for _ in range(8)]
+        for client in clients:
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        port = int(server.url.rsplit(":", 1)[1])
+        addresses = [(socket.AF_INET, full.getsockname()), (socket.AF_INET, ("127.0.0.1", port))]
+        monkeypatch.setattr(dialing, "_resolve", lambda *_: addresses)
+        embedder = embedder_at("http://two-addresses.example/")
+        assert embedder.embed_query("anything", Deadline.after(1.0)) is not None
+        embedder.close()
+        for client in clients:
+            client.close()
+
+
+def test_an_http_answer_to_a_tls_client_is_no_crash() -> None:
+    with EmbedServer(dim=32) as server, pytest.raises((EmbeddingUnavailable, EmbeddingRejected)):
+        embedder_at(server.url.replace("http://", "https://")).embed_query("anything", Deadline.after(2))
+
+
+FORKING = """
+import os, sys, threading, time
+sys.path.insert(0, {tests!r})
+from fixtures.embed_server import EmbedServer
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import create_embedder
+
+server = EmbedServer(dim=32).start()
+embedder = create_embedder(
+    url=server.url, model="m", protocol="auto", dim=32, api_key=None, cache_entries=100
+)
+local = create_embedder(url="", model="", protocol="local", dim=None, api_key=None, cache_entries=100)
+embedder.embed_query("warm", Deadline.after(10))
+# The fork happens while other threads hold every lock there is and one text is in flight.
+held = threading.Event()
+def hold():
+    with embedder._lock, embedder.inner._lock, embedder.inner._client._lock, local._lock:
+        held.set()
+        time.sleep(2)
+server.latency = 2
+flying = threading.Thread(target=embedder.embed_query, args=("in flight", Deadline.after(10)))
+flying.start()
+while len(server.requests) < 2:
+    time.sleep(0.005)
+server.latency = 0
+threading.Thread(target=hold, daemon=True).start()
+held.wait(10)
+child = os.fork()
+if child == 0:
+    found = [embedder.embed_query(text, Deadline.after(8)) for text in ("in flight", "warm", "new")]
+    found.append(local.embed_query("some words", Deadline.after(8)))
+    os._exit(0 if all(vector is not None for vector in found) else 1)
+_, status = os.waitpid(child, 0)
+flying.join(10)
+assert embedder.embed_query("parent goes on", Deadline.after(10)) is not None
+print("child", os.waitstatus_to_exitcode(status))
+os._exit(0)
+"""
+
+
+def test_a_forked_child_inherits_no_lock_no_wait_and_no_connection() -> None:
+    script = FORKING.format(tests=str(Path(__file__).parents[1]))
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.stdout == "child 0\n", run.stderr
