@@ -1,0 +1,8 @@
+"""The durable waiting room between a hook and Postgres."""
+
+from hermes_memory_pgvector.journal.journal import Journal, JournalStats
+from hermes_memory_pgvector.journal.reader import Depth, Record
+from hermes_memory_pgvector.journal.recovery import Adoption
+from hermes_memory_pgvector.journal.tail import SyncMode, Urgency
+
+__all__ = ["Adoption", "Depth", "Journal", "JournalStats", "Record", "SyncMode", "Urgency"]

@@ -1,0 +1,123 @@
+"""How one record looks on disk, and how to tell an intact one from anything else.
+
+A frame is magic, payload length, sequence number, wall-clock microseconds, header check, payload check, payload.
+The magic consists of bytes that no UTF-8 text contains. Both checks are CRC-32 seeded with the writer's id, so a
+frame copied from another writer is never taken for one of this writer, wherever it turns up. The header has a
+check of its own: a damaged length is recognised without reading what it claims to span.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from zlib import crc32
+
+MAGIC = b"\xf5\xc1\xfe\xc0"
+MAX_PAYLOAD = 64 * 1024 * 1024
+_WINDOW = 256 * 1024
+
+_FIELDS = struct.Struct("<4sIQq")
+_CHECKS = struct.Struct("<II")
+HEADER_BYTES = _FIELDS.size + _CHECKS.size
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An intact record and the bytes of the file it occupies."""
+
+    seq: int
+    micros: int
+    payload: bytes
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Junk:
+    """Bytes that are no intact record of this writer."""
+
+    start: int
+    end: int
+    is_torn: bool
+    """The bytes end the file and are the beginning of a frame: a write that was cut off, not damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    length: int
+    seq: int
+    micros: int
+    check: int
+    payload_check: int
+
+
+ReadAt = Callable[[int, int], bytes]
+"""`read_at(offset, count)`: that many bytes from there, fewer only at the end."""
+
+
+def seed_of(writer: str) -> int:
+    """The start value of every check of this writer."""
+    return crc32(writer.encode())
+
+
+def encode(seed: int, seq: int, micros: int, payload: bytes) -> bytes:
+    """The frame of one record."""
+    fields = _FIELDS.pack(MAGIC, len(payload), seq, micros)
+    check = crc32(fields, seed)
+    return fields + _CHECKS.pack(check, crc32(payload, check)) + payload
+
+
+def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Frame | Junk]:
+    """Every intact frame between offset and size in file order, and what lies between them.
+
+    Nothing is skipped on the word of a damaged frame: after one, the search goes on with the next byte.
+    """
+    window, base = b"", offset
+    position, junk = offset, -1
+    while position < size:
+        if position + HEADER_BYTES > base + len(window) < size:
+            window, base = read_at(position, min(_WINDOW, size - position)), position
+            if not window:
+                # The file is shorter than it was a moment ago: what follows does not exist.
+                size = position
+                break
+        header = _header(window, position - base, seed)
+        if header is not None:
+            end = position + HEADER_BYTES + header.length
+            if end <= size and end > base + len(window):
+                window, base = read_at(position, max(_WINDOW, end - position)), position
+            body = position - base + HEADER_BYTES
+            payload = window[body : body + header.length]
+            if len(payload) == header.length and crc32(payload, header.check) == header.payload_check:
+                if junk >= 0:
+                    yield Junk(junk, position, is_torn=False)
+                    junk = -1
+                yield Frame(header.seq, header.micros, payload, position, end)
+                position = end
+                continue
+        if junk < 0:
+            junk = position
+        found = window.find(MAGIC, position - base + 1)
+        # A magic may straddle two windows, so the last three bytes of this one are looked at again with the next.
+        position = base + found if found >= 0 else max(position + 1, base + len(window) - len(MAGIC) + 1)
+    if 0 <= junk < size:
+        yield Junk(junk, size, is_torn=_is_torn(read_at(junk, HEADER_BYTES), size - junk, seed))
+
+
+def _header(data: bytes, at: int, seed: int) -> _Header | None:
+    if len(data) - at < HEADER_BYTES or not data.startswith(MAGIC, at):
+        return None
+    _, length, seq, micros = _FIELDS.unpack_from(data, at)
+    check, payload_check = _CHECKS.unpack_from(data, at + _FIELDS.size)
+    if crc32(data[at : at + _FIELDS.size], seed) != check:
+        return None
+    return _Header(length, seq, micros, check, payload_check)
+
+
+def _is_torn(head: bytes, remaining: int, seed: int) -> bool:
+    """Whether the rest of a file is the beginning of one frame and no more."""
+    if remaining < HEADER_BYTES:
+        return head[: len(MAGIC)] == MAGIC[: len(head)]
+    header = _header(head, 0, seed)
+    return header is not None and remaining < HEADER_BYTES + header.length

@@ -1,0 +1,321 @@
+"""The durable waiting room: what `append` has returned for is not lost.
+
+One append-only series of files per process; payloads are opaque. What survives depends on the sync mode:
+
+- `process`: survives the process, not the machine.
+- `batch` (default): survives the process, loses at most the last 50 ms plus one fsync on power loss.
+- `always`: survives both, costs one fsync per hook.
+
+A record for which `append` raised was not acknowledged: it does not arrive, or, when the disk failed in the middle,
+it may. There is no ledger beside the files: how far they are drained is known to the database alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
+from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
+from hermes_memory_pgvector.journal.recovery import Adoption, Recovery
+from hermes_memory_pgvector.journal.segment import describe, list_directory
+from hermes_memory_pgvector.journal.tail import SyncMode, Tail, Urgency
+from hermes_memory_pgvector.journal.upkeep import Upkeep
+
+logger = logging.getLogger(__name__)
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStats:
+    """What an operator sees of a journal."""
+
+    writer: str
+    last_seq: int
+    bytes_on_disk: int
+    segments: int
+    waiting_bytes: int
+    """What counts against the bound, of all writers in the directory."""
+    refused_turns: int
+    refused_memories: int
+    sync_lag_seconds: float
+    sync_failures: int
+    damaged_segments: int
+    skipped_records: int
+    """Numbers that damage has taken out of a sequence."""
+    last_error: str
+    locks_work: bool
+
+
+class Journal:
+    """One process's journal, and the way to those that other processes have left in the same directory."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        sync: SyncMode = "batch",
+        max_bytes: int,
+        segment_bytes: int = 4 * _MIB,
+        sync_interval: float = 0.05,
+        keep_seconds: float = 900.0,
+        keep_bytes: int = 64 * _MIB,
+    ) -> None:
+        self.on_append: Callable[[], None] | None = None
+        self._directory = directory
+        self._idle_seal_bytes = segment_bytes // 16
+        self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
+        self._reader = Reader(directory, self._bounds, self._tail.request_rotation)
+        self._recovery = Recovery(directory, self._reader, keep_seconds=keep_seconds, keep_bytes=keep_bytes)
+        self._helper = Upkeep(self, self._tail, sync_interval)
+        self._tail.wake = self._helper.wake
+        self._tail.revive = self._revive
+        self._lock: WriterLock | None = None
+        self._writer = new_writer_id()
+        self._locks_work = True
+        self._may_revive = False
+        self._is_closing = False
+        self._closed = threading.Event()
+
+    def open(self) -> None:
+        """Create the directory, take an identity and start the helper; after a failure it may be called again."""
+        with self._tail.lock:
+            if self._lock is not None and self._is_closing:
+                raise JournalError("the journal is still being closed")
+            if self._lock is None:
+                self._begin()
+                _journals.add(self)
+
+    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> int:
+        """Write one record and return its number; JournalFull and JournalError mean that it was not taken."""
+        seq = self._tail.append(payload, urgency)
+        if self.on_append is not None:
+            self.on_append()
+        return seq
+
+    def close(self, deadline: Deadline) -> None:
+        """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""
+        self._recovery.release_all()
+        self._may_revive = False
+        if self._lock is None:
+            return
+        self._is_closing = True
+        if self._helper.is_running:
+            self._helper.wake()
+            self._closed.wait(deadline.remaining())
+        else:
+            self.finish()
+        self._helper.stop(deadline)
+
+    @property
+    def writer(self) -> str:
+        """This process's id in the directory."""
+        return self._writer
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest own record, 0 when there is none."""
+        return self._tail.last_seq
+
+    def stats(self) -> JournalStats:
+        """A snapshot for status and doctor; lists the directory, so not for hooks."""
+        listing = list_directory(self._directory)
+        return JournalStats(
+            writer=self._writer,
+            last_seq=self._tail.last_seq,
+            bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
+            segments=len(listing.segments),
+            waiting_bytes=self._tail.waiting_bytes,
+            refused_turns=self._tail.refused_turns,
+            refused_memories=self._tail.refused_memories,
+            sync_lag_seconds=self._tail.sync_lag(),
+            sync_failures=self._tail.sync_failures,
+            damaged_segments=listing.damaged + len(self._reader.damaged),
+            skipped_records=self._reader.skipped_records,
+            last_error=self._tail.last_error,
+            locks_work=self._locks_work,
+        )
+
+    def writers(self) -> list[str]:
+        """Every writer that has segments in the directory, this process first."""
+        found = {segment.writer for segment in list_directory(self._directory).segments}
+        return sorted(found, key=lambda writer: (writer != self._writer, writer))
+
+    def read(self, writer: str, after: int, *, max_records: int, max_bytes: int) -> list[Record]:
+        """The records after a number, in sequence and without a gap; at least one when there is one.
+
+        Where damage has taken records, the call that ends before the hole returns what precedes it, and the next one
+        what follows, as soon as the hole is certain. Another writer's records must be adopted before they are stored.
+        """
+        return self._reader.read(writer, after, max_records=max_records, max_bytes=max_bytes)
+
+    def adopt(self, writer: str) -> Adoption | None:
+        """The right to drain a dead writer; None while its process lives. The own writer needs none, and gets one."""
+        if writer == self._writer:
+            return Adoption(writer, None, lambda _: None)
+        return self._recovery.adopt(writer, locks_work=self._locks_work)
+
+    def forget(self, writer: str, upto: int) -> None:
+        """Retire what lies at or below a watermark that the server has just confirmed.
+
+        Call it with a freshly read watermark only, also now and then while idle: segments go when they have been
+        drained for as long as they are kept, and a server that failed over may have gone back behind an older one.
+        """
+        if writer == self._writer:
+            self._forget_own(upto)
+        elif not self._recovery.holds(writer):
+            return
+        self._recovery.forget(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+
+    def depth(self, writer: str, upto: int) -> Depth:
+        """What waits after a watermark; walks segments, so not for hooks."""
+        return self._reader.depth(writer, upto)
+
+    def _forget_own(self, upto: int) -> None:
+        state = self._tail.state()
+        is_all = upto >= state.last_seq
+        waiting = 0 if is_all else self._reader.waiting_bytes(state.writer, upto)
+        self._tail.set_waiting(waiting, state.own_bytes)
+        if is_all and self._tail.active_size >= self._idle_seal_bytes:
+            # Other processes count this file as waiting until it is sealed and marked.
+            self._tail.request_rotation()
+
+    def _bounds(self, writer: str) -> Bounds:
+        if writer == self._writer:
+            state = self._tail.state()
+            number = math.inf if state.active_number is None else state.active_number
+            return Bounds(number, number, state.last_seq, is_own=True)
+        if self._recovery.holds(writer):
+            return Bounds(math.inf, math.inf, math.inf, is_own=False)
+        return Bounds(0, math.inf, math.inf, is_own=False)
+
+    def _begin(self) -> None:
+        """Take an identity: lock, first segment, helper."""
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.suppress(PermissionError):
+                self._directory.chmod(0o700)
+            lock: WriterLock | None = None
+            while lock is None:
+                self._writer = new_writer_id()
+                lock = WriterLock.create(self._directory, self._writer)
+        except OSError as error:
+            raise JournalError(f"the journal cannot be opened ({describe(error)})") from None
+        try:
+            self._tail.begin(self._writer)
+        except OSError as error:
+            lock.unlink()
+            lock.release()
+            raise JournalError(f"the journal cannot be opened ({describe(error)})") from None
+        self._lock, self._locks_work = lock, lock.excludes
+        self._is_closing = self._may_revive = False
+        self._closed.clear()
+        try:
+            self._helper.start()
+        except RuntimeError:
+            # The interpreter is ending: records still reach the file, which is what survives it.
+            self._tail.note("no helper thread")
+
+    def _revive(self) -> None:
+        if self._may_revive:
+            self._begin()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the helper is to finish."""
+        return self._is_closing
+
+    def finish(self) -> None:
+        """Helper: sync, close and give the identity up; a series without a record leaves no trace."""
+        with self._tail.lock:
+            lock, self._lock = self._lock, None
+        if lock is not None:
+            if self._tail.finish() == 0:
+                lock.unlink()
+            lock.release()
+        self._closed.set()
+
+    def count_others(self) -> None:
+        """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
+        number = self._tail.state().active_number
+        try:
+            segments = list_directory(self._directory).segments
+        except JournalError as error:
+            self._tail.note(str(error))
+            segments = ()
+        waiting = (each.size for each in segments if each.writer != self._writer and not each.is_drained)
+        self._tail.foreign_bytes = sum(waiting)
+        if number is not None and not any((each.writer, each.number) == (self._writer, number) for each in segments):
+            self._renew()
+
+    def clean(self) -> None:
+        """Helper: remove what dead writers have left empty."""
+        self._recovery.clean(self._writer, locks_work=self._locks_work)
+
+    def _renew(self) -> None:
+        """Someone has removed our files: what is appended from now on goes where it can be found."""
+        logger.warning("the journal's files have been removed; a new series is begun in the same place")
+        with self._tail.lock:
+            lock, self._lock = self._lock, None
+            if lock is not None and not self._is_closing:
+                self._tail.finish()
+                lock.release()
+                self._may_revive = True
+                self._begin()
+
+    def _before_fork(self) -> None:
+        self._tail.lock.acquire()
+
+    def _after_fork_in_parent(self) -> None:
+        self._tail.lock.release()
+
+    def _after_fork_in_child(self) -> None:
+        """Be nobody until the next append: the files and the lock are the parent's."""
+        was_open = self._lock is not None
+        self._lock = None
+        self._writer = new_writer_id()
+        self._tail.abandon(self._writer)
+        self._helper.forget_thread()
+        self._reader.reset()
+        self._recovery.reset()
+        self._closed = threading.Event()
+        self._may_revive = self._may_revive or (was_open and not self._is_closing)
+        self._tail.lock.release()
+
+
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+_forking: list[Journal] = []
+_one_fork = threading.Lock()
+
+
+def _before_fork() -> None:
+    _one_fork.acquire()
+    _forking.extend(sorted(_journals, key=id))
+    for journal in _forking:
+        journal._before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    while _forking:
+        _forking.pop()._after_fork_in_parent()
+    _one_fork.release()
+
+
+def _after_fork_in_child() -> None:
+    while _forking:
+        _forking.pop()._after_fork_in_child()
+    _one_fork.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,169 @@
+"""Who a writer is, and whether its process lives.
+
+A writer's id is made once and never used again. Its lock file carries an flock for as long as the process lives; the
+kernel drops it however the process ends. After a fork the child closes what it inherited without unlocking: the lock
+belongs to the parent. Where locks do not exclude, only proof from /proc that the process is gone counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import sys
+import threading
+import time
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+WRITER_ID = re.compile(r"[0-9a-f]{11}-[0-9a-f]{16}")
+_CLOEXEC_NOFOLLOW = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+# A fork must not catch a lock between open and registration, or the child would keep it alive unknowingly.
+_guard = threading.Lock()
+_descriptors: set[int] = set()
+
+
+def new_writer_id() -> str:
+    """An id that sorts by the time the process took it and is unique by its random part."""
+    return f"{time.time_ns() // 1_000_000 & 0xFFF_FFFF_FFFF:011x}-{secrets.token_hex(8)}"
+
+
+def lock_path(directory: Path, writer: str) -> Path:
+    """Where a writer's lock file is."""
+    return directory / f"{writer}.lock"
+
+
+class WriterLock:
+    """One held lock file."""
+
+    def __init__(self, path: Path, fd: int, *, excludes: bool) -> None:
+        self.path = path
+        self.excludes = excludes
+        """Whether nobody else can hold it at the same time."""
+        self._fd = fd
+        self._pid = os.getpid()
+
+    @classmethod
+    def create(cls, directory: Path, writer: str) -> WriterLock | None:
+        """Make and take the lock of a new writer; None when a cleaner was faster, and another id is needed."""
+        path = lock_path(directory, writer)
+        lock = cls._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        if lock is None:
+            return None
+        # Without room for it the process cannot be proven gone later, which is the safe side.
+        with contextlib.suppress(OSError):
+            os.write(lock._fd, json.dumps(_this_process()).encode())
+        lock.excludes = lock.excludes and _second_taker_fails(path)
+        return lock
+
+    @classmethod
+    def take(cls, directory: Path, writer: str, *, create: bool) -> WriterLock | None:
+        """Take the lock of a writer that may be dead; None while its process lives or when the file is gone."""
+        try:
+            return cls._open(lock_path(directory, writer), os.O_RDWR | (os.O_CREAT if create else 0))
+        except FileNotFoundError:
+            return None
+
+    @classmethod
+    def _open(cls, path: Path, flags: int) -> WriterLock | None:
+        with _guard:
+            fd = os.open(path, flags | _CLOEXEC_NOFOLLOW, 0o600)
+            excludes = _try_exclusive(fd)
+            if excludes is False or not _is_still(path, fd):
+                os.close(fd)
+                return None
+            _descriptors.add(fd)
+            return cls(path, fd, excludes=excludes is True)
+
+    def unlink(self) -> None:
+        """Remove the file while it is held; whoever opened it before finds out that it is gone."""
+        self.path.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let go; in a forked child the lock is the parent's and was closed at the fork."""
+        with _guard:
+            fd, self._fd = self._fd, -1
+            if fd < 0 or self._pid != os.getpid():
+                return
+            _descriptors.discard(fd)
+            if sys.platform != "win32":
+                with contextlib.suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+
+def is_provably_gone(directory: Path, writer: str) -> bool:
+    """Whether the writer's process is certainly no more: same boot, same pid namespace, no such process."""
+    try:
+        owner = json.loads(lock_path(directory, writer).read_bytes())
+        boot, namespace, pid, started = owner["boot"], owner["namespace"], int(owner["pid"]), str(owner["started"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    here = _this_process()
+    if not boot or not namespace or (boot, namespace) != (here["boot"], here["namespace"]):
+        return False
+    return _start_of(pid) != started
+
+
+def _try_exclusive(fd: int) -> bool | None:
+    """True when taken, False when someone holds it, None when this system cannot lock."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _second_taker_fails(path: Path) -> bool:
+    """Whether the lock just taken keeps a second open of the same file out, as a working lock does."""
+    fd = os.open(path, os.O_RDWR | _CLOEXEC_NOFOLLOW)
+    try:
+        return _try_exclusive(fd) is False
+    finally:
+        os.close(fd)
+
+
+def _is_still(path: Path, fd: int) -> bool:
+    try:
+        named = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    opened = os.fstat(fd)
+    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+def _this_process() -> dict[str, str | int]:
+    boot = namespace = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    return {"pid": os.getpid(), "boot": boot, "namespace": namespace, "started": _start_of(os.getpid())}
+
+
+def _start_of(pid: int) -> str:
+    """The kernel's start time of a process, empty when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _close_inherited() -> None:
+    for fd in _descriptors:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    _descriptors.clear()
+    _guard.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_inherited)

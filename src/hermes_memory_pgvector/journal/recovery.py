@@ -1,0 +1,186 @@
+"""What happens to journals besides being written and read: adoption, retention, cleaning.
+
+A dead writer's series is adopted by taking its lock. Drained segments are kept for a while, because a server that
+fails over may have lost what it had confirmed. Damaged segments are renamed and kept for good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.journal.lock import WriterLock, is_provably_gone
+from hermes_memory_pgvector.journal.reader import Reader
+from hermes_memory_pgvector.journal.segment import SegmentFile, describe, list_directory
+
+logger = logging.getLogger(__name__)
+
+_DRAINED_MODE = 0o400
+_WAITING_MODE = 0o600
+
+
+class Adoption:
+    """The right to drain a dead writer's series, until released."""
+
+    def __init__(self, writer: str, lock: WriterLock | None, on_release: Callable[[str], None]) -> None:
+        self.writer = writer
+        self.lock = lock
+        self._on_release = on_release
+        self._once = threading.Lock()
+        self._is_released = False
+
+    def release(self) -> None:
+        """Let other processes adopt; may be called twice."""
+        with self._once:
+            if self._is_released:
+                return
+            self._is_released = True
+        self._on_release(self.writer)
+        if self.lock is not None:
+            self.lock.release()
+
+    def __enter__(self) -> Adoption:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Recovery:
+    """Adopts, retains and cleans the files of one journal directory."""
+
+    def __init__(self, directory: Path, reader: Reader, *, keep_seconds: float, keep_bytes: int) -> None:
+        self._directory = directory
+        self._reader = reader
+        self._keep_seconds = keep_seconds
+        self._keep_bytes = keep_bytes
+        self._held: dict[str, Adoption] = {}
+        self._drained_at: dict[tuple[str, int], float] = {}
+
+    def holds(self, writer: str) -> bool:
+        """Whether the writer is adopted by this journal."""
+        return writer in self._held
+
+    def adopt(self, writer: str, *, locks_work: bool) -> Adoption | None:
+        """Take a dead writer's lock; None while its process lives, may live, or nothing is left of it."""
+        with self._reader.lock:
+            if writer in self._held:
+                return self._held[writer]
+            if not locks_work and not is_provably_gone(self._directory, writer):
+                return None
+            has_segments = bool(list_directory(self._directory).of(writer))
+            try:
+                # A restored copy may have come without its lock file.
+                lock = WriterLock.take(self._directory, writer, create=has_segments)
+            except OSError as error:
+                raise JournalError(f"the lock of {writer} cannot be taken ({describe(error)})") from None
+            if lock is None:
+                return None
+            adoption = self._held[writer] = Adoption(writer, lock, self._released)
+            return adoption
+
+    def forget(self, writer: str, upto: int, *, sealed_below: float) -> None:
+        """Retire the segments of a writer that lie wholly at or below a watermark just read from the server."""
+        with self._reader.lock:
+            listing = list_directory(self._directory)
+            mine = [each for each in listing.of(writer) if each.number < sealed_below]
+            covered = [each for each in mine if self._is_covered(each, upto)]
+            retired = {each.path for each in covered}
+            retained = sum(each.size for each in listing.segments if each.is_drained or each.path in retired)
+            now = time.monotonic()
+            for segment in covered:
+                drained_at = self._drained_since(segment, now)
+                if now - drained_at >= self._keep_seconds or retained > self._keep_bytes:
+                    retained -= self._retire(segment, upto)
+            adoption = self._held.get(writer)
+            if adoption is not None and adoption.lock is not None and not list_directory(self._directory).of(writer):
+                adoption.lock.unlink()
+
+    def clean(self, own: str, *, locks_work: bool) -> None:
+        """Remove the lock files of dead writers that left nothing else."""
+        if not locks_work:
+            return
+        listing = list_directory(self._directory)
+        with_segments = {segment.writer for segment in listing.segments}
+        for writer in listing.locks - with_segments - {own}:
+            lock = WriterLock.take(self._directory, writer, create=False)
+            if lock is not None:
+                if not list_directory(self._directory).of(writer):
+                    lock.unlink()
+                lock.release()
+
+    def release_all(self) -> None:
+        """Let go of every adopted writer."""
+        for adoption in list(self._held.values()):
+            adoption.release()
+
+    def reset(self) -> None:
+        """In a forked child: what is held is held by the parent."""
+        self._held.clear()
+
+    def _released(self, writer: str) -> None:
+        self._held.pop(writer, None)
+
+    def _is_covered(self, segment: SegmentFile, upto: int) -> bool:
+        if self._reader.span(segment).last <= upto:
+            return True
+        # The watermark has gone back: this segment is needed again.
+        self._drained_at.pop((segment.writer, segment.number), None)
+        if segment.is_drained:
+            self._mark(segment, _WAITING_MODE)
+        return False
+
+    def _drained_since(self, segment: SegmentFile, now: float) -> float:
+        """When a segment was first seen drained, on this process's steady clock."""
+        key = (segment.writer, segment.number)
+        if key not in self._drained_at:
+            age = 0.0
+            if segment.is_drained:
+                # Marked by an earlier process: only its wall clock tells since when, and that may have been stepped.
+                age = min(max(0.0, time.time() - segment.modified), self._keep_seconds)
+            else:
+                self._mark(segment, _DRAINED_MODE)
+            self._drained_at[key] = now - age
+        return self._drained_at[key]
+
+    def _mark(self, segment: SegmentFile, mode: int) -> None:
+        # A mark that cannot be set only means that the next process starts to count anew.
+        with contextlib.suppress(OSError):
+            os.utime(segment.path)
+            segment.path.chmod(mode)
+
+    def _retire(self, segment: SegmentFile, upto: int) -> int:
+        """Unlink a segment, or put it aside when it is damaged; returns the bytes that are no longer retained."""
+        if self._reader.span(segment, fresh=True).last > upto:
+            return 0
+        key = (segment.writer, segment.number)
+        try:
+            if key in self._reader.damaged:
+                segment.path.rename(_free_name(segment.path))
+            else:
+                segment.path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise JournalError(f"a drained segment cannot be removed ({describe(error)})") from None
+        self._reader.drop(segment)
+        self._drained_at.pop(key, None)
+        return segment.size
+
+
+def _free_name(path: Path) -> Path:
+    """A name for a damaged segment under which nothing is kept yet."""
+    target, copies = path.with_name(f"{path.name}.damaged"), 0
+    while target.exists():
+        copies += 1
+        target = path.with_name(f"{path.name}.damaged.{copies}")
+    return target

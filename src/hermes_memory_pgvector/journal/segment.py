@@ -1,0 +1,196 @@
+"""The files of a journal: their names, how one is made, and what is found in one.
+
+`<writer>.<number>` holds frames and nothing else. A file that is read-only has been drained, and its modification
+time says since when: a hint for how long to keep it, seen by every process, never a statement about its contents.
+`<writer>.<number>.damaged` is kept for a person to look at and takes no further part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.journal import lock
+from hermes_memory_pgvector.journal.frame import Frame, Junk, seed_of, walk
+
+_flush = getattr(os, "fdatasync", os.fsync)
+_SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
+_DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
+_LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A segment as the directory shows it."""
+
+    writer: str
+    number: int
+    path: Path
+    size: int
+    is_drained: bool
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything of ours in the directory at one moment."""
+
+    segments: tuple[SegmentFile, ...]
+    """Ordered by writer and number."""
+    locks: frozenset[str]
+    damaged: int
+    damaged_bytes: int
+
+    def of(self, writer: str) -> list[SegmentFile]:
+        """One writer's segments in order."""
+        return [segment for segment in self.segments if segment.writer == writer]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a full walk of one segment found."""
+
+    first: int
+    """The lowest intact sequence number, 0 when there is none."""
+    last: int
+    records: int
+    frame_bytes: int
+    oldest_micros: int
+    is_damaged: bool
+
+
+class ActiveSegment:
+    """The one file this process appends to."""
+
+    __slots__ = ("fd", "is_broken", "number", "path", "size", "sync_failed")
+
+    def __init__(self, number: int, path: Path, fd: int) -> None:
+        self.number = number
+        self.path = path
+        self.fd = fd
+        self.size = 0
+        self.is_broken = False
+        """Takes no more records."""
+        self.sync_failed = False
+        """Must never be synced again: the kernel reports a lost write only once."""
+
+
+def _find_write() -> Callable[[int, bytes, int], int] | None:
+    """The C library's write, called without releasing the interpreter lock; None where there is no such thing."""
+    try:
+        write = ctypes.PyDLL(None, use_errno=True).write
+    except (AttributeError, OSError, TypeError):
+        return None
+    write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+    write.restype = ctypes.c_ssize_t
+    return write
+
+
+gil_write = _find_write()
+
+
+def segment_path(directory: Path, writer: str, number: int) -> Path:
+    """Where a segment is."""
+    return directory / f"{writer}.{number:08d}"
+
+
+def create_segment(directory: Path, writer: str, number: int) -> ActiveSegment:
+    """Make a new, empty segment with that number, or the next one that is free."""
+    while True:
+        path = segment_path(directory, writer, number)
+        try:
+            return ActiveSegment(number, path, os.open(path, _APPEND, 0o600))
+        except FileExistsError:
+            number += 1
+
+
+def sync_file(fd: int) -> None:
+    """Make what was written to a file survive the machine."""
+    _flush(fd)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in the directory survive the machine."""
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def list_directory(directory: Path) -> Listing:
+    """What is there; files that vanish while being listed are not."""
+    segments: list[SegmentFile] = []
+    locks: set[str] = set()
+    damaged = damaged_bytes = 0
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                found = _LOCK.fullmatch(entry.name)
+                if found is not None:
+                    locks.add(found[1])
+                    continue
+                found, aside = _SEGMENT.fullmatch(entry.name), _DAMAGED.fullmatch(entry.name)
+                if found is None and aside is None:
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if not stat.S_ISREG(info.st_mode):
+                    continue
+                if found is None:
+                    damaged, damaged_bytes = damaged + 1, damaged_bytes + info.st_size
+                    continue
+                drained = not info.st_mode & stat.S_IWUSR
+                path = Path(entry.path)
+                segments.append(SegmentFile(found[1], int(found[2]), path, info.st_size, drained, info.st_mtime))
+    except OSError as error:
+        raise JournalError(f"the journal directory cannot be read ({describe(error)})") from None
+    segments.sort(key=lambda each: (each.writer, each.number))
+    return Listing(tuple(segments), frozenset(locks), damaged, damaged_bytes)
+
+
+def walk_file(path: Path, writer: str, offset: int = 0) -> Iterator[Frame | Junk]:
+    """Walk one segment from an offset to its present end; a file that is gone is empty."""
+    try:
+        with path.open("rb", buffering=0) as file:
+
+            def read_at(at: int, count: int) -> bytes:
+                file.seek(at)
+                return file.read(count) or b""
+
+            yield from walk(read_at, os.fstat(file.fileno()).st_size, seed_of(writer), offset)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise JournalError(f"a segment cannot be read ({describe(error)})") from None
+
+
+def survey(path: Path, writer: str, *, after: int = 0) -> Span:
+    """Walk a whole segment and sum up what is intact in it, of the records after a number."""
+    seen: set[int] = set()
+    frame_bytes = oldest = first = last = 0
+    is_damaged = False
+    for item in walk_file(path, writer):
+        if isinstance(item, Junk):
+            is_damaged = is_damaged or not item.is_torn
+        elif item.seq > after and item.seq not in seen:
+            seen.add(item.seq)
+            frame_bytes += item.end - item.start
+            if first == 0 or item.seq < first:
+                first, oldest = item.seq, item.micros
+            last = max(last, item.seq)
+    return Span(first, last, len(seen), frame_bytes, oldest, is_damaged)
+
+
+def describe(error: OSError) -> str:
+    """An operating system error without its text, which may name paths."""
+    return f"{type(error).__name__}, errno {error.errno}"
