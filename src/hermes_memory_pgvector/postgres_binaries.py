@@ -47,6 +47,7 @@ REASONS = (
     ("wrong ownership", "the data belongs to another user"),
     ("Permission denied", "permission denied"),
     ("Address already in use", "its address is in use"),
+    ("parameter", "a setting is not valid"),
 )
 
 

@@ -178,8 +178,8 @@ class EmbeddedPostgres:
             elif major != binaries.major:
                 raise ServerError(
                     f"The data in {self.folder.data} was made by Postgres {major}, but the installed server is "
-                    f"Postgres {binaries.version}; install a server package with Postgres {major} to go on, or move the folder "
-                    "aside to begin with an empty database"
+                    f"Postgres {binaries.version}; install a server package with Postgres {major} to go on, "
+                    "or move the folder aside to begin with an empty database"
                 )
             elif sets_passwords:
                 self._run_sql(self.folder.data, self._role_statements(), step)
