@@ -32,10 +32,12 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _WORD = re.compile(rf"(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff])+(?:'[^\W\d_{_UNSPACED}]+)?")
+_ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z]+)?")
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # Between blanks, quotes and brackets; one with a sign in it is a path, an option, a version, an id.
 _CHUNK = re.compile(r"[^\s\"'`(){}\[\]<>,;|!?*“”‘’«»…]+")
+_PUNCTUATION = "\"'`(){}[]<>,;|!?*.:“”‘’«»…"
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+")
 _ALNUM = re.compile(r"[^\W_]")
 
@@ -88,7 +90,7 @@ def memory_lexemes(theme: str, content: str) -> str:
 def question_terms(text: str) -> tuple[Term, ...]:
     """The distinct terms of a question, at most MAX_TERMS; those that look rarest stay when there are more."""
     folded = fold(_edges(_clean(text), MAX_QUESTION_CHARS))
-    words = _WORD.findall(folded)
+    words = _words(folded)
     language = likely_language(folded, words[:100])
     terms: dict[str, Term] = {}
     for word in words:
@@ -111,12 +113,12 @@ def _looks_rare(term: Term) -> tuple[bool, int]:
 
 def _lexemes(text: str) -> set[str]:
     folded = fold(_clean(text))
-    words = _WORD.findall(folded)
+    words = _words(folded)
     language = likely_language(folded, words[:100])
-    kept = {word for word in words if len(word) <= MAX_TOKEN} - ENGLISH
-    found = set(map(stem, kept))
+    kept = set(words) - ENGLISH
+    found = {stem(word) for word in kept if len(word) <= MAX_TOKEN}
     if language is not None:
-        found |= {light_stem(word, language) for word in kept}
+        found |= {light_stem(word, language) for word in kept if len(word) <= MAX_TOKEN}
     found.update(_tokens(folded))
     if not folded.isascii():
         found.update(_signs(folded))
@@ -166,14 +168,20 @@ def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
 
 def _tokens(folded: str) -> Iterator[str]:
     """What is written as one token with signs in it, exactly as typed apart from case."""
-    for chunk in _CHUNK.findall(folded):
-        if chunk.isalnum():
+    for piece in dict.fromkeys(folded.split()):
+        # Nearly every piece ends here: a word, with or without punctuation around it.
+        if piece.isalnum() or (bare := piece.strip(_PUNCTUATION)).isalnum():
             continue
-        token = chunk.lstrip("~.:=&")
-        if not token.endswith(("++", "#")):
-            token = token.rstrip(".:-=/&%$@")
-        if 2 <= len(token) <= MAX_TOKEN and not token.isalnum() and _ALNUM.search(token):
-            yield token
+        for chunk in _CHUNK.findall(bare):
+            token = chunk.lstrip("~.:=&")
+            if not token.endswith(("++", "#")):
+                token = token.rstrip(".:-=/&%$@")
+            if 2 <= len(token) <= MAX_TOKEN and not token.isalnum() and _ALNUM.search(token):
+                yield token
+
+
+def _words(folded: str) -> list[str]:
+    return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
 
 def _tsvector(own: Iterable[str], context: Iterable[str], markers: Iterable[str]) -> str:

@@ -59,10 +59,12 @@ def likely_language(folded: str, words: Sequence[str]) -> str | None:
             return "ar"
         if _CYRILLIC.search(sample):
             return "ru"
+    # Most texts are English, which shows within the first words.
+    english = sum(word in ENGLISH for word in words)
+    if english * 3 >= len(words):
+        return None
     found: dict[str, int] = {}
-    english = 0
     for word in words:
-        english += word in ENGLISH
         for language in _LANGUAGES_OF.get(word, ()):
             found[language] = found.get(language, 0) + 1
     if not found:

@@ -67,16 +67,6 @@ def find_model(connection: Connection, name: str, dim: int) -> EmbeddingModel:
     return found
 
 
-def raise_candidates(connection: Connection, model: EmbeddingModel, candidates: int) -> None:
-    """Note that this model needs more candidates to be exact enough; never lowers the number."""
-    connection.execute(statement("search_raise_candidates"), {"id": model.id, "candidates": candidates})
-
-
-def calibrate(connection: Connection, model: EmbeddingModel, min_similarity: float) -> None:
-    """Note the cosine below which hits of this model are noise."""
-    connection.execute(statement("search_calibrate"), {"id": model.id, "min_similarity": min_similarity})
-
-
 def _binary(values: Sequence[float]) -> bytes:
     dim = len(values)
     try:

@@ -61,9 +61,9 @@ CREATE FUNCTION hermes_plain_lexemes(theme text, content text) RETURNS tsvector
 
 ALTER TABLE memory_entries ADD COLUMN lexemes tsvector;
 ALTER TABLE conversations ADD COLUMN lexemes tsvector;
--- A query reads the lexemes of a few hundred rows: in line and uncompressed they cost no detour.
-ALTER TABLE memory_entries ALTER COLUMN lexemes SET STORAGE MAIN, ALTER COLUMN lexemes SET STATISTICS 400;
-ALTER TABLE conversations ALTER COLUMN lexemes SET STORAGE MAIN, ALTER COLUMN lexemes SET STATISTICS 400;
+-- A query reads the lexemes of a few hundred rows: in line and uncompressed they cost no detour, and none at insert.
+ALTER TABLE memory_entries SET (toast_tuple_target = 8160), ALTER COLUMN lexemes SET STATISTICS 400;
+ALTER TABLE conversations SET (toast_tuple_target = 8160), ALTER COLUMN lexemes SET STATISTICS 400;
 
 CREATE FUNCTION hermes_fill_lexemes() RETURNS trigger
     LANGUAGE plpgsql SET search_path FROM CURRENT
@@ -119,3 +119,233 @@ CREATE FUNCTION hermes_refresh_statistics() RETURNS void
           AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
         GROUP BY 1, 2;
     END $$;
+
+-- Raises the number of rows compared exactly for a model whose bits select too roughly; never lowers it.
+CREATE FUNCTION hermes_raise_candidates(model_id integer, needed integer) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
+    AS $$ UPDATE embedding_models SET candidates = least(6400, greatest(candidates, needed)) WHERE id = model_id $$;
+
+-- Candidates by words, and how well each candidate's words cover the question: hermes_match_turns, _memories.
+--
+-- Every term of the question is looked up by itself, inside the theme's part of the index, the rarest first. That gives
+-- its exact rarity in this theme, and a bound: a term that more than 2,000 rows contain selects nothing by itself, and
+-- the search for candidates ends when enough are gathered. Terms found in the turns before a row count less than
+-- its own. Rows in near_ids (found by meaning) are scored too, whatever their words.
+--
+-- The theme predicate is written so that only the index on lexemes can serve it: no statistics, cached plan or theme
+-- size makes Postgres read a whole theme. The function reads as its owner because row-level security would keep `@@`
+-- from using the index; it takes the theme as an argument and never looks outside it.
+DO $create$
+DECLARE
+    template text := $template$
+CREATE FUNCTION <function>(
+    theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
+    terms text[], queries text[], near_themes text[], near_ids bigint[], wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 200
+    SET search_path FROM CURRENT SET enable_seqscan = off
+    AS $body$
+#variable_conflict use_column
+DECLARE
+    too_many  CONSTANT integer := 2000;
+    enough    CONSTANT integer := 3000;
+    most_read CONSTANT double precision := 40000;
+    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                              WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                              ELSE '~all'::tsquery END;
+    asked     tsquery[];
+    places    integer[];
+    fractions real[];
+    total     double precision;
+    idf       double precision[];
+    commons   integer[] := '{}';
+    looked_up integer := 0;
+    place     integer;
+    frequency double precision;
+    every     tsquery;
+    themes    text[];
+    ids       bigint[];
+    twins     bytea[];
+    hit_terms  integer[] := '{}';
+    hit_themes text[] := '{}';
+    hit_ids    bigint[] := '{}';
+    hit_twins  bytea[] := '{}';
+BEGIN
+    SELECT array_agg(q::tsquery ORDER BY n) INTO asked FROM unnest(queries) WITH ORDINALITY AS u (q, n);
+    SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
+           array_agg(coalesce(s.fraction, 0) ORDER BY t.place)
+    INTO places, fractions
+    FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
+    LEFT JOIN lexeme_statistics AS s ON s.source = '<table>' AND s.lexeme = t.lexeme;
+
+    SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = '<table>'::regclass;
+    IF NOT everywhere THEN
+        total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                   WHERE s.source = '<table>' AND s.lexeme = '~=' || theme), 0);
+        total := greatest(total, (SELECT count(*) FROM (
+            SELECT FROM <table> AS r WHERE r.agent_identity = theme LIMIT 3000) AS counted));
+    END IF;
+
+    idf := array_fill(0::double precision, ARRAY[coalesce(cardinality(places), 0)]);
+    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
+        frequency := fractions[place] * total;
+        IF looked_up < 24 AND cardinality(hit_ids) < enough
+           AND (frequency <= most_read OR cardinality(hit_ids) = 0 AND looked_up < 6) THEN
+            looked_up := looked_up + 1;
+            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO themes, ids, twins FROM (
+                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
+                WHERE r.lexemes @@ (inside && asked[place]) AND <guard>
+                LIMIT too_many + 1) AS f;
+            IF cardinality(ids) > too_many THEN
+                frequency := greatest(frequency, cardinality(ids));
+                commons := commons || place;
+            ELSE
+                frequency := coalesce(cardinality(ids), 0);
+                IF frequency > 0 THEN
+                    hit_ids := hit_ids || ids;
+                    hit_themes := hit_themes || themes;
+                    hit_twins := hit_twins || twins;
+                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
+                END IF;
+            END IF;
+        END IF;
+        idf[place] := ln(1 + greatest(total - frequency + 0.5, 0.5) / (frequency + 0.5));
+    END LOOP;
+
+    -- Only common words: rows with as many of the rarest of them as can be had together, else the newest with one.
+    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
+        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 2 LOOP
+            every := inside;
+            FOREACH place IN ARRAY commons[1:looked_up] LOOP
+                every := every && asked[place];
+            END LOOP;
+            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO hit_themes, hit_ids, hit_twins FROM (
+                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
+                WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
+            EXIT WHEN cardinality(hit_ids) > 0;
+        END LOOP;
+        IF coalesce(cardinality(hit_ids), 0) = 0 THEN
+            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO hit_themes, hit_ids, hit_twins FROM (
+                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
+                WHERE r.lexemes @@ (inside && asked[commons[1]]) AND <guard> LIMIT too_many) AS f;
+        END IF;
+        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+    END IF;
+
+    RETURN QUERY
+    WITH found AS (
+        SELECT h.theme, h.id, h.twin, sum(idf[h.term]) AS weight
+        FROM unnest(hit_themes, hit_ids, hit_twins, hit_terms) AS h (theme, id, twin, term)
+        GROUP BY h.theme, h.id, h.twin
+    ), distinct_texts AS (
+        SELECT DISTINCT ON (f.theme, f.twin) f.theme, f.id, f.weight FROM found AS f
+        ORDER BY f.theme, f.twin, f.weight DESC, f.id DESC
+    ), chosen AS (
+        (SELECT d.theme, d.id FROM distinct_texts AS d ORDER BY d.weight DESC, d.id DESC LIMIT wanted)
+        UNION SELECT n.theme, n.id FROM unnest(near_themes, near_ids) AS n (theme, id)
+    ), asked_terms AS MATERIALIZED (
+        SELECT a.query, a.idf FROM unnest(asked, idf) AS a (query, idf) ORDER BY a.idf DESC LIMIT 24
+    ), flat AS MATERIALIZED (
+        SELECT r.agent_identity, r.id, strip(r.lexemes) AS every, ts_filter(r.lexemes, '{a}') AS own
+        FROM chosen AS c JOIN <table> AS r ON r.agent_identity = c.theme AND r.id = c.id
+    )
+    SELECT f.agent_identity, f.id,
+           (coalesce(words.matched / nullif(words.possible, 0), 0) / (1 + ln(greatest(length(f.own), 60) / 60.0)))::real,
+           f.every @@ '~when'::tsquery
+    FROM flat AS f CROSS JOIN LATERAL (
+        SELECT sum(CASE WHEN f.own @@ a.query THEN a.idf WHEN f.every @@ a.query THEN 0.6 * a.idf ELSE 0 END) AS matched,
+               sum(a.idf) AS possible
+        FROM asked_terms AS a) AS words;
+END
+$body$
+$template$;
+BEGIN
+    EXECUTE replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_turns'), '<table>', 'conversations'),
+        '<twin>', 'coalesce(r.digest, int8send(r.id))'),
+        '<guard>', $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                               ELSE r.agent_identity || '' = theme END
+                      AND coalesce(r.session_id = ANY (narrow), true)
+                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true)$guard$);
+    EXECUTE replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'),
+        '<twin>', 'int8send(r.id)'),
+        '<guard>', $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                               ELSE r.agent_identity || '' = theme END
+                      AND coalesce(r.target = ANY (narrow), true)
+                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true)$guard$);
+END
+$create$;
+
+-- One candidate's rank.
+CREATE FUNCTION hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, age interval, half_life_days real)
+    RETURNS real LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT ((coalesce(similarity, 0) + coverage
+             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END)
+            * CASE WHEN half_life_days > 0 AND age > interval '0'
+                   THEN 0.5 ^ (extract(epoch FROM age) / 86400 / half_life_days) ELSE 1 END)::real
+    $$;
+
+-- Orders candidates and keeps the best: hermes_rank_turns, hermes_rank_memories.
+--
+-- rank = cosine + coverage of the question's words + what its time words say. A hit by meaning alone must be near
+-- enough, a hit by words must cover enough. Identical texts of a theme are one hit with a count; further hits of the
+-- same session give way a little. half_life_days > 0 lets rank fade with age.
+CREATE FUNCTION hermes_rank_turns(
+    themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
+    min_similarity real, min_coverage real, asks_when boolean, period_start timestamptz, period_end timestamptz,
+    half_life_days real, now_at timestamptz, wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
+                 session_id text, role text)
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 20
+    AS $$
+    WITH scored AS MATERIALIZED (
+        SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, given.similarity, hermes_twin(turn.content) AS twin,
+               hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
+                           turn.ts >= period_start AND turn.ts < period_end, now_at - turn.ts, half_life_days) AS rank
+        FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
+        JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.id = given.id
+        WHERE given.similarity >= min_similarity OR given.coverage >= min_coverage
+    ), distinct_texts AS (
+        SELECT s.*, row_number() OVER same_text AS copy, count(*) OVER (PARTITION BY s.agent_identity, s.twin) AS copies
+        FROM scored AS s
+        WINDOW same_text AS (PARTITION BY s.agent_identity, s.twin ORDER BY s.rank DESC, s.ts DESC, s.id DESC)
+    ), spread AS (
+        SELECT d.*, d.rank - 0.02 * least(5, row_number() OVER (
+                   PARTITION BY d.agent_identity, d.session_id ORDER BY d.rank DESC, d.id) - 1) AS spread_rank
+        FROM distinct_texts AS d WHERE d.copy = 1
+    ), best AS MATERIALIZED (
+        SELECT * FROM spread AS s ORDER BY s.spread_rank DESC, s.ts DESC, s.id DESC LIMIT wanted
+    )
+    SELECT b.agent_identity, b.id, b.ts, turn.content, b.similarity, b.spread_rank::real, b.copies::integer, b.session_id, b.role
+    FROM best AS b JOIN conversations AS turn ON turn.agent_identity = b.agent_identity AND turn.id = b.id
+    ORDER BY b.spread_rank DESC, b.ts DESC, b.id DESC
+    $$;
+
+CREATE FUNCTION hermes_rank_memories(
+    themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
+    min_similarity real, min_coverage real, asks_when boolean, period_start timestamptz, period_end timestamptz,
+    half_life_days real, now_at timestamptz, wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
+                 target text)
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 20
+    AS $$
+    WITH scored AS MATERIALIZED (
+        SELECT memory.agent_identity, memory.id, memory.updated_at AS ts, memory.target, memory.content, given.similarity,
+               hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
+                           memory.updated_at >= period_start AND memory.updated_at < period_end,
+                           now_at - memory.updated_at, half_life_days) AS rank
+        FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
+        JOIN memory_entries AS memory ON memory.agent_identity = given.theme AND memory.id = given.id
+        WHERE given.similarity >= min_similarity OR given.coverage >= min_coverage
+    ), distinct_texts AS (
+        SELECT s.*, row_number() OVER same_text AS copy, count(*) OVER (PARTITION BY s.agent_identity, s.content) AS copies
+        FROM scored AS s
+        WINDOW same_text AS (PARTITION BY s.agent_identity, s.content ORDER BY s.rank DESC, s.ts DESC, s.id DESC)
+    )
+    SELECT d.agent_identity, d.id, d.ts, d.content, d.similarity, d.rank, d.copies::integer, d.target
+    FROM distinct_texts AS d WHERE d.copy = 1
+    ORDER BY d.rank DESC, d.ts DESC, d.id DESC LIMIT wanted
+    $$;

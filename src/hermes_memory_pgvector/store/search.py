@@ -1,0 +1,119 @@
+"""Runs the one statement that answers a question, and turns its rows into hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, assert_never
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Scope
+from hermes_memory_pgvector.searchtext import Term
+from hermes_memory_pgvector.store.models import HalfVector, code_text
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.timephrase import Period
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A question's vector and the model it is a vector of."""
+
+    model: EmbeddingModel
+    vector: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a question's words say: the terms to look for, and about time."""
+
+    terms: Sequence[Term] = ()
+    asks_when: bool = False
+    period: Period | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What a hit must reach to be one, and how fast rank fades."""
+
+    min_similarity: float
+    """A hit by meaning alone: cosine at least this."""
+    min_coverage: float = 0.20
+    """A hit by words: the share of the question's words, weighted by rarity, at least this."""
+    half_life_days: float = 0.0
+    """Rank halves in that many days; 0 leaves age out."""
+
+
+def search(
+    connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
+) -> list[Hit]:
+    """The best rows for a question, best first."""
+    parameters: dict[str, Any] = {
+        "theme": question.theme,
+        "everywhere": question.scope is Scope.ALL,
+        "narrow": _narrow(question),
+        "since": question.since,
+        "until": question.until,
+        "terms": [term.lexemes[0] for term in wording.terms],
+        "queries": [term.query for term in wording.terms],
+        "min_similarity": thresholds.min_similarity,
+        "min_coverage": thresholds.min_coverage,
+        "asks_when": wording.asks_when,
+        "period_start": wording.period.start if wording.period else None,
+        "period_end": wording.period.end if wording.period else None,
+        "half_life_days": thresholds.half_life_days,
+        "now": question.now or datetime.now(UTC),
+        "limit": question.limit,
+    }
+    if meaning is not None:
+        parameters["vector"] = HalfVector(meaning.vector)
+        parameters["code"] = code_text(meaning.vector)
+        parameters["candidates"] = meaning.model.candidates
+    if question.scope is Scope.ALL and meaning is not None:
+        # Only an index over all themes, where one exists, heeds this: it must look at as many rows as are compared.
+        connection.execute(statement("search_breadth"), {"breadth": str(min(1000, meaning.model.candidates))})
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(_statement(question, meaning), parameters).fetchall()
+    return [_hit(question.kind, row) for row in rows]
+
+
+def _narrow(question: Question) -> list[str] | None:
+    if question.kind is Kind.TURN:
+        return [question.session_id] if question.scope is Scope.SESSION else None
+    return list(question.targets) if len(question.targets) == 1 else None
+
+
+def _statement(question: Question, meaning: Meaning | None) -> sql.SQL | sql.Composed:
+    kind = "turns" if question.kind is Kind.TURN else "memories"
+    if meaning is None:
+        return statement(f"search_{kind}_words")
+    match question.scope:
+        case Scope.ALL:
+            form = "all"
+        case Scope.CURRENT | Scope.NAMED | Scope.SESSION:
+            form = "covering" if meaning.model.is_covering else "coded"
+        case _:
+            assert_never(question.scope)
+    return model_statement(f"search_{kind}_{form}", meaning.model.id)
+
+
+def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
+    similarity = row["similarity"]
+    return Hit(
+        kind=kind,
+        id=row["id"],
+        theme=row["agent_identity"],
+        ts=row["ts"],
+        content=row["content"],
+        score=None if similarity is None else max(0.0, min(1.0, float(similarity))),
+        rank=float(row["rank"]),
+        target=row.get("target"),
+        session_id=row.get("session_id"),
+        role=row.get("role"),
+        count=row["count"],
+    )
