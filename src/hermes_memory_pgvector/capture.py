@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from hermes_memory_pgvector.model import TARGETS, Role, Target
 
@@ -21,6 +21,8 @@ _ACKNOWLEDGEMENTS = (
 _ACKNOWLEDGEMENT = re.compile(rf"(?:{'|'.join(re.escape(word) for word in _ACKNOWLEDGEMENTS)})[\s.!?]*", re.IGNORECASE)
 _INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.IGNORECASE | re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_HOST_NOTES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
+_MERGED_NOTE = "COMPACTION SUMMARY BELOW]"
 METADATA_MAX_CHARS = 4096
 METADATA_MAX_DEPTH = 6
 DIGEST_BYTES = 16
@@ -93,24 +95,45 @@ def is_noise(content: str, min_chars: int) -> bool:
     return len(stripped) < min_chars or _ACKNOWLEDGEMENT.fullmatch(stripped) is not None
 
 
-def transcript(messages: Any, max_chars: int, is_host_text: Any = None) -> list[Said]:
+def transcript(
+    messages: Any,
+    max_chars: int,
+    *,
+    clean_user: Callable[[str], str | None] | None = None,
+    not_before: float = 0.0,
+) -> list[Said]:
     """What user and assistant said, in order: without tool traffic, drafts before tool calls, or the host's own notes.
 
-    `is_host_text` tells whether a message was written by the host itself, such as the summary of a compressed past.
+    `clean_user` recovers what a user typed from what the host made of it. Messages that carry a time before
+    `not_before` were reloaded from an earlier process, which has reported them.
     """
     if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | Mapping):
         return []
     found = []
-    for message in messages:
-        if not isinstance(message, Mapping):
+    for message in list(messages):
+        if not isinstance(message, Mapping) or _is_host_text(message):
             continue
         role = message.get("role")
+        said_at = message.get("timestamp")
         if role not in ("user", "assistant") or message.get("tool_calls"):
             continue
-        said = spoken(cast(Role, role), message.get("content"), max_chars)
-        if said is not None and not (is_host_text is not None and is_host_text(message, said.content)):
+        if isinstance(said_at, int | float) and not isinstance(said_at, bool) and said_at < not_before:
+            continue
+        content = text_of(message.get("content"))
+        if role == "user" and clean_user is not None and content:
+            content = clean_user(content) or ""
+        said = spoken(role, content, max_chars)
+        if said is not None:
             found.append(said)
     return found
+
+
+def _is_host_text(message: Mapping[Any, Any]) -> bool:
+    """Whether the host wrote this message itself: the summary of a compressed past."""
+    if message.get("_compressed_summary"):
+        return True
+    content = message.get("content")
+    return isinstance(content, str) and (content.startswith(_HOST_NOTES) or _MERGED_NOTE in content)
 
 
 def with_ordinals(turns: Iterable[Said]) -> list[tuple[Said, int]]:

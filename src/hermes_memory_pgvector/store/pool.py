@@ -13,7 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import psycopg
@@ -65,15 +65,31 @@ class Pool:
             self._give_back(connection)
 
     @contextmanager
-    def transaction(self, deadline: Deadline, *, lock_seconds: float = 2.0) -> Iterator[Connection]:
+    def reading(self, deadline: Deadline) -> Iterator[Connection]:
+        """A transaction whose statements travel together: what is executed before the first fetch is one round trip."""
+        with self.connection(deadline) as connection, connection.pipeline(), self._limited(connection, deadline, 2.0):
+            yield connection
+
+    @contextmanager
+    def transaction(self, deadline: Deadline, *, lock_seconds: float = 10.0) -> Iterator[Connection]:
         """A transaction whose statements the server itself ends at the deadline."""
-        with self.connection(deadline) as connection, connection.pipeline(), connection.transaction():
+        with self.connection(deadline) as connection, self._limited(connection, deadline, lock_seconds):
+            yield connection
+
+    @staticmethod
+    def translating() -> AbstractContextManager[None]:
+        """For a block within a transaction whose errors are judged inside it."""
+        return translated()
+
+    @contextmanager
+    def _limited(self, connection: Connection, deadline: Deadline, lock_seconds: float) -> Iterator[None]:
+        with connection.transaction():
             server_ms = int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000)
             connection.execute(
                 "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
                 (str(max(1, server_ms)), str(max(1, min(server_ms, int(lock_seconds * 1000))))),
             )
-            yield connection
+            yield
 
     def size(self) -> int:
         """Connections open or being opened."""

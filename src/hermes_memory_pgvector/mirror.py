@@ -1,0 +1,131 @@
+"""Keeps the rows that came from this home equal to its MEMORY.md and USER.md, whoever changed the files.
+
+The host tells us of the memory tool's writes but not of background review, approvals, `hermes memory reset` or an
+editor. So the files are compared with the rows of this home: cheaply by stamp whenever something may have happened, and
+in full when a stamp has changed. What a hook announces later than a comparison has found it wins: see
+`memory_guessed_elsewhere`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import memory_file
+from hermes_memory_pgvector.clock import Clock
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.memory_file import FILE_NAMES, Change, Stamp
+from hermes_memory_pgvector.model import (
+    AddMemory,
+    MemoryOperation,
+    Moment,
+    Origin,
+    RemoveMemory,
+    ReplaceMemory,
+    Target,
+)
+from hermes_memory_pgvector.store import memories, vectors
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.statements import statement
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 1.5
+"""A file that changed just now may belong to a hook that is about to announce it."""
+MIRROR_SECONDS = 30.0
+
+
+class Mirror:
+    """Compares one home's files with its rows; used by one thread."""
+
+    def __init__(
+        self, home: Path, home_id: str, pool: Pool, clock: Clock, *, max_chars: int, wants_vectors: bool
+    ) -> None:
+        self._folder = home / "memories"
+        self._home_id = home_id
+        self._pool = pool
+        self._clock = clock
+        self._max_chars = max_chars
+        self._wants_vectors = wants_vectors
+        self._seen: dict[Target, Stamp | None] = {}
+        self.changes_made = 0
+
+    def is_due(self) -> bool:
+        """Whether a file has changed since it was last compared."""
+        return any(self._stamp(target) != self._seen.get(target, _NEVER) for target in FILE_NAMES)
+
+    def run(self, own_theme: str, has_drained: Callable[[], bool], model_id: int | None) -> float:
+        """Compare what has changed; return the seconds until it is worth looking again."""
+        pause = 0.0
+        for target in FILE_NAMES:
+            stamp = self._stamp(target)
+            if stamp == self._seen.get(target, _NEVER):
+                continue
+            age = time.time() - stamp.modified_ns / 1e9 if stamp is not None else SETTLE_SECONDS
+            if 0 <= age < SETTLE_SECONDS:
+                pause = max(pause, SETTLE_SECONDS - age)
+                continue
+            if not has_drained():
+                # What hooks have announced must be there before the file can be compared with it.
+                pause = max(pause, 0.5)
+                continue
+            entries = memory_file.read(self._folder / FILE_NAMES[target], self._max_chars)
+            if entries is None:
+                logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
+            else:
+                self._make_equal(target, entries, own_theme, model_id)
+            self._seen[target] = stamp
+        return pause
+
+    def _make_equal(self, target: Target, entries: list[str], own_theme: str, model_id: int | None) -> None:
+        with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
+            key = {"home_id": self._home_id, "target": target}
+            connection.execute(statement("mirror_file_create"), key)
+            row: Any = connection.execute(statement("mirror_file_lock"), key).fetchone()
+            changes = memory_file.compare(row[0], entries, self._held(connection, target), own_theme)
+            if changes:
+                self._apply(connection, target, changes, model_id)
+            if changes or row[0] != entries:
+                connection.execute(statement("mirror_file_set"), {**key, "entries": json.dumps(entries)})
+        if changes:
+            self.changes_made += len(changes)
+            logger.info("%s: %d entries were brought in line with the file", FILE_NAMES[target], len(changes))
+
+    def _apply(self, connection: Connection, target: Target, changes: list[Change], model_id: int | None) -> None:
+        when = self._clock.now()
+        placed = [
+            Placed(self._operation(target, change, when), f"mirror:{self._home_id}", when.order_us, part)
+            for part, change in enumerate(changes)
+        ]
+        changed = memories.store(connection, placed, model_id)
+        if self._wants_vectors:
+            vectors.ask(connection, [(theme, "memory", row_id) for theme, row_id in changed])
+
+    def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
+        common: dict[str, Any] = {"when": when, "home_id": self._home_id, "origin": Origin.FILE}
+        if change.old is None:
+            assert change.new is not None
+            return AddMemory(change.theme, target, change.new, **common)
+        if change.new is None:
+            return RemoveMemory(change.theme, target, change.old, previous=change.old, **common)
+        return ReplaceMemory(change.theme, target, change.new, change.old, previous=change.old, **common)
+
+    def _held(self, connection: Connection, target: Target) -> dict[str, list[str]]:
+        rows: list[Any] = connection.execute(
+            statement("mirror_held"), {"home_id": self._home_id, "target": target}
+        ).fetchall()
+        held: dict[str, list[str]] = {}
+        for theme, content in rows:
+            held.setdefault(content, []).append(theme)
+        return held
+
+    def _stamp(self, target: Target) -> Stamp | None:
+        return memory_file.stamp(self._folder / FILE_NAMES[target])
+
+
+_NEVER = Stamp(-1, -1, -1)

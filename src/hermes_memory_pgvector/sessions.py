@@ -1,0 +1,226 @@
+"""What each session has already told us and been told: bounded, in memory, shared by all providers of the process.
+
+The database is what guarantees that a turn is stored once; this book keeps the common cases from getting that far, and
+knows what only the process can know: that a transcript's turn was already announced in other words, which exchange an
+undo takes back, and which memories a session has been shown.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from hermes_memory_pgvector.capture import Said, with_ordinals
+
+TurnId = tuple[str, int]
+"""(digest, ordinal) of a turn within its session."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+MAX_SESSIONS = 2000
+MAX_TURNS = 5000
+MAX_EXCHANGES = 500
+MAX_SHOWN = 1000
+
+
+@dataclass(slots=True)
+class _Report:
+    at_us: int
+    is_live: bool
+    epoch: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """One session's book."""
+
+    turns: OrderedDict[TurnId, _Report] = field(default_factory=OrderedDict)
+    aliases: OrderedDict[TurnId, None] = field(default_factory=OrderedDict)
+    exchanges: deque[tuple[TurnId, ...]] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
+    shown: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    epoch: int = 0
+    is_rewound: bool = False
+
+
+class Sessions:
+    """The books of all sessions, by theme and session id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._ledgers: OrderedDict[tuple[str, str], Ledger] = OrderedDict()
+
+    def announce(
+        self,
+        key: tuple[str, str],
+        exchange: Sequence[Said],
+        transcript: Sequence[Said] | None,
+        *,
+        now_us: int,
+        window_us: int,
+        spoken_before: Counter[Said],
+    ) -> list[tuple[Said, int]]:
+        """A turn was just said: what of it is new, with ordinals.
+
+        `spoken_before` counts what this provider has reported itself, for hosts that give no transcript.
+        """
+        with self._lock:
+            ledger = self._ledger(key)
+            new: list[tuple[Said, int]] = []
+            ids: list[TurnId] = []
+            for said in exchange:
+                ordinal = self._ordinal(said, transcript, spoken_before)
+                alias = _alias(said, transcript)
+                if alias is not None and (report := ledger.turns.get(alias)) is not None and not report.is_live:
+                    # A transcript was read first and had this turn in the host's wording.
+                    report.is_live = True
+                    ids.append(alias)
+                    continue
+                ordinal, is_new = self._place(ledger, said, ordinal, now_us, window_us)
+                ids.append((said.digest, ordinal))
+                if alias is not None:
+                    _remember(ledger.aliases, alias, None, MAX_TURNS)
+                if is_new:
+                    new.append((said, ordinal))
+            if ids:
+                ledger.exchanges.append(tuple(ids))
+            return new
+
+    def read_transcript(
+        self, key: tuple[str, str], transcript: Iterable[Said], *, now_us: int
+    ) -> list[tuple[Said, int]]:
+        """A whole transcript was seen: what of it nobody has reported yet."""
+        with self._lock:
+            ledger = self._ledger(key)
+            new = []
+            for said, ordinal in with_ordinals(transcript):
+                turn = (said.digest, ordinal)
+                if turn in ledger.turns or turn in ledger.aliases:
+                    continue
+                _remember(ledger.turns, turn, _Report(now_us, False, ledger.epoch), MAX_TURNS)
+                new.append((said, ordinal))
+            return new
+
+    def belongs_elsewhere(self, key: tuple[str, str], left: tuple[str, str] | None, transcript: Sequence[Said]) -> bool:
+        """Whether a transcript is that of the session just left: a new session without a turn cannot have one."""
+        with self._lock:
+            if left is None or left == key or not transcript or self._ledger(key).exchanges:
+                return False
+            known = self._ledgers.get(left)
+            return known is not None and all(
+                (said.digest, ordinal) in known.turns or (said.digest, ordinal) in known.aliases
+                for said, ordinal in with_ordinals(transcript)
+            )
+
+    def continue_as(self, old: tuple[str, str], new: tuple[str, str]) -> None:
+        """A session goes on under another id: its turns are known there, and none of them is told again."""
+        with self._lock:
+            source, target = self._ledger(old), self._ledger(new)
+            if old != new:
+                for turn, report in source.turns.items():
+                    target.turns.setdefault(turn, report)
+                for alias in source.aliases:
+                    target.aliases.setdefault(alias, None)
+            target.epoch = source.epoch + 1
+            target.shown.clear()
+
+    def undo(self, key: tuple[str, str]) -> tuple[TurnId, ...]:
+        """The last exchange was taken back: its turns, as far as this process has reported them."""
+        with self._lock:
+            ledger = self._ledger(key)
+            ledger.is_rewound = True
+            ledger.shown.clear()
+            undone = ledger.exchanges.pop() if ledger.exchanges else ()
+            for turn in undone:
+                ledger.turns.pop(turn, None)
+                ledger.aliases.pop(turn, None)
+            return undone
+
+    def take_rewound(self, key: tuple[str, str]) -> bool:
+        """Whether an undo has happened since the last transcript; asks once."""
+        with self._lock:
+            ledger = self._ledger(key)
+            was, ledger.is_rewound = ledger.is_rewound, False
+            return was
+
+    def keep_only(self, key: tuple[str, str], kept: Sequence[Said]) -> list[TurnId]:
+        """After an undo the transcript ends with `kept`: forget exchanges after it and return what is still there."""
+        with self._lock:
+            ledger = self._ledger(key)
+            still = [(said.digest, ordinal) for said, ordinal in with_ordinals(kept)]
+            remaining = set(still)
+            while ledger.exchanges and not any(turn in remaining for turn in ledger.exchanges[-1]):
+                for turn in ledger.exchanges.pop():
+                    ledger.turns.pop(turn, None)
+            return still
+
+    def not_shown(self, key: tuple[str, str], names: Sequence[str]) -> set[str]:
+        """Which of these a session has not been shown yet."""
+        with self._lock:
+            shown = self._ledger(key).shown
+            return {name for name in names if name not in shown}
+
+    def note_shown(self, key: tuple[str, str], names: Iterable[str]) -> None:
+        """These have now been shown to the session."""
+        with self._lock:
+            ledger = self._ledger(key)
+            for name in names:
+                _remember(ledger.shown, name, None, MAX_SHOWN)
+
+    def forget_shown(self, key: tuple[str, str]) -> None:
+        """The session's context was cut: what it was shown may be gone from it."""
+        with self._lock:
+            self._ledger(key).shown.clear()
+
+    def _ledger(self, key: tuple[str, str]) -> Ledger:
+        ledger = self._ledgers.get(key)
+        if ledger is None:
+            ledger = self._ledgers[key] = Ledger()
+            if len(self._ledgers) > MAX_SESSIONS:
+                self._ledgers.popitem(last=False)
+        else:
+            self._ledgers.move_to_end(key)
+        return ledger
+
+    @staticmethod
+    def _ordinal(said: Said, transcript: Sequence[Said] | None, spoken_before: Counter[Said]) -> int:
+        spoken_before[said] += 1
+        if transcript is None:
+            return spoken_before[said]
+        return max(1, sum(1 for other in transcript if other == said))
+
+    @staticmethod
+    def _place(ledger: Ledger, said: Said, ordinal: int, now_us: int, window_us: int) -> tuple[int, bool]:
+        turn = (said.digest, ordinal)
+        known = ledger.turns.get(turn)
+        if known is not None:
+            if not known.is_live:
+                known.is_live = True
+                return ordinal, False
+            if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
+                return ordinal, False
+            ordinal = max(number for digest, number in ledger.turns if digest == said.digest) + 1
+            turn = (said.digest, ordinal)
+        _remember(ledger.turns, turn, _Report(now_us, True, ledger.epoch), MAX_TURNS)
+        return ordinal, True
+
+
+def _alias(said: Said, transcript: Sequence[Said] | None) -> TurnId | None:
+    """The transcript's own wording of a turn that was announced in other words."""
+    if not transcript or said in transcript:
+        return None
+    numbered = [(other, ordinal) for other, ordinal in with_ordinals(transcript) if other.role == said.role]
+    if not numbered:
+        return None
+    other, ordinal = numbered[-1]
+    return (other.digest, ordinal)
+
+
+def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    book[key] = value
+    book.move_to_end(key)
+    if len(book) > most:
+        book.popitem(last=False)

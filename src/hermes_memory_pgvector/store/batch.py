@@ -1,0 +1,82 @@
+"""A batch of write items on its way into Postgres, within the caller's transaction.
+
+Turns of a batch go in together. Whatever takes turns back is done in its place in the order, so the turns before it are
+stored first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from hermes_memory_pgvector.model import (
+    AddMemory,
+    AddTurn,
+    ForgetTurns,
+    RecordDelegation,
+    RemoveMemory,
+    ReplaceMemory,
+    TrimSession,
+    WriteItem,
+)
+from hermes_memory_pgvector.store import memories, turns, vectors
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection
+
+
+class Batch:
+    """Collects items, then stores them."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        model_id: int | None,
+        retry_window: float,
+        wants_vector: Callable[[AddTurn], bool],
+        memories_want_vectors: bool,
+    ) -> None:
+        self._connection = connection
+        self._model_id = model_id
+        self._retry_window = retry_window
+        self._wants_vector = wants_vector
+        self._memories_want_vectors = memories_want_vectors
+        self._turns: list[AddTurn] = []
+        self._memories: list[Placed] = []
+        self._pending: list[tuple[str, str, int]] = []
+
+    def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
+        """Take the items of one record."""
+        for part, item in enumerate(items, start=first_part):
+            match item:
+                case AddTurn():
+                    self._turns.append(item)
+                case AddMemory() | ReplaceMemory() | RemoveMemory():
+                    self._memories.append(Placed(item, writer, seq, part))
+                case ForgetTurns():
+                    self._store_turns()
+                    turns.forget(self._connection, item)
+                case TrimSession():
+                    self._store_turns()
+                    turns.trim(self._connection, item)
+                case RecordDelegation():
+                    turns.delegate(self._connection, item)
+                case _:
+                    assert_never(item)
+
+    def store(self) -> None:
+        """Store what was taken."""
+        self._store_turns()
+        changed = memories.store(self._connection, self._memories, self._model_id)
+        if self._memories_want_vectors:
+            self._pending += [(theme, "memory", row_id) for theme, row_id in changed]
+        vectors.ask(self._connection, self._pending)
+        self._memories, self._pending = [], []
+
+    def _store_turns(self) -> None:
+        wanted = [turn for turn in self._turns if self._wants_vector(turn)]
+        others = [turn for turn in self._turns if not self._wants_vector(turn)]
+        stored = turns.insert(self._connection, wanted, retry_window=self._retry_window)
+        turns.insert(self._connection, others, retry_window=self._retry_window)
+        self._pending += [(theme, "turn", row_id) for theme, row_id in stored]
+        self._turns = []

@@ -1,0 +1,56 @@
+"""Start-up verifies and never changes: is this database ready for the runtime role?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.store.border import MIGRATE_COMMAND
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import FOLDER, statement
+
+MINIMUM_PGVECTOR = (0, 8, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """What the database says of itself."""
+
+    version: int
+    pgvector: str
+    server: int
+    role: str
+    is_superuser: bool
+
+
+@cache
+def wanted_version() -> int:
+    """The schema version this package is written for."""
+    names = (file.name for file in (FOLDER / "migrations").iterdir())
+    return max(int(name.partition("_")[0]) for name in names if name.endswith(".sql"))
+
+
+def verify(connection: Connection) -> SchemaState:
+    """The state of the schema; SchemaError with the command to run when it does not fit."""
+    row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
+    if row[0] is None:
+        raise SchemaError(f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}")
+    row = connection.execute(statement("schema_state")).fetchone()
+    version, pgvector, may_write, server, role, is_superuser = row
+    if (version or 0) < wanted_version():
+        raise SchemaError(
+            f"the schema is at version {version or 0}, {wanted_version()} is needed; run: {MIGRATE_COMMAND}"
+        )
+    if pgvector is None or not is_recent(pgvector):
+        wanted = ".".join(map(str, MINIMUM_PGVECTOR))
+        raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
+    if not may_write:
+        raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
+    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
+
+
+def is_recent(version: str) -> bool:
+    """Whether a pgvector version is new enough."""
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) >= MINIMUM_PGVECTOR

@@ -1,0 +1,126 @@
+"""Rows that want a vector: asked for when stored, taken on lease, given their vector by any process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_memory_pgvector.model import EmbeddingModel, Kind
+from hermes_memory_pgvector.store.models import vector_array
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+
+Key = tuple[str, str, int]
+"""(theme, kind, id) of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanting:
+    """A row that wants a vector, with what its vector is made from."""
+
+    theme: str
+    kind: Kind
+    id: int
+    content: str
+    role: str = ""
+    before: str = ""
+    """The turn before it in its session."""
+    digest: bytes = b""
+    """Identifies the content of a memory, so that a vector never outlives an edit."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies the row."""
+        return (self.theme, self.kind.value, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A vector for one piece of a row's text."""
+
+    row: Wanting
+    chunk: int
+    vector: Sequence[float]
+
+
+def ask(connection: Connection, keys: Sequence[Key]) -> None:
+    """Ask for vectors of these rows."""
+    if keys:
+        connection.execute(statement("pending_insert"), _columns(dict.fromkeys(keys)))
+
+
+def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[list[Wanting], list[Key]]:
+    """Take a lease on rows that want a vector; also the keys of rows that are gone and want none."""
+    claimed: list[Any] = connection.execute(
+        statement("pending_claim"), {"limit": limit, "lease": lease_seconds}
+    ).fetchall()
+    keys = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id, _ in claimed]
+    found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
+    found += _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
+    known = {row.key for row in found}
+    return found, [key for key in keys if key not in known]
+
+
+def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], settled: Sequence[Key]) -> None:
+    """Store vectors and settle the leases of their rows and of rows that have none."""
+    for kind, name in ((Kind.TURN, "insert_turn_vectors"), (Kind.MEMORY, "insert_memory_vectors")):
+        part = [item for item in made if item.row.kind is kind]
+        if not part:
+            continue
+        values: dict[str, Any] = {
+            "themes": [item.row.theme for item in part],
+            "ids": [item.row.id for item in part],
+            "chunks": [item.chunk for item in part],
+            "vectors": vector_array(model, [item.vector for item in part]),
+        }
+        if kind is Kind.MEMORY:
+            values["digests"] = [item.row.digest for item in part]
+        connection.execute(model_statement(name, model.id), values)
+    done = dict.fromkeys([*(item.row.key for item in made), *settled])
+    if done:
+        connection.execute(statement("pending_done"), _columns(done))
+
+
+def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
+    """Give leases back; the rows are due again after a pause that grows with their attempts."""
+    if keys:
+        connection.execute(statement("pending_return"), {**_columns(keys), "pause": pause_seconds})
+
+
+def count(connection: Connection) -> tuple[int, int]:
+    """(rows that want a vector, those due now)."""
+    row: Any = connection.execute(statement("pending_count")).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
+    if not keys:
+        return []
+    rows: list[Any] = connection.execute(statement("pending_turns"), _ids(keys)).fetchall()
+    return [
+        Wanting(theme, Kind.TURN, row_id, content, role=role, before=before or "")
+        for theme, row_id, role, content, _, before in rows
+    ]
+
+
+def _memories(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
+    if not keys:
+        return []
+    rows: list[Any] = connection.execute(statement("pending_memories"), _ids(keys)).fetchall()
+    return [
+        Wanting(theme, Kind.MEMORY, row_id, content, digest=bytes(digest)) for theme, row_id, _, content, digest in rows
+    ]
+
+
+def _ids(keys: Sequence[Key]) -> dict[str, Any]:
+    return {"themes": [key[0] for key in keys], "ids": [key[2] for key in keys]}
+
+
+def _columns(keys: Any) -> dict[str, Any]:
+    listed = list(keys)
+    return {
+        "themes": [key[0] for key in listed],
+        "kinds": [key[1] for key in listed],
+        "ids": [key[2] for key in listed],
+    }

@@ -1,0 +1,288 @@
+"""The thread that empties the journal into Postgres.
+
+A batch is stored in one transaction that also moves the journal's watermark, so each record arrives exactly once. The
+watermark in Postgres is the only mark of progress: whatever it says is where reading goes on, also after a server that
+failed over has lost commits. Journals of dead processes are adopted. What Postgres refuses is narrowed down to the item
+at fault and kept as a dead letter; everything else goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hermes_memory_pgvector import wire
+from hermes_memory_pgvector.background import Service
+from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
+    DatabaseError,
+    DatabaseRejected,
+    MemoryPluginError,
+    SchemaError,
+)
+from hermes_memory_pgvector.journal import Journal, Record
+from hermes_memory_pgvector.model import WriteItem
+from hermes_memory_pgvector.store import progress, schema
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.pool import Connection, Pool
+
+logger = logging.getLogger(__name__)
+
+BATCH_BYTES = 4 * 1024 * 1024
+BATCH_SECONDS = 60.0
+HOLD_SECONDS = 30.0
+VISIT_SECONDS = 5.0
+RECHECK_SECONDS = 30.0
+IDLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """What an operator sees of the writer."""
+
+    stored: int
+    dead: int
+    waiting: int
+    last_error: str
+    breaker: BreakerStatus
+
+
+class Writer(Service):
+    """Drains this process's journal, and those that dead processes have left."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        pool: Pool,
+        *,
+        home_id: str,
+        batch_records: int,
+        new_batch: Callable[[Connection], Batch],
+        on_stored: Callable[[], None],
+    ) -> None:
+        super().__init__("hermes-pgvector-writer")
+        self._journal = journal
+        self._pool = pool
+        self._home_id = home_id
+        self._batch_records = batch_records
+        self._new_batch = new_batch
+        self._on_stored = on_stored
+        self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
+        self._marks: dict[str, int] = {}
+        self._progress = threading.Condition()
+        self._visited_at = 0.0
+        self._checked_at = 0.0
+        self._stored = 0
+        self._dead = 0
+        self._last_error = ""
+        self._is_verified = False
+        self._outage_stored = 0
+
+    def run_once(self) -> float:
+        """Store what waits; a failure is noted and tried again after a pause."""
+        if not self._is_due():
+            return IDLE_SECONDS
+        if not self.breaker.allows():
+            return max(0.05, self.breaker.retry_in())
+        try:
+            self._verify_once()
+            self._drain_all()
+        except (DatabaseDenied, SchemaError) as error:
+            self._note(error)
+            self.breaker.failed(str(error), hold_seconds=HOLD_SECONDS)
+        except MemoryPluginError as error:
+            self._note(error)
+            self.breaker.failed(str(error))
+        else:
+            self.breaker.succeeded()
+            return 0.0 if self._own_waits() else IDLE_SECONDS
+        return max(0.05, self.breaker.retry_in())
+
+    def flush(self, deadline: Deadline) -> bool:
+        """Wait until everything appended so far has arrived; False when the deadline came first."""
+        writer, goal = self._journal.writer, self._journal.last_seq
+        self.wake()
+        with self._progress:
+            while self._marks.get(writer, 0) < goal and self._journal.writer == writer:
+                if deadline.is_over or not self.is_running:
+                    return False
+                self._progress.wait(min(0.2, deadline.remaining()))
+        return True
+
+    def status(self) -> WriterStatus:
+        """A snapshot for status and doctor."""
+        waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
+        return WriterStatus(self._stored, self._dead, waiting, self._last_error, self.breaker.status())
+
+    def mark(self, writer: str) -> int:
+        """The last known watermark of a journal."""
+        return self._marks.get(writer, 0)
+
+    def _is_due(self) -> bool:
+        """Whether there may be anything to do; keeps an idle process from holding a connection."""
+        now = time.monotonic()
+        return self._own_waits() or now - self._visited_at >= VISIT_SECONDS or now - self._checked_at >= RECHECK_SECONDS
+
+    def _own_waits(self) -> bool:
+        return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
+
+    def _verify_once(self) -> None:
+        if self._is_verified or not (self._own_waits() or self._journal.writers()):
+            return
+        with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
+            schema.verify(connection)
+        self._is_verified = True
+
+    def _drain_all(self) -> None:
+        own = self._journal.writer
+        if self._own_waits():
+            self._drain(own)
+        now = time.monotonic()
+        if now - self._visited_at >= VISIT_SECONDS:
+            self._visited_at = now
+            for writer in self._journal.writers():
+                if writer != own and not self.is_stopping:
+                    self._visit(writer)
+                if self._own_waits():
+                    self._drain(own)
+        if now - self._checked_at >= RECHECK_SECONDS:
+            self._checked_at = now
+            self._recheck(own)
+
+    def _visit(self, writer: str) -> None:
+        """Drain a journal whose process is gone."""
+        adoption = self._journal.adopt(writer)
+        if adoption is None:
+            return
+        with adoption:
+            self._drain(writer)
+
+    def _drain(self, writer: str) -> None:
+        while not self.is_stopping and self._drain_batch(writer):
+            if writer != self._journal.writer and self._own_waits():
+                self._drain_batch(self._journal.writer)
+
+    def _recheck(self, writer: str) -> None:
+        """Compare the watermark with what we remember: a server that failed over may have gone back."""
+        if not any(self._marks.values()):
+            return
+        with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
+            marks = progress.watermarks(connection, [writer])
+        self._marks[writer] = marks.get(writer, 0)
+        self._journal.forget(writer, self._marks[writer])
+        if self._own_waits():
+            self._drain(writer)
+
+    def _drain_batch(self, writer: str) -> int:
+        """Store the next records of a journal; return how many."""
+        try:
+            with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+                mark = progress.lock(connection, writer, self._home_id)
+                records = self._read(writer, mark, self._batch_records)
+                if records:
+                    self._store(connection, writer, records)
+                    mark = records[-1].seq
+        except DatabaseRejected:
+            return self._narrow_down(writer, self._batch_records)
+        self._arrived(writer, mark, len(records))
+        return len(records)
+
+    def _narrow_down(self, writer: str, batch: int) -> int:
+        """Half as many records until the batch is accepted; a single record that is refused is split into items."""
+        while batch > 1:
+            batch //= 2
+            try:
+                with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+                    mark = progress.lock(connection, writer, self._home_id)
+                    records = self._read(writer, mark, batch)
+                    if records:
+                        self._store(connection, writer, records)
+                        mark = records[-1].seq
+            except DatabaseRejected:
+                continue
+            self._arrived(writer, mark, len(records))
+            return len(records)
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+            mark = progress.lock(connection, writer, self._home_id)
+            records = self._read(writer, mark, 1)
+            for record in records:
+                mark = record.seq
+                self._store_items(connection, record)
+                progress.advance(connection, writer, mark)
+        self._arrived(writer, mark, len(records))
+        return len(records)
+
+    def _read(self, writer: str, after: int, most: int) -> list[Record]:
+        return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
+
+    def _store(self, connection: Connection, writer: str, records: Sequence[Record]) -> None:
+        batch = self._new_batch(connection)
+        for record in records:
+            try:
+                items = wire.decode(record.payload)
+            except ValueError as error:
+                self._bury(connection, record, record.payload, str(error))
+                continue
+            batch.add(record.writer, record.seq, items)
+        batch.store()
+        progress.advance(connection, writer, records[-1].seq)
+
+    def _store_items(self, connection: Connection, record: Record) -> None:
+        """Store a refused record item by item, and keep what is at fault."""
+        try:
+            items = wire.decode(record.payload)
+        except ValueError as error:
+            self._bury(connection, record, record.payload, str(error))
+            return
+        refused: list[WriteItem] = []
+        reason = ""
+        for part, item in enumerate(items):
+            try:
+                with connection.transaction(), self._pool.translating():
+                    batch = self._new_batch(connection)
+                    batch.add(record.writer, record.seq, [item], first_part=part)
+                    batch.store()
+            except DatabaseRejected as error:
+                refused.append(item)
+                reason = str(error)
+        if refused:
+            self._bury(connection, record, wire.encode(refused), reason)
+
+    def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
+        progress.bury(connection, record.writer, record.seq, payload, reason)
+        self._dead += 1
+        logger.warning("record %s/%d was refused and is kept as a dead letter: %s", record.writer, record.seq, reason)
+
+    def _arrived(self, writer: str, mark: int, count: int) -> None:
+        self._journal.forget(writer, mark)
+        with self._progress:
+            self._marks[writer] = mark
+            self._stored += count
+            self._progress.notify_all()
+        if self.breaker.is_open:
+            self._outage_stored += count
+            if not self._own_waits():
+                self.breaker.succeeded()
+        if count:
+            self._on_stored()
+
+    def _note(self, error: MemoryPluginError) -> None:
+        self._last_error = str(error)
+        if isinstance(error, DatabaseError | SchemaError):
+            # Whatever was true of the schema may have changed with the server.
+            self._is_verified = False
+
+    def _outage_begins(self, status: BreakerStatus) -> None:
+        self._outage_stored = 0
+        logger.warning("%s; memories wait in the journal", status.reason)
+
+    def _outage_ends(self, status: BreakerStatus) -> None:
+        seconds = time.time() - (status.since or time.time())
+        logger.warning(
+            "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
+        )
