@@ -77,8 +77,8 @@ class Journal:
         self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
         self._reader = Reader(directory, self._bounds, self._tail.request_rotation)
         self._recovery = Recovery(directory, self._reader, keep_seconds=keep_seconds, keep_bytes=keep_bytes)
+        self._sync_interval = sync_interval
         self._helper = Upkeep(self, self._tail, sync_interval)
-        self._tail.wake = self._helper.wake
         self._tail.revive = self._revive
         self._lock: WriterLock | None = None
         self._writer = new_writer_id()
@@ -110,12 +110,13 @@ class Journal:
         if self._lock is None:
             return
         self._is_closing = True
-        if self._helper.is_running:
-            self._helper.wake()
-            self._closed.wait(deadline.remaining())
-        else:
+        helper = self._helper
+        if not helper.is_running:
             self.finish()
-        self._helper.stop(deadline)
+        helper.wake()
+        # A helper that hangs in a sync is not told to stop: it finishes when the disk answers.
+        if self._closed.wait(deadline.remaining()):
+            helper.stop(deadline)
 
     @property
     def writer(self) -> str:
@@ -220,6 +221,9 @@ class Journal:
         self._lock, self._locks_work = lock, lock.excludes
         self._is_closing = self._may_revive = False
         self._closed.clear()
+        if not self._helper.is_running or self._helper.is_stopping:
+            self._helper = Upkeep(self, self._tail, self._sync_interval)
+        self._tail.wake = self._helper.wake
         try:
             self._helper.start()
         except RuntimeError:
@@ -237,10 +241,12 @@ class Journal:
 
     def finish(self) -> None:
         """Helper: sync, close and give the identity up; a series without a record leaves no trace."""
-        with self._tail.lock:
-            lock, self._lock = self._lock, None
+        lock = self._lock
         if lock is not None:
-            if self._tail.finish() == 0:
+            last_seq = self._tail.finish()
+            # Only now may the journal be opened again.
+            self._lock = None
+            if last_seq == 0:
                 lock.unlink()
             lock.release()
         self._closed.set()
@@ -266,12 +272,14 @@ class Journal:
         """Someone has removed our files: what is appended from now on goes where it can be found."""
         logger.warning("the journal's files have been removed; a new series is begun in the same place")
         with self._tail.lock:
-            lock, self._lock = self._lock, None
-            if lock is not None and not self._is_closing:
-                self._tail.finish()
-                lock.release()
-                self._may_revive = True
-                self._begin()
+            lock = self._lock
+            if lock is None or self._is_closing:
+                return
+            self._tail.finish()
+            lock.release()
+            # Should that fail now, the next append tries again.
+            self._lock, self._may_revive = None, True
+            self._begin()
 
     def _before_fork(self) -> None:
         self._tail.lock.acquire()

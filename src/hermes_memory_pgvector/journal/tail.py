@@ -171,6 +171,11 @@ class Tail:
         return max(0, self._own_bytes - self._drained_bytes) + self.foreign_bytes
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether half of the bound is reached."""
+        return 2 * self.waiting_bytes > self._max_bytes
+
+    @property
     def is_dirty(self) -> bool:
         """Whether records wait for the disk."""
         return self._dirty_since is not None
@@ -233,14 +238,20 @@ class Tail:
 
     def finish(self) -> int:
         """Helper only: sync and close the file; returns the number of the last record."""
-        self.sync()
         with self.lock:
+            if self._pending is not None:
+                self._settle()
             active, self._active = self._active, None
-            if active is not None:
-                os.close(active.fd)
-                if self._seq == 0:
-                    active.path.unlink(missing_ok=True)
-            return self._seq
+            was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
+            self._dirty_since = None
+        if active is not None:
+            if was_dirty:
+                self._flush(active)
+            os.close(active.fd)
+            if self._seq == 0:
+                active.path.unlink(missing_ok=True)
+        self._syncing_since = None
+        return self._seq
 
     def note(self, error: str) -> None:
         """Keep the latest error for people to see."""

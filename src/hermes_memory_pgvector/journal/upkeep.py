@@ -50,8 +50,9 @@ class Upkeep(Service):
             self._stopping.set()
             return 0.0
         if journal.is_closing:
+            self._stopping.set()
             journal.finish()
-            return _SLEEP_SECONDS
+            return 0.0
         pause = self._interval
         if self._tail.wants_rotation and not self._tail.rotate():
             pause = max(pause, _RETRY_SECONDS)
@@ -74,4 +75,5 @@ class Upkeep(Service):
             if now - self._active_at < _IDLE_SECONDS or tail.is_dirty or tail.wants_rotation:
                 return pause
             tail.is_asleep = True
-            return _SLEEP_SECONDS
+            # Near the bound it matters soon when other processes have made room.
+            return _CENSUS_SECONDS if tail.is_crowded else _SLEEP_SECONDS

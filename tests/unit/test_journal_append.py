@@ -1,0 +1,655 @@
+"""The journal in one process: appending, reading, rotation, bounds, retention, damage."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import JournalError, JournalFull
+from hermes_memory_pgvector.journal import Journal, Record, SyncMode, Urgency
+from hermes_memory_pgvector.journal import segment as segment_module
+from hermes_memory_pgvector.journal.frame import HEADER_BYTES, encode, seed_of
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "journal"
+
+
+@pytest.fixture
+def make(directory: Path) -> Iterator[Callable[..., Journal]]:
+    made: list[Journal] = []
+
+    def build(**options: object) -> Journal:
+        settings: dict[str, object] = {"max_bytes": 64 * MIB, "sync": "process", **options}
+        journal = Journal(directory, **settings)  # type: ignore[arg-type]
+        journal.open()
+        made.append(journal)
+        return journal
+
+    yield build
+    for journal in made:
+        journal.close(Deadline.after(5))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = Deadline.after(seconds)
+    while not condition():
+        deadline.check()
+        threading.Event().wait(0.002)
+
+
+def drain(journal: Journal, writer: str, after: int = 0, batch: int = 64) -> list[Record]:
+    records: list[Record] = []
+    while True:
+        more = journal.read(writer, after, max_records=batch, max_bytes=MIB)
+        if not more:
+            return records
+        records += more
+        after = more[-1].seq
+
+
+def segments(directory: Path, writer: str) -> list[Path]:
+    return sorted(path for path in directory.glob(f"{writer}.*") if path.suffix[1:].isdigit())
+
+
+def seal(journal: Journal, directory: Path) -> Path:
+    """Have the present segment sealed and return it."""
+    before = segments(directory, journal.writer)
+    journal._tail.request_rotation()
+    wait_until(lambda: len(segments(directory, journal.writer)) > len(before) and not journal._tail.wants_rotation)
+    return before[-1]
+
+
+def abandon(journal: Journal) -> None:
+    """Leave the files as a process that was killed leaves them."""
+    assert journal._lock is not None
+    journal._lock.release()
+    journal._lock = None
+    journal._tail.finish()
+    journal._helper.stop(Deadline.after(5))
+
+
+class TestAppending:
+    def test_numbers_start_at_one_and_have_no_gaps(self, make: Callable[..., Journal]) -> None:
+        journal = make()
+        assert [journal.append(b"%d" % n) for n in range(100)] == list(range(1, 101))
+        assert journal.last_seq == 100
+        assert [record.payload for record in drain(journal, journal.writer)] == [b"%d" % n for n in range(100)]
+
+    @pytest.mark.parametrize("size", [0, 1, 1024, 65_536 - HEADER_BYTES, 65_536, 300_000])
+    @pytest.mark.parametrize("mode", ["process", "batch", "always"])
+    def test_any_size_comes_back_in_every_mode(self, make: Callable[..., Journal], size: int, mode: SyncMode) -> None:
+        journal = make(sync=mode)
+        payload = os.urandom(size)
+        journal.append(payload)
+        assert drain(journal, journal.writer) == [Record(journal.writer, 1, payload)]
+
+    def test_it_works_where_the_c_library_cannot_be_called(
+        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(segment_module, "gil_write", None)
+        journal = make()
+        journal.append(b"by os.write")
+        assert [record.payload for record in drain(journal, journal.writer)] == [b"by os.write"]
+
+    def test_the_directory_and_files_are_private(self, make: Callable[..., Journal], directory: Path) -> None:
+        directory.mkdir(parents=True, mode=0o755)
+        make().append(b"x")
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
+        assert len(list(directory.iterdir())) == 2
+
+    def test_threads_share_one_sequence(self, make: Callable[..., Journal]) -> None:
+        journal = make(segment_bytes=20_000)
+        seen: list[tuple[int, bytes]] = []
+
+        def work(name: int) -> None:
+            for n in range(300):
+                payload = b"%d-%d" % (name, n)
+                seen.append((journal.append(payload), payload))
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [(record.seq, record.payload) for record in drain(journal, journal.writer)] == sorted(seen)
+        assert len(seen) == 2400
+
+    def test_on_append_is_called_after_each_success_only(self, make: Callable[..., Journal]) -> None:
+        journal = make(max_bytes=200)
+        seen: list[int] = []
+        journal.on_append = lambda: seen.append(journal.last_seq)
+        journal.append(b"a")
+        with pytest.raises(JournalFull):
+            journal.append(b"b" * 500)
+        assert seen == [1]
+
+    def test_a_journal_that_is_not_open_takes_nothing(self, directory: Path, make: Callable[..., Journal]) -> None:
+        with pytest.raises(JournalError, match="not open"):
+            Journal(directory, max_bytes=MIB).append(b"x")
+        journal = make()
+        journal.close(Deadline.after(5))
+        with pytest.raises(JournalError, match="not open"):
+            journal.append(b"x")
+
+    def test_a_record_beyond_all_measure_is_refused(self, make: Callable[..., Journal]) -> None:
+        with pytest.raises(JournalError, match="too large"):
+            make(max_bytes=1 << 40).append(bytes(64 * MIB + 1))
+
+    def test_a_signal_handler_that_appends_in_the_middle_of_an_append(self, make: Callable[..., Journal]) -> None:
+        journal = make()
+        nested: list[int] = []
+        old = signal.signal(signal.SIGALRM, lambda *_: nested.append(journal.append(b"nested")))
+        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0003)
+        try:
+            outer = []
+            deadline = Deadline.after(10)
+            while len(nested) < 300:
+                deadline.check()
+                outer.append(journal.append(b"outer"))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+        assert sorted(outer + nested) == list(range(1, len(outer) + len(nested) + 1))
+        found = {record.seq: record.payload for record in drain(journal, journal.writer)}
+        assert {seq for seq, payload in found.items() if payload == b"nested"} == set(nested)
+        assert {seq for seq, payload in found.items() if payload == b"outer"} == set(outer)
+
+    def test_an_exception_in_the_middle_of_an_append_costs_nobody_a_record(self, make: Callable[..., Journal]) -> None:
+        class Interrupt(Exception):
+            pass
+
+        armed = False
+
+        def interrupt(*_: object) -> None:
+            if armed:
+                raise Interrupt
+
+        journal = make()
+        kept: dict[int, bytes] = {}
+        interrupts = n = 0
+        deadline = Deadline.after(10)
+        old = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0002)
+        try:
+            while interrupts < 200 and not deadline.is_over:
+                n += 1
+                payload = b"%d" % n
+                try:
+                    armed = True
+                    seq = journal.append(payload)
+                    armed = False
+                except Interrupt:
+                    armed = False
+                    interrupts += 1
+                else:
+                    kept[seq] = payload
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+        assert interrupts >= 50
+        found = {record.seq: record.payload for record in drain(journal, journal.writer)}
+        assert sorted(found) == list(range(1, journal.last_seq + 1))
+        assert {seq: found.get(seq) for seq in kept} == kept
+        assert journal.stats().skipped_records == 0
+
+
+class TestRotation:
+    def test_the_helper_rotates_and_reading_crosses_segments(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make(segment_bytes=2000)
+        for n in range(200):
+            journal.append(b"%03d" % n * 20)
+            if n % 20 == 0:
+                wait_until(lambda: not journal._tail.wants_rotation)
+        assert len(segments(directory, journal.writer)) >= 5
+        assert [record.seq for record in drain(journal, journal.writer)] == list(range(1, 201))
+
+    def test_appends_go_on_past_the_limit_while_no_new_segment_can_be_made(
+        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch, directory: Path
+    ) -> None:
+        journal = make(segment_bytes=1000)
+
+        def refuse(*_: object) -> None:
+            raise OSError(28, "no space")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(segment_module, "create_segment", refuse)
+            for _ in range(50):
+                journal.append(b"x" * 100)
+            wait_until(lambda: "no new segment" in journal.stats().last_error)
+            assert len(segments(directory, journal.writer)) == 1
+        wait_until(lambda: len(segments(directory, journal.writer)) == 2)
+        assert journal.append(b"after") == 51
+        assert len(drain(journal, journal.writer)) == 51
+
+    def test_a_reader_beside_a_rotating_writer_never_meets_a_gap(self, make: Callable[..., Journal]) -> None:
+        journal = make(segment_bytes=4000)
+        total, seen = 20_000, 0
+        writer = threading.Thread(target=lambda: [journal.append(b"x" * 50) for _ in range(total)])
+        writer.start()
+        deadline = Deadline.after(30)
+        while seen < total:
+            deadline.check()
+            for record in journal.read(journal.writer, seen, max_records=100, max_bytes=MIB):
+                seen += 1
+                assert record.seq == seen
+        writer.join()
+        assert journal.stats().skipped_records == 0
+
+
+class TestReading:
+    def test_batches_are_bounded_but_never_empty(self, make: Callable[..., Journal]) -> None:
+        journal = make()
+        for size in (10, 10, 10, 500, 10):
+            journal.append(b"x" * size)
+
+        def seqs(after: int, count: int, size: int) -> list[int]:
+            return [r.seq for r in journal.read(journal.writer, after, max_records=count, max_bytes=size)]
+
+        assert seqs(0, 2, MIB) == [1, 2]
+        assert seqs(0, 100, 25) == [1, 2]
+        assert seqs(3, 100, 25) == [4]
+        assert seqs(4, 100, MIB) == [5]
+        assert seqs(5, 100, MIB) == []
+        assert seqs(99, 100, MIB) == []
+
+    def test_reading_may_go_back(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make()
+        for n in range(30):
+            journal.append(b"%d" % n)
+            if n % 10 == 9:
+                seal(journal, directory)
+        assert len(drain(journal, journal.writer)) == 30
+        assert [record.seq for record in drain(journal, journal.writer, after=14)] == list(range(15, 31))
+
+    def test_writers_lists_the_own_one_first(self, make: Callable[..., Journal]) -> None:
+        first, second = make(), make()
+        assert first.writers() == [first.writer, second.writer]
+        assert second.writers() == [second.writer, first.writer]
+
+    def test_depth_counts_records_bytes_and_age(
+        self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        journal = make()
+        for n in range(10):
+            journal.append(b"x" * 100)
+            if n == 4:
+                seal(journal, directory)
+        each = 100 + HEADER_BYTES
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 60)
+        for upto in (0, 3, 5, 8):
+            depth = journal.depth(journal.writer, upto)
+            assert (depth.records, depth.bytes) == (10 - upto, (10 - upto) * each)
+            assert 59 < depth.oldest_age_seconds < 75
+        assert journal.depth(journal.writer, 10).records == 0
+        assert journal.depth(journal.writer, 10).oldest_age_seconds == 0
+        monkeypatch.setattr(time, "time", lambda: now - 3600)
+        assert journal.depth(journal.writer, 0).oldest_age_seconds == 0
+
+
+class TestBound:
+    def test_turns_are_refused_before_memories(self, make: Callable[..., Journal]) -> None:
+        journal = make(max_bytes=10_000)
+        size = 1000 - HEADER_BYTES
+        for _ in range(9):
+            journal.append(b"x" * size)
+        with pytest.raises(JournalFull, match="a turn was refused"):
+            journal.append(b"x" * size, Urgency.TURN)
+        assert journal.append(b"x" * size, Urgency.MEMORY) == 10
+        with pytest.raises(JournalFull, match="a memory was refused"):
+            journal.append(b"", Urgency.MEMORY)
+        stats = journal.stats()
+        assert (stats.refused_turns, stats.refused_memories, stats.waiting_bytes) == (1, 1, 10_000)
+
+    def test_what_is_drained_makes_room_and_a_rewind_takes_it_back(self, make: Callable[..., Journal]) -> None:
+        journal = make(max_bytes=10_000)
+        for _ in range(9):
+            journal.append(b"x" * (1000 - HEADER_BYTES))
+        batch = journal.read(journal.writer, 0, max_records=5, max_bytes=MIB)
+        journal.forget(journal.writer, batch[-1].seq)
+        assert journal.stats().waiting_bytes == 4000
+        journal.forget(journal.writer, 7)
+        assert journal.stats().waiting_bytes == 2000
+        journal.forget(journal.writer, 1)
+        assert journal.stats().waiting_bytes == 8000
+        journal.forget(journal.writer, 9)
+        assert journal.stats().waiting_bytes == 0
+        journal.append(b"x")
+
+    def test_other_writers_count_until_they_are_drained(self, make: Callable[..., Journal]) -> None:
+        dead = make()
+        for _ in range(9):
+            dead.append(b"x" * 1000)
+        abandon(dead)
+        journal = make(max_bytes=10_000)
+        wait_until(lambda: journal.stats().waiting_bytes > 9000)
+        with pytest.raises(JournalFull):
+            journal.append(b"turn")
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            journal.forget(dead.writer, 9)
+        wait_until(lambda: journal.stats().waiting_bytes == 0)
+        journal.append(b"turn")
+
+
+class TestRetention:
+    def fill(self, journal: Journal, directory: Path, count: int = 3) -> None:
+        for n in range(count * 10):
+            journal.append(b"x" * 100)
+            if n % 10 == 9:
+                seal(journal, directory)
+
+    def test_drained_segments_are_kept_for_a_time(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make(keep_seconds=3600.0)
+        self.fill(journal, directory)
+        journal.forget(journal.writer, 30)
+        assert len(segments(directory, journal.writer)) == 4
+        assert [record.seq for record in drain(journal, journal.writer)] == list(range(1, 31))
+
+    def test_they_go_when_the_time_is_over_and_only_if_covered(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make(keep_seconds=0.0)
+        self.fill(journal, directory)
+        journal.forget(journal.writer, 19)
+        assert [path.suffix for path in segments(directory, journal.writer)] == [".00000002", ".00000003", ".00000004"]
+        assert [record.seq for record in drain(journal, journal.writer, after=19)] == list(range(20, 31))
+        journal.forget(journal.writer, 30)
+        assert [path.suffix for path in segments(directory, journal.writer)] == [".00000004"]
+        assert journal.append(b"next") == 31
+        assert [record.seq for record in drain(journal, journal.writer, after=30)] == [31]
+
+    def test_the_oldest_go_when_too_many_bytes_are_kept(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make(keep_seconds=3600.0, keep_bytes=2 * 10 * (100 + HEADER_BYTES))
+        self.fill(journal, directory, count=5)
+        journal.forget(journal.writer, 50)
+        names = [path.suffix for path in segments(directory, journal.writer)]
+        assert names == [".00000004", ".00000005", ".00000006"]
+
+    def test_a_fresh_scan_overrules_what_was_remembered(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make(keep_seconds=3600.0)
+        self.fill(journal, directory, count=1)
+        journal.forget(journal.writer, 10)
+        first = segments(directory, journal.writer)[0]
+        first.chmod(0o600)
+        with first.open("ab") as file:
+            file.write(encode(seed_of(journal.writer), 11, 0, b"late"))
+        journal._recovery._keep_seconds = 0.0
+        journal.forget(journal.writer, 10)
+        assert first.exists()
+
+    def test_the_next_process_goes_on_counting(self, make: Callable[..., Journal], directory: Path) -> None:
+        dead = make()
+        dead.append(b"x")
+        abandon(dead)
+        journal = make(keep_seconds=900.0)
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            journal.forget(dead.writer, 1)
+        (path,) = segments(directory, dead.writer)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o400
+        os.utime(path, (time.time() - 901, time.time() - 901))
+        later = make(keep_seconds=900.0)
+        with later.adopt(dead.writer) or pytest.fail("not adopted"):
+            later.forget(dead.writer, 1)
+        assert not path.exists()
+        assert not (directory / f"{dead.writer}.lock").exists()
+
+    def test_a_clock_in_the_past_or_future_deletes_nothing_early(
+        self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        journal = make(keep_seconds=900.0)
+        self.fill(journal, directory, count=1)
+        journal.forget(journal.writer, 10)
+        now = time.time()
+        for step in (+7200, -7200, +86_400 * 365):
+            monkeypatch.setattr(time, "time", lambda step=step: now + step)
+            journal.forget(journal.writer, 10)
+            assert len(segments(directory, journal.writer)) == 2
+
+    def test_a_watermark_that_went_back_makes_a_segment_waiting_again(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make(keep_seconds=3600.0)
+        self.fill(journal, directory, count=1)
+        first = segments(directory, journal.writer)[0]
+        journal.forget(journal.writer, 10)
+        assert stat.S_IMODE(first.stat().st_mode) == 0o400
+        journal.forget(journal.writer, 4)
+        assert stat.S_IMODE(first.stat().st_mode) == 0o600
+        assert [record.seq for record in drain(journal, journal.writer, after=4)] == list(range(5, 11))
+
+    def test_a_writer_that_is_not_adopted_is_not_touched(self, make: Callable[..., Journal], directory: Path) -> None:
+        living = make()
+        living.append(b"x")
+        other = make(keep_seconds=0.0)
+        other.forget(living.writer, 1)
+        assert len(segments(directory, living.writer)) == 1
+        assert (directory / f"{living.writer}.lock").exists()
+
+    def test_a_drained_active_segment_is_sealed_so_that_others_need_not_count_it(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make(segment_bytes=16_000)
+        for _ in range(12):
+            journal.append(b"x" * 100)
+        journal.forget(journal.writer, 12)
+        wait_until(lambda: len(segments(directory, journal.writer)) == 2)
+
+
+class TestAdoption:
+    def test_a_living_writer_cannot_be_adopted_and_a_dead_one_can(self, make: Callable[..., Journal]) -> None:
+        first, second = make(), make()
+        first.append(b"one")
+        assert second.adopt(first.writer) is None
+        abandon(first)
+        adoption = second.adopt(first.writer)
+        assert adoption is not None
+        assert second.adopt(first.writer) is adoption
+        assert make().adopt(first.writer) is None
+        assert [record.payload for record in drain(second, first.writer)] == [b"one"]
+        adoption.release()
+        adoption.release()
+        third = make()
+        with third.adopt(first.writer) or pytest.fail("not adopted"):
+            assert len(drain(third, first.writer)) == 1
+
+    def test_the_own_writer_needs_no_lock(self, make: Callable[..., Journal]) -> None:
+        journal = make()
+        with journal.adopt(journal.writer) or pytest.fail("not adopted"):
+            journal.append(b"x")
+        assert journal.append(b"y") == 2
+
+    def test_a_copied_directory_is_readable_with_and_without_lock_files(
+        self, make: Callable[..., Journal], directory: Path, tmp_path: Path
+    ) -> None:
+        living = make()
+        for n in range(5):
+            living.append(b"%d" % n)
+        for name, pattern in (("with", None), ("without", "*.lock")):
+            copy = tmp_path / name
+            shutil.copytree(directory, copy, ignore=shutil.ignore_patterns(pattern) if pattern else None)
+            journal = Journal(copy, max_bytes=MIB, sync="process")
+            journal.open()
+            with journal.adopt(living.writer) or pytest.fail("not adopted"):
+                assert [record.payload for record in drain(journal, living.writer)] == [b"0", b"1", b"2", b"3", b"4"]
+            journal.close(Deadline.after(5))
+
+    def test_nothing_is_adopted_where_locks_do_not_exclude_unless_the_process_is_provably_gone(
+        self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("hermes_memory_pgvector.journal.lock._try_exclusive", lambda fd: True)
+        dead, journal = make(), make()
+        dead.append(b"x")
+        abandon(dead)
+        assert journal.stats().locks_work is False
+        assert journal.adopt(dead.writer) is None
+        lock = directory / f"{dead.writer}.lock"
+        owner = lock.read_text()
+        lock.write_text(owner.replace(f'"pid": {os.getpid()}', f'"pid": {2**22 + 1}'))
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            assert len(drain(journal, dead.writer)) == 1
+        lock.write_text("not what we wrote")
+        assert journal.adopt(dead.writer) is None
+
+    def test_a_system_without_locks_is_told(
+        self, make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("hermes_memory_pgvector.journal.lock._try_exclusive", lambda fd: None)
+        journal = make()
+        assert journal.append(b"x") == 1
+        assert journal.stats().locks_work is False
+
+    def test_lock_files_of_dead_writers_without_segments_are_cleaned(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        living, dead, empty = make(), make(), make()
+        dead.append(b"x")
+        abandon(dead)
+        for path in segments(directory, empty.writer):
+            path.unlink()
+        abandon(empty)
+        (directory / f"{empty.writer}.lock").touch()
+        journal = make()
+        journal.clean()
+        assert not (directory / f"{empty.writer}.lock").exists()
+        assert (directory / f"{dead.writer}.lock").exists()
+        assert (directory / f"{living.writer}.lock").exists()
+
+    def test_a_journal_that_was_never_used_leaves_nothing(self, make: Callable[..., Journal], directory: Path) -> None:
+        make().close(Deadline.after(5))
+        assert list(directory.iterdir()) == []
+
+    def test_foreign_files_are_left_alone(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make()
+        for name in ("notes.txt", f"{journal.writer}.00000002.bak", "x.lock", "0.00000001"):
+            (directory / name).write_text("foreign")
+        (directory / "00000000001-0000000000000001.00000001").symlink_to("/etc/hostname")
+        assert journal.writers() == [journal.writer]
+        journal.clean()
+        assert (directory / "x.lock").exists()
+
+
+class TestDamage:
+    def damaged(self, directory: Path, journal: Journal, number: int, change: Callable[[bytes], bytes]) -> None:
+        path = segments(directory, journal.writer)[number - 1]
+        path.write_bytes(change(path.read_bytes()))
+
+    def test_a_hole_in_a_dead_journal_is_crossed_counted_and_told_once(
+        self, make: Callable[..., Journal], directory: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        dead = make(segment_bytes=MIB)
+        for n in range(10):
+            dead.append(b"payload %d" % n)
+        abandon(dead)
+        self.damaged(directory, dead, 1, lambda data: data.replace(b"payload 4", b"pAyload 4"))
+        journal = make(keep_seconds=0.0)
+        with caplog.at_level(logging.WARNING), journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            assert [r.seq for r in journal.read(dead.writer, 0, max_records=99, max_bytes=MIB)] == [1, 2, 3, 4]
+            assert [r.seq for r in journal.read(dead.writer, 4, max_records=99, max_bytes=MIB)] == [6, 7, 8, 9, 10]
+            assert [r.seq for r in journal.read(dead.writer, 4, max_records=99, max_bytes=MIB)] == [6, 7, 8, 9, 10]
+            assert (journal.stats().skipped_records, journal.stats().damaged_segments) == (1, 1)
+            journal.forget(dead.writer, 10)
+        assert len([r for r in caplog.records if "lost records 5 to 5" in r.getMessage()]) == 1
+        assert [path.name for path in directory.glob(f"{dead.writer}*")] == [f"{dead.writer}.00000001.damaged"]
+        assert journal.stats().damaged_segments == 1
+        assert "payload" not in caplog.text
+
+    def test_a_hole_in_the_own_active_segment_is_crossed_after_sealing(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make()
+        for n in range(10):
+            journal.append(b"payload %d" % n)
+        self.damaged(directory, journal, 1, lambda data: data.replace(b"payload 4", b"pAyload 4"))
+        assert [r.seq for r in journal.read(journal.writer, 0, max_records=99, max_bytes=MIB)] == [1, 2, 3, 4]
+        assert journal.read(journal.writer, 4, max_records=99, max_bytes=MIB) == []
+        wait_until(lambda: len(segments(directory, journal.writer)) == 2)
+        assert journal.append(b"payload 10") == 11
+        assert [record.seq for record in drain(journal, journal.writer, after=4)] == [6, 7, 8, 9, 10, 11]
+
+    def test_a_living_foreign_writer_is_never_read_past_a_hole(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        living, journal = make(), make()
+        for n in range(4):
+            living.append(b"payload %d" % n)
+        self.damaged(directory, living, 1, lambda data: data.replace(b"payload 1", b"pAyload 1"))
+        assert [record.seq for record in drain(journal, living.writer)] == [1]
+        assert journal.stats().skipped_records == 0
+
+    def test_a_lost_segment_and_a_lost_tail_do_not_stop_the_rest(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        dead = make()
+        for n in range(40):
+            dead.append(b"payload %02d" % n)
+            if n % 10 == 9:
+                seal(dead, directory)
+        abandon(dead)
+        segments(directory, dead.writer)[1].unlink()
+        path = segments(directory, dead.writer)[1]
+        path.write_bytes(path.read_bytes()[:-50])
+        journal = make()
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            assert [r.seq for r in drain(journal, dead.writer)] == [*range(1, 11), *range(21, 29), *range(31, 41)]
+        assert journal.stats().skipped_records == 12
+        assert journal.stats().damaged_segments == 2
+
+    def test_a_torn_tail_of_a_dead_writer_is_no_damage(self, make: Callable[..., Journal], directory: Path) -> None:
+        dead = make()
+        for n in range(3):
+            dead.append(b"payload %d" % n)
+        abandon(dead)
+        torn = encode(seed_of(dead.writer), 4, 0, b"never acknowledged")[:-5]
+        self.damaged(directory, dead, 1, lambda data: data + torn)
+        journal = make(keep_seconds=0.0)
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            assert len(drain(journal, dead.writer)) == 3
+            journal.forget(dead.writer, 3)
+        assert journal.stats().damaged_segments == 0
+        assert list(directory.glob(f"{dead.writer}*")) == []
+
+    def test_records_out_of_place_are_found_before_any_is_given_up(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        dead = make()
+        for n in range(20):
+            dead.append(b"payload %02d" % n)
+            if n == 9:
+                seal(dead, directory)
+        abandon(dead)
+        first, second = segments(directory, dead.writer)
+        length = HEADER_BYTES + len(b"payload 00")
+        data = first.read_bytes()
+        first.write_bytes(data[: 3 * length] + second.read_bytes()[-length:] + data[3 * length :])
+        journal = make()
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            assert [record.seq for record in drain(journal, dead.writer)] == list(range(1, 21))
+        assert journal.stats().skipped_records == 0
+        assert journal.stats().damaged_segments == 0
+
+    def test_removed_files_do_not_swallow_what_follows(self, make: Callable[..., Journal], directory: Path) -> None:
+        journal = make()
+        journal.append(b"gone")
+        before = journal.writer
+        shutil.rmtree(directory)
+        journal.count_others()
+        assert journal.writer != before
+        assert journal.append(b"kept") == 1
+        assert [record.payload for record in drain(journal, journal.writer)] == [b"kept"]
