@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_memory_pgvector.postgres_binaries import installed_binaries
 
-pytest_plugins = ["fixtures.postgres"]
+pytest_plugins = ["fixtures.postgres", "fixtures.hermes"]
 
 
 def pytest_report_header() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -35,6 +34,10 @@ def tree(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
     result = install_door(tmp_path)
     assert result.change == "installed"
@@ -46,8 +49,8 @@ def test_leaves_no_temporary_folder_behind(tmp_path: Path) -> None:
     install_door(tmp_path)
     (tmp_path / "plugins" / "pgvector" / "cli.py").write_text("old")
     install_door(tmp_path)
-    assert sorted(os.listdir(tmp_path / "plugins")) == ["pgvector"]
-    assert sorted(os.listdir(tmp_path / "hooks")) == ["pgvector"]
+    assert names(tmp_path / "plugins") == ["pgvector"]
+    assert names(tmp_path / "hooks") == ["pgvector"]
 
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
@@ -92,7 +95,7 @@ def test_force_moves_a_foreign_folder_to_where_hermes_finds_no_plugins(tmp_path:
     assert tmp_path / "plugins" not in aside.parents
     assert tmp_path / "hooks" not in aside.parents
     assert "distribution" in (folder / "plugin.yaml").read_text()
-    assert sorted(os.listdir(tmp_path / "plugins")) == ["pgvector"]
+    assert names(tmp_path / "plugins") == ["pgvector"]
 
 
 def test_force_twice_keeps_both_foreign_folders(tmp_path: Path) -> None:
@@ -121,8 +124,8 @@ def test_remove_takes_out_both_folders_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "other").mkdir(parents=True)
     install_door(tmp_path)
     assert remove_door(tmp_path).change == "removed"
-    assert os.listdir(tmp_path / "plugins") == ["other"]
-    assert os.listdir(tmp_path / "hooks") == []
+    assert names(tmp_path / "plugins") == ["other"]
+    assert names(tmp_path / "hooks") == []
     assert remove_door(tmp_path).change == "absent"
 
 

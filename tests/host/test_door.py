@@ -1,0 +1,109 @@
+"""The door: what hermes loads is tiny, harmless when executed in any order, and complete before requests arrive."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from fixtures.hermes import HermesHome
+
+DOOR = Path(__file__).parents[2] / "src" / "hermes_memory_pgvector" / "hermes_plugin"
+SOURCES = sorted(DOOR.rglob("*.py"))
+
+WARM_THEN_LOAD_AT_ONCE = """
+import importlib.util, json, os, pathlib, threading
+from plugins.memory import load_memory_provider
+handler = pathlib.Path(os.environ["HERMES_HOME"]) / "hooks" / "pgvector" / "handler.py"
+spec = importlib.util.spec_from_file_location("hermes_hook_pgvector", handler)
+spec.loader.exec_module(importlib.util.module_from_spec(spec))
+start, found = threading.Barrier(8), []
+def load():
+    start.wait()
+    provider = load_memory_provider("pgvector")
+    found.append(provider and provider.name)
+threads = [threading.Thread(target=load) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(found))
+"""
+
+WITHOUT_THE_PACKAGE = """
+import json, logging, sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "hermes_memory_pgvector":
+            raise ModuleNotFoundError("absent", name=name)
+sys.meta_path.insert(0, Absent())
+lines = []
+class Keep(logging.Handler):
+    def emit(self, record): lines.append([record.levelname, record.getMessage()])
+logging.getLogger().addHandler(Keep())
+from plugins.memory import load_memory_provider
+provider = load_memory_provider("pgvector")
+print(json.dumps([provider is None, sys.executable, lines]))
+"""
+
+MEMBERS = """
+import inspect, json
+from agent.memory_provider import MemoryProvider
+from plugins.memory import load_memory_provider
+provider = load_memory_provider("pgvector")
+wanted = {name: str(inspect.signature(getattr(MemoryProvider, name))) for name in dir(MemoryProvider)
+          if not name.startswith("_") and callable(getattr(MemoryProvider, name))}
+own = {name: name in vars(type(provider)) for name in wanted}
+print(json.dumps([isinstance(provider, MemoryProvider), own]))
+"""
+
+ANSWERED_BY_THE_BASE_CLASS = {"queue_prefetch", "on_turn_start"}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(DOOR)))
+def test_a_door_file_is_small_stateless_and_imports_inside_functions(source: Path) -> None:
+    text = source.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 30
+    for statement in ast.parse(text).body:
+        match statement:
+            case ast.ImportFrom(module="typing" | "importlib") | ast.FunctionDef():
+                pass
+            case ast.Expr(value=ast.Constant() | ast.Call(args=[])):
+                pass
+            case other:
+                pytest.fail(f"{source.name}:{other.lineno} is neither a function nor a docstring")
+
+
+def test_the_words_hermes_looks_for_stand_near_the_top() -> None:
+    assert "register_memory_provider" in (DOOR / "__init__.py").read_text(encoding="utf-8")[:200]
+
+
+def test_eight_loads_at_once_all_get_a_provider(hermes_home: HermesHome) -> None:
+    assert hermes_home.python(WARM_THEN_LOAD_AT_ONCE) == ["pgvector"] * 8
+
+
+def test_without_the_package_hermes_goes_on_and_the_log_says_what_to_run(hermes_home: HermesHome) -> None:
+    is_absent, python, lines = hermes_home.python(WITHOUT_THE_PACKAGE)
+    assert is_absent
+    assert [level for level, text in lines if f"{python} -m pip install hermes-memory-pgvector" in text] == ["WARNING"]
+
+
+def test_the_provider_is_a_real_subclass_that_answers_every_hook_itself(hermes_home: HermesHome) -> None:
+    is_subclass, own = hermes_home.python(MEMBERS)
+    assert is_subclass
+    assert {name for name, is_own in own.items() if not is_own} <= ANSWERED_BY_THE_BASE_CLASS
+
+
+def test_hermes_pgvector_is_our_command_tree(hermes_home: HermesHome) -> None:
+    helped = hermes_home.run("pgvector", "--help")
+    assert helped.code == 0, helped
+    for command in ("install", "migrate", "doctor", "status", "recall", "backfill", "config"):
+        assert command in helped.out
+
+
+def test_hermes_pgvector_status_reports_the_database_without_its_password(hermes_home: HermesHome) -> None:
+    status = hermes_home.run("pgvector", "status")
+    assert status.code == 0, status
+    assert hermes_home.password not in status.out + status.err
+
+
+def test_an_unknown_subcommand_is_a_usage_error(hermes_home: HermesHome) -> None:
+    assert hermes_home.run("pgvector", "nonsense").code == 2

@@ -1,0 +1,244 @@
+"""Chats through one gateway's API server: every session key has a theme of its own, and nothing crosses over."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from fixtures.hermes import Gateway, HermesHome, eventually
+from fixtures.llm_server import Call, Request, Say, ScriptedLLM
+
+
+def remember(gateway: Gateway, llm: ScriptedLLM, theme: str, fact: str, **arguments: Any) -> None:
+    """Have the model call the memory tool in a chat of that theme."""
+    cue = f"Tool call for {theme}: {fact}"
+    llm.when(cue, Call("memory", arguments or {"action": "add", "target": "memory", "content": fact}), Say("Done."))
+    gateway.chat(cue, theme=theme)
+    (request,) = [request for request in llm.about(cue) if request.tool_results]
+    assert json.loads(request.tool_results[0])["success"] is True
+
+
+def ask_with_tool(gateway: Gateway, llm: ScriptedLLM, theme: str, cue: str, call: Call, **chat: Any) -> Any:
+    """What the tool told the model in a chat of that theme."""
+    llm.when(cue, call, Say("That is what I found."))
+    gateway.chat(chat.pop("message", cue), theme=theme, **chat)
+    answered = [request for request in llm.about(cue) if request.tool_results]
+    return json.loads(answered[-1].tool_results[0])
+
+
+def contents(result: Any) -> list[str]:
+    return [hit["content"] for hit in result["results"]]
+
+
+def last_request(llm: ScriptedLLM, cue: str) -> Request:
+    return llm.about(cue)[-1]
+
+
+def test_two_session_keys_are_two_themes(gateway: Gateway, gateway_home: HermesHome) -> None:
+    said = {
+        "marketing": "The spring campaign may spend forty thousand on posters in stations.",
+        "trading": "The desk may risk two percent of its capital on any single position.",
+    }
+    for theme, message in said.items():
+        gateway.chat(message, theme=theme)
+    stored = gateway_home.stored
+    for theme, message in said.items():
+        assert len(eventually(partial(stored.turns, theme, message))) == 1, theme
+        assert eventually(lambda: len(stored.turns("marketing") + stored.turns("trading")) == 4)
+        assert [role for role, _, _ in stored.turns(theme)] == ["user", "assistant"]
+        assert stored.themes_of(message) == {theme}
+    assert eventually(lambda: stored.turns_with_vector("marketing") == 2)
+
+
+def test_session_keys_are_folded_to_one_spelling(gateway: Gateway, gateway_home: HermesHome) -> None:
+    gateway.chat("The observatory opens its dome for visitors on clear Fridays.", theme="  Star GAZERS ")
+    assert eventually(lambda: len(gateway_home.stored.turns("star gazers")) == 2)
+
+
+def test_a_messaging_key_is_stored_under_a_pseudonym(gateway: Gateway, gateway_home: HermesHome) -> None:
+    message = "My sister wants to know when the choir rehearses for the winter concert."
+    gateway.chat(message, theme="agent:main:whatsapp:dm:+49170555123")
+    assert eventually(lambda: gateway_home.stored.themes_of(message))
+    (theme,) = gateway_home.stored.themes_of(message)
+    assert theme.startswith("dm-")
+    assert "555123" not in theme
+    assert "49170555123" not in gateway_home.stored.everything()
+
+
+def test_add_replace_remove_are_mirrored(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
+    stored = gateway_home.stored
+    remember(gateway, llm, "ops", "The staging cluster has three nodes")
+    assert eventually(lambda: stored.memories("ops") == [("memory", "The staging cluster has three nodes")])
+    remember(
+        gateway, llm, "ops", "four nodes",
+        action="replace", target="memory", old_text="staging cluster", content="The staging cluster has four nodes",
+    )  # fmt: skip
+    assert eventually(lambda: stored.memories("ops") == [("memory", "The staging cluster has four nodes")])
+    remember(gateway, llm, "ops", "gone", action="remove", target="memory", old_text="staging cluster")
+    assert eventually(lambda: stored.memories("ops") == [])
+
+
+def test_a_batch_is_mirrored_in_its_order(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
+    operations = [
+        {"action": "add", "content": "  The greenhouse is heated to eighteen degrees "},
+        {"action": "add", "content": "The greenhouse has a leaking pane"},
+        {"action": "replace", "old_text": "eighteen", "content": "The greenhouse is heated to twenty degrees"},
+        {"action": "remove", "old_text": "leaking pane"},
+    ]
+    remember(gateway, llm, "garden", "batch", target="memory", operations=operations)
+    expected = [("memory", "The greenhouse is heated to twenty degrees")]
+    assert eventually(lambda: gateway_home.stored.memories("garden") == expected)
+
+
+def test_an_add_said_twice_is_one_entry(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The archive keeps its oldest maps in drawer nine"
+    remember(gateway, llm, "archive", fact)
+    gateway.chat(f"Tool call for archive: {fact}", theme="archive", session="again")
+    remember(gateway, llm, "archive", "The archive is closed on Mondays")
+    assert eventually(lambda: len(gateway_home.stored.memories("archive")) == 2)
+    assert ("memory", fact) in gateway_home.stored.memories("archive")
+
+
+def test_a_theme_does_not_change_the_rows_of_another(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    fact = "The bakery's sourdough rests for fourteen hours"
+    remember(gateway, llm, "bakery", fact)
+    assert eventually(lambda: gateway_home.stored.memories("bakery") == [("memory", fact)])
+    remember(gateway, llm, "brewery", "rest removed", action="remove", target="memory", old_text="sourdough rests")
+    gateway.chat("The brewery asks about hops and about the water of the valley.", theme="brewery")
+    assert eventually(lambda: len(gateway_home.stored.turns("brewery")) >= 2)
+    assert gateway_home.stored.memories("brewery") == []
+
+
+def test_the_files_of_the_home_are_imported_into_its_own_theme_only(
+    gateway: Gateway, gateway_home: HermesHome, seeded_memories: list[str]
+) -> None:
+    gateway.chat("The sales team would like to know what is known about customers.", theme="sales")
+    for entry in seeded_memories:
+        assert eventually(partial(gateway_home.stored.themes_of, entry)) == {"hermes"}
+
+
+def test_recalled_memories_are_in_the_request_of_their_theme_only(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    fact = "The glacier station measures ice thickness with radar every November"
+    remember(gateway, llm, "glaciology", fact)
+    assert eventually(lambda: gateway_home.stored.memories("glaciology"))
+    question = "With what does the glacier station measure ice thickness in November?"
+    gateway.chat(question, theme="glaciology")
+    assert fact in last_request(llm, question).last_user
+    assert "<memory-context>" in last_request(llm, question).last_user
+    gateway.chat(question, theme="oceanography")
+    assert fact not in last_request(llm, question).last_user
+
+
+def test_a_session_is_not_told_the_same_memory_twice(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    fact = "The puppet theatre repaints its stage curtain every leap year"
+    remember(gateway, llm, "theatre", fact)
+    assert eventually(lambda: gateway_home.stored.memories("theatre"))
+    first = "When does the puppet theatre repaint its stage curtain, in which year?"
+    second = "So the puppet theatre repaints the stage curtain, and in which year again?"
+    gateway.chat(first, theme="theatre", session="curtain")
+    gateway.chat(second, theme="theatre", session="curtain")
+    request = last_request(llm, second)
+    assert (
+        sum(str(message.get("content")).count(fact) for message in request.messages if message["role"] == "user") == 1
+    )
+
+
+def test_recall_memory_answers_inside_a_chat(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The planetarium projector needs a new lamp every two thousand hours"
+    remember(gateway, llm, "planetarium", fact)
+    assert eventually(lambda: gateway_home.stored.memories("planetarium"))
+    call = Call("recall_memory", {"query": "planetarium projector lamp hours"})
+    result = ask_with_tool(gateway, llm, "planetarium", "Look up the projector lamp for me, please.", call)
+    assert result["count"] == 1
+    (hit,) = result["results"]
+    assert hit["content"] == fact
+    assert hit["agent_identity"] == "planetarium"
+    assert hit["target"] == "memory"
+    elsewhere = ask_with_tool(gateway, llm, "aquarium", "Look up the projector lamp elsewhere.", call)
+    assert elsewhere == {"results": [], "count": 0}
+
+
+def test_recall_conversation_answers_inside_a_chat(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    said = "The clockmaker oils the town hall clock with sperm whale substitute twice a year."
+    gateway.chat(said, theme="clocks")
+    assert eventually(lambda: len(gateway_home.stored.turns("clocks")) == 2)
+    call = Call("recall_conversation", {"query": "clockmaker oils the town hall clock"})
+    result = ask_with_tool(gateway, llm, "clocks", "What did I tell you of oiling? Search our talks.", call)
+    assert said in contents(result)
+    assert {hit["agent_identity"] for hit in result["results"]} == {"clocks"}
+    elsewhere = ask_with_tool(gateway, llm, "sundials", "What was I told about it elsewhere, in other talks?", call)
+    assert said not in contents(elsewhere)
+
+
+def test_another_theme_is_recalled_only_by_name(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The ferry company sells monthly tickets at pier four"
+    remember(gateway, llm, "ferries", fact)
+    assert eventually(lambda: gateway_home.stored.memories("ferries"))
+    query = {"query": "ferry company monthly tickets pier"}
+    named = ask_with_tool(
+        gateway,
+        llm,
+        "trains",
+        "By name, which tickets are there?",
+        Call("recall_memory", {**query, "scope": "ferries"}),
+    )
+    assert contents(named) == [fact]
+    everywhere = ask_with_tool(
+        gateway, llm, "trains", "Anywhere, which tickets are there?", Call("recall_memory", {**query, "scope": "all"})
+    )
+    assert fact in contents(everywhere)
+
+
+def test_colliding_session_ids_do_not_open_another_theme(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    """The host derives a session id from the first message alone, so two themes can share one."""
+    opening = "Good morning, please give me an overview of the open items in our list."
+    secret = "The merger with the northern shipyard is announced on the ninth of May."
+    llm.when(opening, Say(secret))
+    first = gateway.chat(opening, theme="board")
+    assert eventually(lambda: len(gateway_home.stored.turns("board")) == 2)
+    cue = "Search this session for the northern shipyard merger."
+    history = [
+        {"role": "user", "content": opening},
+        {"role": "assistant", "content": "There are no open items in your list today."},
+        {"role": "user", "content": cue},
+    ]
+    call = Call("recall_conversation", {"query": "northern shipyard merger", "scope": "session"})
+    result = ask_with_tool(gateway, llm, "interns", cue, call, message=history)
+    other = gateway.chat(history, theme="interns")
+    assert other.headers["X-Hermes-Session-Id"] == first.headers["X-Hermes-Session-Id"]
+    assert secret not in contents(result)
+    own = ask_with_tool(gateway, llm, "board", cue, call, message=history)
+    assert secret in contents(own)
+
+
+def test_the_system_prompt_names_theme_and_tools(gateway: Gateway, llm: ScriptedLLM) -> None:
+    cue = "A first question whose system prompt will be read by the test."
+    gateway.chat(cue, theme="lexicon")
+    request = last_request(llm, cue)
+    assert {"recall_memory", "recall_conversation"} <= set(request.tools)
+    assert "recall_memory" in request.system
+    assert "recall_conversation" in request.system
+
+
+def test_no_log_line_holds_the_password_or_what_was_said(
+    gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
+) -> None:
+    remember(gateway, llm, "logs", "Zanzibarquux is the code word of the lodge")
+    gateway.chat("Plimsollquux is another word that nobody else would ever use.", theme="logs")
+    assert eventually(lambda: len(gateway_home.stored.turns("logs")) >= 3)
+    logs = gateway_home.logs()
+    assert logs
+    assert gateway_home.password not in logs
+    ours = [line for line in logs.splitlines() if "hermes_memory_pgvector" in line]
+    assert not [line for line in ours if "quux" in line]

@@ -1,0 +1,97 @@
+"""`hermes -z`: one chat in a process of its own, which ends with os._exit."""
+
+from __future__ import annotations
+
+import shutil
+
+from fixtures.hermes import HermesHome, eventually
+from fixtures.llm_server import Call, Say, ScriptedLLM
+
+from hermes_memory_pgvector.cli.install import homes_of, install_door
+
+
+def test_a_chat_lands_in_theme_hermes_with_both_sides_and_vectors(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    question = "Which day does the orchard cooperative deliver its pears to the market hall?"
+    answer = "The orchard cooperative delivers pears every second Thursday before sunrise."
+    llm.when(question, Say(answer))
+    assert hermes_home.ask(question) == answer
+    assert [turn[::2] for turn in hermes_home.stored.turns("hermes")] == [("user", question), ("assistant", answer)]
+    assert hermes_home.stored.turns_with_vector("hermes") == 2
+    assert hermes_home.stored.themes() == {"hermes"}
+
+
+def test_a_memory_of_one_process_is_in_the_request_of_the_next(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The lighthouse keeper's daughter is allergic to walnuts"
+    llm.when("remember the walnuts", Call("memory", {"action": "add", "target": "user", "content": fact}), Say("Kept."))
+    hermes_home.ask("Please remember the walnuts and the lighthouse keeper's daughter.")
+    assert hermes_home.stored.memories("hermes") == [("user", fact)]
+    hermes_home.ask("Is the lighthouse keeper's daughter allergic to walnuts or to almonds?")
+    (request,) = llm.about("walnuts or to almonds")
+    assert "<memory-context>" in request.last_user
+    assert fact in request.last_user
+
+
+def test_a_delegation_leaves_an_edge_and_a_turn(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    goal = "Find out how many bridges cross the river within the old town walls"
+    found = "Seven bridges cross the river within the old town walls, two of them for trains."
+    llm.when(
+        "ask a helper about bridges", Call("delegate_task", {"goal": goal}), Say("The helper counted seven bridges.")
+    )
+    llm.when(goal, Say(found))
+    hermes_home.ask("Please ask a helper about bridges in the old town.")
+    sessions = {session for _, session, _ in hermes_home.stored.turns("hermes")}
+    ((parent, child),) = hermes_home.stored.rows("SELECT session_id, child_session_id FROM delegations")
+    assert parent in sessions
+    assert child
+    assert any(found in content for _, _, content in hermes_home.stored.turns("hermes"))
+
+
+def test_a_profile_keeps_its_own_theme(hermes_home: HermesHome) -> None:
+    coder = hermes_home.path / "profiles" / "coder"
+    coder.mkdir(parents=True)
+    shutil.copy(hermes_home.config_file, coder / "config.yaml")
+    for home in homes_of(hermes_home.path):
+        install_door(home)
+    question = "Which compiler flags does the coder profile prefer for release builds?"
+    done = hermes_home.run("-p", "coder", "-z", question)
+    assert done.code == 0, done
+    assert hermes_home.stored.themes() == {"coder"}
+
+
+def test_short_words_are_not_kept(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    llm.when("thanks a lot", Say("ok"))
+    hermes_home.ask("thanks a lot")
+    assert hermes_home.stored.turns("hermes") == []
+
+
+def test_what_was_recalled_is_never_stored_as_something_said(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The violin maker stores his spruce wood for eleven years before carving"
+    llm.when("keep the spruce", Call("memory", {"action": "add", "content": fact}), Say("Kept."))
+    hermes_home.ask("Please keep the spruce fact of the violin maker in mind.")
+    hermes_home.ask("For how many years does the violin maker store his spruce wood?")
+    (request,) = llm.about("store his spruce wood?")
+    assert fact in request.last_user
+    said = [content for _, _, content in hermes_home.stored.turns("hermes")]
+    assert not any("memory-context" in content or fact in content for content in said)
+
+
+def test_memory_md_is_imported_and_follows_hand_edits(hermes_home: HermesHome) -> None:
+    memories = hermes_home.path / "memories"
+    memories.mkdir()
+    (memories / "MEMORY.md").write_text(
+        "The ferry leaves at six\n§\nThe harbour master is called Ines", encoding="utf-8"
+    )
+    (memories / "USER.md").write_text("Prefers short answers", encoding="utf-8")
+    hermes_home.ask("What do you know about the harbour and its ferry so far?")
+    expected = [
+        ("memory", "The ferry leaves at six"),
+        ("memory", "The harbour master is called Ines"),
+        ("user", "Prefers short answers"),
+    ]
+    assert eventually(lambda: sorted(hermes_home.stored.memories("hermes")) == expected, seconds=5)
+    (memories / "MEMORY.md").write_text(
+        "The ferry leaves at seven\n§\nThe harbour master is called Ines", encoding="utf-8"
+    )
+    hermes_home.ask("And what do you know about the harbour and its ferry now?")
+    expected[0] = ("memory", "The ferry leaves at seven")
+    assert sorted(hermes_home.stored.memories("hermes")) == expected
