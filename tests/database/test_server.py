@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.postgres import Database, new_database
+from fixtures.postgres import FAST, Database, new_database
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hermes_memory_pgvector
@@ -76,6 +76,25 @@ def home(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "home" / "pgvector"
     yield folder
     EmbeddedPostgres(folder).stop(soon(), mode="immediate")
+
+
+@pytest.fixture(scope="session")
+def stopped_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose server was created, holds one row, and is stopped."""
+    folder = tmp_path_factory.mktemp("stopped") / "pgvector"
+    server = EmbeddedPostgres(folder)
+    run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
+    server.stop(soon())
+    return folder
+
+
+@pytest.fixture
+def used_home(stopped_home: Path, home: Path) -> Path:
+    """A home of its own that was in use before: `kept` holds 42."""
+    home.parent.mkdir()
+    subprocess.run(["cp", "-a", str(stopped_home), str(home)], check=True)
+    (home / "postgres.log").unlink()
+    return home
 
 
 @pytest.fixture
@@ -174,7 +193,7 @@ def test_a_cold_start_makes_a_server_with_two_roles_and_the_intended_settings(ho
 
 @pytest.mark.parametrize("major", [16, 18])
 def test_letters_of_all_languages_are_letters(home: Path, major: int) -> None:
-    info = EmbeddedPostgres(home, binaries=find_binaries(major)).ensure_running(soon())
+    info = EmbeddedPostgres(home, binaries=find_binaries(major), extra_settings=FAST).ensure_running(soon())
     assert one(info.owner_dsn, "select current_setting('server_version_num')::int / 10000") == major
     assert one(info.owner_dsn, "select lower('ÉTÉ ЖУК ΣΩ')") == "été жук σω"
     assert one(info.owner_dsn, "select to_tsvector('simple', '“Grüße” — ÉTÉ')::text") == "'grüße':1 'été':2"
@@ -220,7 +239,10 @@ def test_eight_processes_at_once_share_one_server(home: Path) -> None:
 def test_threads_of_one_process_share_one_server(home: Path) -> None:
     found: list[ConnectionInfo] = []
     threads = [
-        threading.Thread(target=lambda: found.append(EmbeddedPostgres(home).ensure_running(soon()))) for _ in range(4)
+        threading.Thread(
+            target=lambda: found.append(EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon()))
+        )
+        for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -231,10 +253,12 @@ def test_threads_of_one_process_share_one_server(home: Path) -> None:
     assert starts_in(home / "postgres.log") == 1
 
 
-def test_stop_ends_every_process_and_may_be_repeated(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
+    missing = used_home.with_name("missing")
+    assert EmbeddedPostgres(missing).stop(soon()) is False
+    assert not missing.exists()
+    server = EmbeddedPostgres(used_home)
     assert server.stop(soon()) is False
-    assert not home.exists()
     info = server.ensure_running(soon())
     pid = pid_of(server)
     with psycopg.connect(info.owner_dsn):
@@ -246,7 +270,7 @@ def test_stop_ends_every_process_and_may_be_repeated(home: Path) -> None:
 
 
 def test_status_tells_what_runs(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+    server = EmbeddedPostgres(home, extra_settings=FAST)
     before = server.status()
     assert (before.running, before.pid, before.version, before.data_bytes) == (False, None, None, 0)
     server.ensure_running(soon())
@@ -289,35 +313,34 @@ def test_the_server_without_contrib_still_has_vectors(postgres_without_contrib: 
 # -- kill -9, reboots and damage
 
 
-def test_rows_survive_a_killed_postmaster(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_rows_survive_a_killed_postmaster(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
     info = server.ensure_running(soon())
-    run(info.owner_dsn, "create table kept as select generate_series(1, 1000) as n")
+    run(info.owner_dsn, "insert into kept select generate_series(1, 1000)")
     first = pid_of(server)
     os.kill(first, signal.SIGKILL)
     again = server.ensure_running(soon())
     assert again == info
     assert pid_of(server) != first
-    assert one(again.owner_dsn, "select sum(n) from kept") == 500500
+    assert one(again.owner_dsn, "select sum(n) from kept") == 500542
 
 
-def test_rows_survive_a_killed_client_and_the_server_goes_on(home: Path) -> None:
+def test_rows_survive_a_killed_client_and_the_server_goes_on(used_home: Path) -> None:
     script = START + (
         "connection = psycopg.connect(info.owner_dsn)\n"
-        "connection.execute('create table kept as select 42 as n')\n"
+        "connection.execute('insert into kept values (43)')\n"
         "connection.commit()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    assert python(script, home).returncode == -signal.SIGKILL
-    info = EmbeddedPostgres(home).ensure_running(soon())
-    assert one(info.owner_dsn, "select n from kept") == 42
-    assert starts_in(home / "postgres.log") == 1
+    assert python(script, used_home).returncode == -signal.SIGKILL
+    info = EmbeddedPostgres(used_home).ensure_running(soon())
+    assert one(info.owner_dsn, "select max(n) from kept") == 43
+    assert starts_in(used_home / "postgres.log") == 1
 
 
-def test_a_busy_orphan_of_a_killed_postmaster_does_not_block_the_next_start(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_a_busy_orphan_of_a_killed_postmaster_does_not_block_the_next_start(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
     info = server.ensure_running(soon())
-    run(info.owner_dsn, "create table kept as select 42 as n")
     with contextlib.closing(psycopg.connect(info.owner_dsn)) as connection:
         backend = connection.info.backend_pid
         # A loop inside one function call never looks at its postmaster.
@@ -330,12 +353,11 @@ def test_a_busy_orphan_of_a_killed_postmaster_does_not_block_the_next_start(home
 
 
 @pytest.mark.parametrize("content", ["live foreign process", "dead process", "garbage", "empty"])
-def test_a_stale_pid_file_does_not_prevent_the_start(home: Path, content: str) -> None:
-    server = EmbeddedPostgres(home)
-    info = server.ensure_running(soon())
-    run(info.owner_dsn, "create table kept as select 42 as n")
+def test_a_stale_pid_file_does_not_prevent_the_start(used_home: Path, content: str) -> None:
+    server = EmbeddedPostgres(used_home)
+    server.ensure_running(soon())
     pid = pid_of(server)
-    file, lock = home / "postgres" / "postmaster.pid", home / ".cache" / ".s.PGSQL.5432.lock"
+    file, lock = used_home / "postgres" / "postmaster.pid", used_home / ".cache" / ".s.PGSQL.5432.lock"
     text, owner = file.read_text(), file.stat()
     server.stop(soon())
     # Owned by the server's user: Postgres by itself takes such a process for a running server.
@@ -372,16 +394,16 @@ def test_an_incomplete_data_directory_is_kept_aside(home: Path) -> None:
     assert (kept / "PG_VERSION").read_text() == "18\n"
 
 
-@pytest.mark.parametrize("is_running", [True, False])
-@pytest.mark.parametrize("damage", ["truncated", "deleted", "from elsewhere"])
-def test_damaged_secrets_are_replaced_and_nothing_is_lost(home: Path, damage: str, is_running: bool) -> None:
-    server = EmbeddedPostgres(home)
-    info = server.ensure_running(soon())
-    run(info.owner_dsn, "create table kept as select 42 as n")
-    if not is_running or damage == "from elsewhere":
-        server.stop(soon())
+@pytest.mark.parametrize(
+    ("damage", "is_running"),
+    [("truncated", True), ("truncated", False), ("deleted", True), ("deleted", False), ("from elsewhere", False)],
+)
+def test_damaged_secrets_are_replaced_and_nothing_is_lost(used_home: Path, damage: str, is_running: bool) -> None:
+    server = EmbeddedPostgres(used_home)
+    if is_running:
+        server.ensure_running(soon())
     for role in ("hermes", "hermes_owner"):
-        file = home / "secrets" / f"{role}.pgpass"
+        file = used_home / "secrets" / f"{role}.pgpass"
         if damage == "truncated":
             file.write_text(file.read_text()[:20])
         elif damage == "deleted":
@@ -393,19 +415,19 @@ def test_damaged_secrets_are_replaced_and_nothing_is_lost(home: Path, damage: st
     assert one(again.runtime_dsn, "select 1") == 1
 
 
-def test_a_server_whose_socket_was_deleted_is_restarted(home: Path) -> None:
-    server = EmbeddedPostgres(home)
-    run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
-    (home / ".cache" / ".s.PGSQL.5432").unlink()
+def test_a_server_whose_socket_was_deleted_is_restarted(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
+    server.ensure_running(soon())
+    (used_home / ".cache" / ".s.PGSQL.5432").unlink()
     assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
     assert starts_in(server.folder.log) == 2
 
 
-def test_a_home_that_is_moved_keeps_its_running_server(home: Path) -> None:
-    old = EmbeddedPostgres(home)
+def test_a_home_that_is_moved_keeps_its_running_server(used_home: Path) -> None:
+    old = EmbeddedPostgres(used_home)
     old.ensure_running(soon())
     pid = pid_of(old)
-    moved = home.parent.rename(home.parent.with_name("moved")) / home.name
+    moved = used_home.parent.rename(used_home.parent.with_name("moved")) / used_home.name
     new = EmbeddedPostgres(moved)
     info = new.ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1
@@ -437,8 +459,8 @@ def test_a_deadline_too_short_to_create_leaves_nothing_half_made(home: Path) -> 
     assert one(server.ensure_running(soon()).runtime_dsn, "select 1") == 1
 
 
-def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
     server.ensure_running(soon())
     pid = pid_of(server)
     os.kill(pid, signal.SIGSTOP)
@@ -452,8 +474,8 @@ def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline(home: Pat
     assert one(server.ensure_running(soon()).runtime_dsn, "select 1") == 1
 
 
-def test_a_long_log_is_cut_while_the_server_goes_on_writing(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_a_long_log_is_cut_while_the_server_goes_on_writing(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
     server.ensure_running(soon())
     with server.folder.log.open("ab") as log:
         log.write(b"noise\n" * (LONGEST_LOG_BYTES // 6) + b"the end\n")
@@ -466,8 +488,8 @@ def test_a_long_log_is_cut_while_the_server_goes_on_writing(home: Path) -> None:
     assert "database system is shut down" in text
 
 
-def test_the_log_says_nothing_about_what_is_stored(home: Path) -> None:
-    server = EmbeddedPostgres(home)
+def test_the_log_says_nothing_about_what_is_stored(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home)
     info = server.ensure_running(soon())
     run(info.owner_dsn, "create table t (content text unique check (content <> 'forbidden mango'))")
     run(info.owner_dsn, "insert into t values ('secret mango')")
@@ -484,8 +506,8 @@ def test_the_log_says_nothing_about_what_is_stored(home: Path) -> None:
 # -- who gets in
 
 
-def test_only_the_right_password_opens_the_server(home: Path) -> None:
-    info = EmbeddedPostgres(home).ensure_running(soon())
+def test_only_the_right_password_opens_the_server(used_home: Path) -> None:
+    info = EmbeddedPostgres(used_home).ensure_running(soon())
     for dsn in (info.owner_dsn, info.runtime_dsn):
         assert conninfo_to_dict(dsn).get("password") is None
         for changes in ({"password": "wrong"}, {"passfile": "/dev/null"}, {"user": "postgres", "password": ""}):
@@ -521,8 +543,8 @@ def test_passwords_appear_in_no_command_line_environment_log_or_message(home: Pa
         assert password.encode() not in shown
 
 
-def test_loopback_serves_where_sockets_cannot(home: Path) -> None:
-    server = EmbeddedPostgres(home, uses_socket=False)
+def test_loopback_serves_where_sockets_cannot(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home, uses_socket=False)
     info = server.ensure_running(soon())
     assert conninfo_to_dict(info.runtime_dsn)["host"] == "127.0.0.1"
     assert one(info.runtime_dsn, "select 1") == 1
@@ -531,7 +553,7 @@ def test_loopback_serves_where_sockets_cannot(home: Path) -> None:
     with pytest.raises(psycopg.OperationalError):
         run(make_conninfo(info.runtime_dsn, password="wrong"), "select 1")
     # Whoever asks next finds the server, however it was started.
-    assert EmbeddedPostgres(home).ensure_running(soon()) == info
+    assert EmbeddedPostgres(used_home).ensure_running(soon()) == info
 
 
 # -- places
@@ -539,7 +561,7 @@ def test_loopback_serves_where_sockets_cannot(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["with space, comma", "Grüße-日本", "quo'te\"s $(false) `x` \\", "long-" + "x" * 120])
 def test_the_home_may_have_any_name(tmp_path: Path, name: str) -> None:
-    server = EmbeddedPostgres(tmp_path / name / "pgvector")
+    server = EmbeddedPostgres(tmp_path / name / "pgvector", extra_settings=FAST)
     try:
         info = server.ensure_running(soon())
         run(info.owner_dsn, "create table kept as select 42 as n")
@@ -555,13 +577,13 @@ def test_the_home_may_have_any_name(tmp_path: Path, name: str) -> None:
 
 
 def test_data_of_another_major_version_is_refused_with_both_versions(home: Path) -> None:
-    old = EmbeddedPostgres(home, binaries=find_binaries(16))
+    old = EmbeddedPostgres(home, binaries=find_binaries(16), extra_settings=FAST)
     run(old.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
     old.stop(soon())
     with pytest.raises(ServerError, match=r"Postgres 16.*Postgres 18\.\d+; install.*Postgres 16"):
-        EmbeddedPostgres(home, binaries=find_binaries(18)).ensure_running(soon())
+        EmbeddedPostgres(home, binaries=find_binaries(18), extra_settings=FAST).ensure_running(soon())
     # Left to itself, the server takes the installed binaries that fit.
-    assert one(EmbeddedPostgres(home).ensure_running(soon()).owner_dsn, "select n from kept") == 42
+    assert one(EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon()).owner_dsn, "select n from kept") == 42
 
 
 def test_without_a_server_package_the_error_names_the_extra() -> None:
@@ -590,20 +612,18 @@ def test_a_disk_that_fills_up_during_creation_is_named_and_nothing_stays(home: P
     assert one(EmbeddedPostgres(home).ensure_running(soon()).runtime_dsn, "select 1") == 1
 
 
-def test_a_start_that_fails_is_told_and_the_next_one_succeeds(home: Path) -> None:
-    EmbeddedPostgres(home).ensure_running(soon())
-    EmbeddedPostgres(home).stop(soon())
-    server = EmbeddedPostgres(home, extra_settings={"shared_buffers": "900000GB"})
+def test_a_start_that_fails_is_told_and_the_next_one_succeeds(used_home: Path) -> None:
+    server = EmbeddedPostgres(used_home, extra_settings={"shared_buffers": "900000GB"})
     with pytest.raises(ServerError, match=r"ended while starting: a setting is not valid; see .*postgres\.log"):
         server.ensure_running(soon())
-    assert one(EmbeddedPostgres(home).ensure_running(soon()).runtime_dsn, "select 1") == 1
+    assert one(EmbeddedPostgres(used_home).ensure_running(soon()).runtime_dsn, "select 1") == 1
 
 
 if IS_ROOT:
     # Only root can become another user or mount a small disk; an ordinary user has nothing here that could be tested.
 
     def test_another_local_user_does_not_get_in(open_home: Path) -> None:
-        info = EmbeddedPostgres(open_home).ensure_running(soon())
+        info = EmbeddedPostgres(open_home, extra_settings=FAST).ensure_running(soon())
         secret = (open_home / "secrets" / "hermes_owner.pgpass").read_text().strip().rpartition(":")[2]
         dsn = make_conninfo(info.owner_dsn, passfile="/dev/null", password=secret)
         script = (
@@ -616,7 +636,7 @@ if IS_ROOT:
     def test_a_home_of_another_user_stays_usable_for_that_user_after_root_was_there(open_home: Path) -> None:
         user = pwd.getpwnam("daemon")
         os.chown(open_home.parent, user.pw_uid, user.pw_gid)
-        server = EmbeddedPostgres(open_home)
+        server = EmbeddedPostgres(open_home, extra_settings=FAST)
         run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
         assert Path(f"/proc/{pid_of(server)}").stat().st_uid == user.pw_uid
         read = (
@@ -641,7 +661,9 @@ if IS_ROOT:
         with tempfile.TemporaryDirectory(prefix="hermes-test-") as public:
             Path(public).chmod(0o755)
             monkeypatch.setattr(postgres_binaries, "PUBLISHED", (Path(public) / "shared" / "binaries",))
-            server = EmbeddedPostgres(home, binaries=Binaries(copied, original.package, original.version))
+            server = EmbeddedPostgres(
+                home, binaries=Binaries(copied, original.package, original.version), extra_settings=FAST
+            )
             for _ in range(2):
                 assert one(server.ensure_running(soon()).owner_dsn, "select 1") == 1
                 assert Path(f"/proc/{pid_of(server)}/exe").readlink().is_relative_to(public)
