@@ -41,7 +41,7 @@ MIRROR_SECONDS = 30.0
 
 
 class Mirror:
-    """Compares one home's files with its rows; used by one thread."""
+    """Compares one home's files with its rows; `run` is used by one thread."""
 
     def __init__(
         self, home: Path, home_id: str, pool: Pool, clock: Clock, *, max_chars: int, wants_vectors: bool
@@ -53,11 +53,21 @@ class Mirror:
         self._max_chars = max_chars
         self._wants_vectors = wants_vectors
         self._seen: dict[Target, Stamp | None] = {}
+        self._entries: tuple[tuple[Stamp | None, ...], frozenset[str]] | None = None
         self.changes_made = 0
 
     def is_due(self) -> bool:
         """Whether a file has changed since it was last compared."""
         return any(self._stamp(target) != self._seen.get(target, _NEVER) for target in FILE_NAMES)
+
+    def file_entries(self) -> frozenset[str]:
+        """The entries of both files as they are now; read again only when a stamp has changed."""
+        stamps = tuple(self._stamp(target) for target in FILE_NAMES)
+        known = self._entries
+        if known is None or known[0] != stamps:
+            found = [memory_file.read(self._folder / name, self._max_chars) or [] for name in FILE_NAMES.values()]
+            known = self._entries = (stamps, frozenset(entry for entries in found for entry in entries))
+        return known[1]
 
     def run(self, own_theme: str, has_drained: Callable[[], bool], model_id: int | None) -> float:
         """Compare what has changed; return the seconds until it is worth looking again."""

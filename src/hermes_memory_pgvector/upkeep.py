@@ -52,7 +52,7 @@ class Upkeep(Service):
     def _put_off(self, name: str, error: MemoryPluginError) -> float:
         failures = self._failures[name] = self._failures.get(name, 0) + 1
         self.problems[name] = str(error)
-        pause = min(30.0, 0.25 * 2 ** min(failures, 8))
+        pause: float = min(30.0, 0.25 * 2.0 ** min(failures, 8))
         self._not_before[name] = time.monotonic() + pause
         logger.debug("%s is put off: %s", name, error)
         return pause

@@ -3,6 +3,7 @@
 from hermes_memory_pgvector.journal.journal import Journal, JournalStats
 from hermes_memory_pgvector.journal.reader import Depth, Record
 from hermes_memory_pgvector.journal.recovery import Adoption
-from hermes_memory_pgvector.journal.tail import SyncMode, Urgency
+from hermes_memory_pgvector.journal.room import Urgency
+from hermes_memory_pgvector.journal.tail import SyncMode
 
 __all__ = ["Adoption", "Depth", "Journal", "JournalStats", "Record", "SyncMode", "Urgency"]

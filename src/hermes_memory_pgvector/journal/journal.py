@@ -27,8 +27,9 @@ from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
 from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
 from hermes_memory_pgvector.journal.recovery import Adoption, Recovery
+from hermes_memory_pgvector.journal.room import Urgency
 from hermes_memory_pgvector.journal.segment import describe, list_directory
-from hermes_memory_pgvector.journal.tail import SyncMode, Tail, Urgency
+from hermes_memory_pgvector.journal.tail import SyncMode, Tail
 from hermes_memory_pgvector.journal.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
@@ -136,9 +137,9 @@ class Journal:
             last_seq=self._tail.last_seq,
             bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
             segments=len(listing.segments),
-            waiting_bytes=self._tail.waiting_bytes,
-            refused_turns=self._tail.refused_turns,
-            refused_memories=self._tail.refused_memories,
+            waiting_bytes=self._tail.room.waiting,
+            refused_turns=self._tail.room.refused_turns,
+            refused_memories=self._tail.room.refused_memories,
             sync_lag_seconds=self._tail.sync_lag(),
             sync_failures=self._tail.sync_failures,
             damaged_segments=listing.damaged + len(self._reader.damaged),
@@ -260,7 +261,7 @@ class Journal:
             self._tail.note(str(error))
             segments = ()
         waiting = (each.size for each in segments if each.writer != self._writer and not each.is_drained)
-        self._tail.foreign_bytes = sum(waiting)
+        self._tail.room.foreign = sum(waiting)
         if number is not None and not any((each.writer, each.number) == (self._writer, number) for each in segments):
             self._renew()
 

@@ -138,8 +138,11 @@ class Reader:
             cursor = self._cursors.get(writer)
             if cursor is None or cursor.seq != upto:
                 return self.depth(writer, upto).bytes
-            segments = [each for each in list_directory(self._directory).of(writer) if each.number >= cursor.number]
-            return max(0, sum(each.size for each in segments) - cursor.offset)
+            waiting = 0
+            for segment in list_directory(self._directory).of(writer):
+                if segment.number >= cursor.number:
+                    waiting += segment.size - (cursor.offset if segment.number == cursor.number else 0)
+            return max(0, waiting)
 
     def span(self, segment: SegmentFile, *, fresh: bool = False) -> Span:
         """What a sealed segment holds; remembered, because it cannot change."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import enum
 import errno
 import os
 import threading
@@ -22,22 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hermes_memory_pgvector.errors import JournalError, JournalFull
+from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import segment as files
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
+from hermes_memory_pgvector.journal.room import Room, Urgency
 from hermes_memory_pgvector.journal.segment import ActiveSegment
 
 SyncMode = Literal["process", "batch", "always"]
 
 _GIL_WRITE_BYTES = 64 * 1024
-_TURNS_SHARE = 0.9
-
-
-class Urgency(enum.Enum):
-    """What is refused first when the journal is nearly full."""
-
-    MEMORY = "memory"
-    TURN = "turn"
 
 
 # A write whose outcome is not yet noted: the segment, the record's number, the size before, the frame's length.
@@ -68,23 +60,17 @@ class Tail:
         self.is_asleep = False
         """The helper waits to be woken by the next append."""
         self.wants_rotation = False
-        self.foreign_bytes = 0
-        self.refused_turns = 0
-        self.refused_memories = 0
+        self.room = Room(max_bytes)
         self.sync_failures = 0
         self.last_error = ""
         self._directory = directory
         self._sync = sync
         self._segment_bytes = segment_bytes
-        self._max_bytes = max_bytes
-        self._turn_bytes = int(max_bytes * _TURNS_SHARE)
         self._active: ActiveSegment | None = None
         self._pending: _Pending | None = None
         self._writer = ""
         self._seed = 0
         self._seq = 0
-        self._own_bytes = 0
-        self._drained_bytes = 0
         self._dirty_since: float | None = None
         self._syncing_since: float | None = None
 
@@ -101,7 +87,8 @@ class Tail:
         """Forget the series without touching its files."""
         self._active = self._pending = None
         self._writer, self._seed = writer, seed_of(writer)
-        self._seq = self._own_bytes = self._drained_bytes = 0
+        self._seq = 0
+        self.room.own = self.room.drained = 0
         self._dirty_since = self._syncing_since = None
         self.wants_rotation = self.is_asleep = False
 
@@ -111,12 +98,14 @@ class Tail:
             with contextlib.suppress(OSError):
                 os.close(self._active.fd)
         self.reset(writer)
-        self.refused_turns = self.refused_memories = self.sync_failures = 0
+        self.room.reset()
+        self.sync_failures = 0
         self.last_error = ""
 
     def append(self, payload: bytes, urgency: Urgency) -> int:
         """Write one record and return its number."""
         total = HEADER_BYTES + len(payload)
+        room = self.room
         with self.lock:
             while True:
                 if self._pending is not None:
@@ -124,7 +113,7 @@ class Tail:
                 active = self._active
                 if active is None or active.is_broken or total > MAX_PAYLOAD:
                     active = self._usable(total)
-                if self._own_bytes - self._drained_bytes + self.foreign_bytes + total > self._turn_bytes:
+                if room.own - room.drained + room.foreign + total > room.turn_bytes:
                     self._check_room(total, urgency)
                 seq = self._seq + 1
                 frame = encode(self._seed, seq, time.time_ns() // 1000, payload)
@@ -158,22 +147,12 @@ class Tail:
             if self._pending is not None:
                 self._settle()
             number = None if self._active is None else self._active.number
-            return TailState(self._writer, number, self._seq, self._own_bytes)
+            return TailState(self._writer, number, self._seq, self.room.own)
 
     @property
     def last_seq(self) -> int:
         """The number of the newest record, 0 when there is none."""
         return self._seq
-
-    @property
-    def waiting_bytes(self) -> int:
-        """What counts against the bound."""
-        return max(0, self._own_bytes - self._drained_bytes) + self.foreign_bytes
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether half of the bound is reached."""
-        return 2 * self.waiting_bytes > self._max_bytes
 
     @property
     def is_dirty(self) -> bool:
@@ -193,7 +172,7 @@ class Tail:
     def set_waiting(self, waiting: int, own_bytes: int) -> None:
         """Note that of the first `own_bytes` written all but `waiting` are drained."""
         with self.lock:
-            self._drained_bytes = max(0, min(own_bytes - waiting, self._own_bytes))
+            self.room.drained = max(0, min(own_bytes - waiting, self.room.own))
 
     def request_rotation(self) -> None:
         """Ask the helper to seal the present segment."""
@@ -265,7 +244,7 @@ class Tail:
         self._pending = None
         self._seq = seq
         active.size += length
-        self._own_bytes += length
+        self.room.own += length
         if self._dirty_since is None:
             self._dirty_since = time.monotonic()
 
@@ -365,18 +344,13 @@ class Tail:
         return self._active
 
     def _check_room(self, total: int, urgency: Urgency) -> None:
-        held = self.waiting_bytes
-        if urgency is Urgency.MEMORY:
-            if held + total <= self._max_bytes:
-                return
-            self.refused_memories += 1
-        else:
-            self.refused_turns += 1
+        if self.room.admits(total, urgency):
+            return
         if self.is_asleep:
             # The helper learns what other processes have drained; without it a full journal would stay full.
             self.is_asleep = False
             self.wake()
-        raise JournalFull(f"the journal holds {held} of at most {self._max_bytes} bytes; a {urgency.value} was refused")
+        raise self.room.refusal(urgency)
 
     def _break(self, active: ActiveSegment) -> None:
         active.is_broken = True

@@ -69,11 +69,11 @@ class Upkeep(Service):
     def _rest(self, pause: float, now: float) -> float:
         tail = self._tail
         with tail.lock:
-            activity = tail.last_seq + tail.refused_turns + tail.refused_memories
+            activity = tail.last_seq + tail.room.refused
             if activity != self._activity:
                 self._activity, self._active_at = activity, now
             if now - self._active_at < _IDLE_SECONDS or tail.is_dirty or tail.wants_rotation:
                 return pause
             tail.is_asleep = True
             # Near the bound it matters soon when other processes have made room.
-            return _CENSUS_SECONDS if tail.is_crowded else _SLEEP_SECONDS
+            return _CENSUS_SECONDS if tail.room.is_crowded else _SLEEP_SECONDS

@@ -1,0 +1,50 @@
+"""Keeps recall from waiting for an embedder that is known to be down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes_memory_pgvector.breaker import Breaker
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingUnavailable
+
+
+class GuardedEmbedder:
+    """An embedder whose questions are refused at once while its breaker is open."""
+
+    def __init__(self, inner: Embedder, breaker: Breaker) -> None:
+        self._inner = inner
+        self.breaker = breaker
+
+    @property
+    def model(self) -> str:
+        """The name vectors of this embedder are stored under."""
+        return self._inner.model
+
+    def info(self, deadline: Deadline) -> ModelInfo:
+        """The model's facts."""
+        return self._inner.info(deadline)
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of a question; EmbeddingUnavailable at once during an outage."""
+        if not self.breaker.allows():
+            raise EmbeddingUnavailable("the embedder is out of service; it is tried again soon")
+        try:
+            vector = self._inner.embed_query(text, deadline)
+        except EmbeddingError as error:
+            self.breaker.failed(str(error))
+            raise
+        except BaseException:
+            self.breaker.released()
+            raise
+        self.breaker.succeeded()
+        return vector
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """One vector or None per text, in the order given."""
+        return self._inner.embed_documents(texts, deadline)
+
+    def close(self) -> None:
+        """Give up connections."""
+        self._inner.close()

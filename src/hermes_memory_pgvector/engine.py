@@ -1,0 +1,362 @@
+"""Everything a process needs once: journal, writer, pool, embedder, recall. Opened lazily, shared by all providers.
+
+The host builds a provider per request and never shuts it down, so nothing here belongs to a provider. There is one
+engine per home and configuration; a changed configuration replaces it, and a forked child makes its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import home as home_identity
+from hermes_memory_pgvector import settings_file, wire
+from hermes_memory_pgvector.backlog import Backlog
+from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.clock import Clock
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import create_embedder
+from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
+from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, JournalFull, MemoryPluginError
+from hermes_memory_pgvector.journal import Journal, Urgency
+from hermes_memory_pgvector.mirror import Mirror
+from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, WriteItem
+from hermes_memory_pgvector.recall import Answer, Recall
+from hermes_memory_pgvector.refusals import Refusals
+from hermes_memory_pgvector.sessions import Sessions
+from hermes_memory_pgvector.settings import Parsed, Settings
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.models import current_model
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.upkeep import Upkeep
+from hermes_memory_pgvector.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+CACHE_ENTRIES = 4096
+SUBSTANTIVE_CHARS = 200
+MODEL_SECONDS = 60.0
+RECORD_ITEMS = 64
+RECORD_CHARS = 256 * 1024
+
+
+class Engine:
+    """The parts, in the right order."""
+
+    def __init__(self, home: Path, settings: Settings) -> None:
+        self.home = home
+        self.settings = settings
+        self.folder = settings_file.data_folder(home)
+        self.home_id = home_identity.home_id(home)
+        self.clock = Clock.of_home(self.folder)
+        self.sessions = Sessions()
+        self.journal = Journal(
+            self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
+        )
+        self.pool = Pool(self.conninfo, maximum=settings.pool_max, connect_seconds=settings.connect_timeout)
+        self.embedder = GuardedEmbedder(
+            create_embedder(
+                url=settings.embed_url,
+                model=settings.embed_model,
+                protocol=settings.embed_protocol,
+                dim=settings.embed_dim,
+                api_key=settings_file.secret(home, settings.embed_api_key_env),
+                cache_entries=CACHE_ENTRIES,
+            ),
+            Breaker("embedding of questions", threshold=1, on_open=_told_open, on_close=_told_closed),
+        )
+        self.read_breaker = Breaker("database reads", threshold=1, on_open=_told_open, on_close=_told_closed)
+        self.recall = Recall(self.pool.reading, self.embedder, settings)
+        self.backlog = Backlog(
+            self.pool, self.embedder, pieces=document_pieces, embed_seconds=settings.embed_write_timeout
+        )
+        self.mirror = Mirror(
+            home,
+            self.home_id,
+            self.pool,
+            self.clock,
+            max_chars=settings.memory_max_chars,
+            wants_vectors=settings.embed_on_write,
+        )
+        self.refusals = Refusals(home, max_chars=settings.turn_max_chars, min_chars=settings.turn_min_chars)
+        self.writer = Writer(
+            self.journal,
+            self.pool,
+            home_id=self.home_id,
+            batch_records=settings.write_queue_maxsize,
+            new_batch=self._new_batch,
+            on_stored=self._stored,
+        )
+        self.upkeep = Upkeep(
+            {
+                "vectors": self.backlog.run,
+                "mirror": self._mirror,
+                "refused turns": self._recover,
+                "connections": self._reap,
+            }
+        )
+        self.profile_theme: str | None = None
+        self._is_retired = False
+        self._pid = os.getpid()
+        self._start_lock = threading.Lock()
+        self._started = False
+        self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
+        self._tell: Callable[[str], None] | None = None
+
+    def start(self) -> None:
+        """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
+        if self._started:
+            return
+        with self._start_lock:
+            if self._started:
+                return
+            self.journal.on_append = self.writer.wake
+            self.journal.open()
+            self.writer.start()
+            self.upkeep.start()
+            self._started = True
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether another engine has taken this one's place: the configuration changed, or this is a forked child."""
+        return self._is_retired or self._pid != os.getpid()
+
+    def retire(self) -> None:
+        """Finish in the background."""
+        self._is_retired = True
+        threading.Thread(
+            target=self.close, args=(Deadline.after(30),), name="hermes-pgvector-retire", daemon=True
+        ).start()
+
+    def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
+        """Write items to the journal; returns when they are there. Never raises: a refusal is counted and told."""
+        if not items:
+            return
+        try:
+            if not self._started:
+                self.start()
+            for part in _records(items):
+                self.journal.append(wire.encode(part), urgency)
+        except (JournalError, OSError) as error:
+            self._refused(items, urgency, error)
+
+    def search(self, question: Question, deadline: Deadline) -> Answer:
+        """Hits for a question; raises a MemoryPluginError at once while the database is known to be away."""
+        if not self.read_breaker.allows():
+            raise DatabaseUnavailable("the memory database is out of reach; it is tried again soon")
+        try:
+            answer = self.recall.search(question, deadline)
+        except MemoryPluginError as error:
+            self.read_breaker.failed(str(error))
+            raise
+        except BaseException:
+            self.read_breaker.released()
+            raise
+        self.read_breaker.succeeded()
+        return answer
+
+    def conninfo(self, deadline: Deadline) -> str:
+        """The connection string in force; starts the embedded server when there is none configured."""
+        if self.settings.dsn:
+            return self.settings.dsn
+        from hermes_memory_pgvector.server import EmbeddedPostgres
+
+        return EmbeddedPostgres(self.folder).ensure_running(deadline).runtime_dsn
+
+    def settle(self, deadline: Deadline) -> bool:
+        """Give what was recorded a chance to arrive and to get its vectors; False when the deadline came first."""
+        if not self._started or self.writer.breaker.is_open:
+            return False
+        if not self.writer.flush(deadline):
+            return False
+        self.backlog.ask()
+        self.upkeep.wake()
+        while self.backlog.is_due() and not self.backlog.breaker.is_open and not deadline.is_over:
+            time.sleep(0.01)
+        return not self.backlog.is_due()
+
+    def close(self, deadline: Deadline) -> None:
+        """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
+        if not self._started:
+            return
+        self.settle(deadline)
+        self.writer.stop(deadline)
+        self.upkeep.stop(deadline)
+        self.journal.close(deadline)
+        self.pool.close()
+        self.embedder.close()
+
+    def nudge_mirror(self) -> None:
+        """The memory files may have changed."""
+        if self._started and self.settings.bulk_sync_on_init and self.mirror.is_due():
+            self.upkeep.wake()
+
+    def degradation(self) -> str:
+        """One sentence while something is out of order, else nothing."""
+        if self.writer.breaker.is_open or self.read_breaker.is_open:
+            return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
+        if self.embedder.breaker.is_open or self.backlog.breaker.is_open:
+            return "The embedding service is out of reach: recall works by words only for now."
+        return ""
+
+    def breakers(self) -> list[BreakerStatus]:
+        """All breakers, for status and doctor."""
+        parts = (self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker)
+        return [breaker.status() for breaker in parts]
+
+    def on_warning(self, tell: Callable[[str], None] | None) -> None:
+        """How to reach the user when writes are refused."""
+        if tell is not None:
+            self._tell = tell
+
+    def current_model(self, connection: Connection) -> EmbeddingModel | None:
+        """The database's current embedding model, read now and then."""
+        at, model = self._model
+        if time.monotonic() - at > MODEL_SECONDS or at == 0.0:
+            model = current_model(connection)
+            self._model = (time.monotonic(), model)
+        return model
+
+    def similarity_floor(self) -> float:
+        """How near a memory must be to be offered unasked: the operator's choice, else the model's calibration."""
+        model = self._model[1]
+        if self.settings.is_set("min_similarity") or model is None:
+            return self.settings.min_similarity
+        return model.min_similarity
+
+    def host_entries(self) -> frozenset[str]:
+        """What the host's own memory block shows to every session of this home."""
+        return self.mirror.file_entries()
+
+    def _new_batch(self, connection: Connection) -> Batch:
+        return Batch(
+            connection,
+            model_id=_id(self.current_model(connection)),
+            retry_window=self.settings.turn_retry_window,
+            wants_vector=self._wants_vector,
+            memories_want_vectors=self.settings.embed_on_write,
+        )
+
+    def _wants_vector(self, turn: AddTurn) -> bool:
+        if not self.settings.embed_on_write or self.settings.conversation_embed_policy == "none":
+            return False
+        return self.settings.conversation_embed_policy == "all" or len(turn.content) >= SUBSTANTIVE_CHARS
+
+    def _stored(self) -> None:
+        self.backlog.ask()
+        self.upkeep.wake()
+
+    def _mirror(self) -> float:
+        if not self.settings.bulk_sync_on_init or self.profile_theme is None or not self.mirror.is_due():
+            return 60.0
+        if self.writer.breaker.is_open:
+            return 5.0
+        with self.pool.connection(Deadline.after(MODEL_SECONDS)) as connection:
+            model_id = _id(self.current_model(connection))
+        pause = self.mirror.run(self.profile_theme, lambda: self.writer.status().waiting == 0, model_id)
+        self.backlog.ask()
+        return pause or 60.0
+
+    def _recover(self) -> float:
+        if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
+            self.refusals.recover(lambda items: self.record(items, Urgency.TURN))
+        return 5.0
+
+    def _reap(self) -> float:
+        self.pool.reap()
+        return 60.0
+
+    def _refused(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
+        first = False
+        for item in items:
+            if isinstance(item, AddTurn):
+                first = self.refusals.note_turn(item.theme, item.session_id, item.when.wall_us / 1e6) or first
+            elif urgency is Urgency.MEMORY:
+                first = first or self.refusals.memories == 0
+                self.refusals.note_memory()
+        if not first:
+            return
+        reason = str(error) if isinstance(error, JournalError) else type(error).__name__
+        text = f"memory writes are being refused ({reason}); they will be recovered from the host's own files"
+        logger.error("%s", text)
+        if self._tell is not None and isinstance(error, JournalFull):
+            self._tell(text)
+
+
+_engines: dict[Path, Engine] = {}
+_engines_lock = threading.Lock()
+
+
+def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Engine, Parsed]:
+    """The engine of a home under the configuration in force, made on first use."""
+    parsed = settings_file.load(home, overrides)
+    with _engines_lock:
+        engine = _engines.get(home)
+        if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
+            return engine, parsed
+        old, engine = engine, Engine(home, parsed.settings)
+        _engines[home] = engine
+    if old is not None:
+        old.retire()
+    return engine, parsed
+
+
+def close_all(deadline: Deadline) -> None:
+    """Close every engine of the process."""
+    with _engines_lock:
+        engines = list(_engines.values())
+        _engines.clear()
+    for engine in engines:
+        engine.close(deadline)
+
+
+def _at_exit() -> None:
+    with _engines_lock:
+        seconds = max((engine.settings.shutdown_drain_timeout for engine in _engines.values()), default=0.0)
+    close_all(Deadline.after(seconds))
+
+
+def _after_fork_in_child() -> None:
+    """The child has none of the threads and must not touch the parent's connections: it starts with nothing."""
+    global _engines_lock
+    _engines_lock = threading.Lock()
+    _engines.clear()
+
+
+def _id(model: EmbeddingModel | None) -> int | None:
+    return None if model is None else model.id
+
+
+def _told_open(status: BreakerStatus) -> None:
+    logger.warning("%s: %s; recall goes on with what it has", status.name, status.reason)
+
+
+def _told_closed(status: BreakerStatus) -> None:
+    logger.warning("%s: works again after %.0f s", status.name, time.time() - (status.since or time.time()))
+
+
+def _records(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
+    """Items in portions that make records of moderate size."""
+    if len(items) <= 2:
+        return [list(items)]
+    portions: list[list[WriteItem]] = [[]]
+    size = 0
+    for item in items:
+        length = len(getattr(item, "content", ""))
+        if portions[-1] and (len(portions[-1]) >= RECORD_ITEMS or size + length > RECORD_CHARS):
+            portions.append([])
+            size = 0
+        portions[-1].append(item)
+        size += length
+    return portions
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

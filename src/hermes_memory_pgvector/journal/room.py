@@ -1,0 +1,65 @@
+"""How much the journal may hold, and who is refused first when it is nearly full."""
+
+from __future__ import annotations
+
+import enum
+
+from hermes_memory_pgvector.errors import JournalFull
+
+_TURNS_SHARE = 0.9
+
+
+class Urgency(enum.Enum):
+    """What a record is worth when there is little room left."""
+
+    MEMORY = "memory"
+    TURN = "turn"
+
+
+class Room:
+    """Counts what waits in the directory; changed under the tail's lock only."""
+
+    __slots__ = ("drained", "foreign", "max_bytes", "own", "refused_memories", "refused_turns", "turn_bytes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.turn_bytes = int(max_bytes * _TURNS_SHARE)
+        self.foreign = 0
+        """What other writers have waiting, as last counted."""
+        self.reset()
+
+    def reset(self) -> None:
+        """A new series begins."""
+        self.own = self.drained = 0
+        self.refused_turns = self.refused_memories = 0
+
+    @property
+    def waiting(self) -> int:
+        """What counts against the bound."""
+        return max(0, self.own - self.drained) + self.foreign
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether half of the bound is reached."""
+        return 2 * self.waiting > self.max_bytes
+
+    @property
+    def refused(self) -> int:
+        """How many records have been turned away."""
+        return self.refused_turns + self.refused_memories
+
+    def admits(self, size: int, urgency: Urgency) -> bool:
+        """Whether a record fits; counts it as refused when it does not."""
+        limit = self.max_bytes if urgency is Urgency.MEMORY else self.turn_bytes
+        if self.waiting + size <= limit:
+            return True
+        if urgency is Urgency.MEMORY:
+            self.refused_memories += 1
+        else:
+            self.refused_turns += 1
+        return False
+
+    def refusal(self, urgency: Urgency) -> JournalFull:
+        """The error that says so."""
+        held = f"{self.waiting} of at most {self.max_bytes} bytes"
+        return JournalFull(f"the journal holds {held}; a {urgency.value} was refused")

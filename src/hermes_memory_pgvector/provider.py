@@ -1,0 +1,429 @@
+"""The MemoryProvider that hermes-agent sees: one short method per hook. The only module that imports the host.
+
+A provider is a light handle on the process's engine: theme, session, nothing to shut down. No hook raises, whatever its
+arguments, and no hook waits for Postgres or an embedder except prefetch and the tools, within their budgets.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from hermes_memory_pgvector import capture, hostconfig, identity, memory_write, prefetch, settings_file, tools
+from hermes_memory_pgvector import home as home_identity
+from hermes_memory_pgvector.capture import Said
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import Engine, engine_for
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.model import (
+    DEFAULT_THEME,
+    AddTurn,
+    ForgetTurns,
+    Hit,
+    Question,
+    RecordDelegation,
+    Session,
+    TrimSession,
+    WriteItem,
+)
+
+try:
+    from agent.memory_provider import MemoryProvider
+except ImportError:  # the tour and the tests of this package run without the host
+    from hermes_memory_pgvector.hostless import MemoryProvider
+try:
+    from agent.memory_manager import MemoryManager
+
+    _strip_scaffolding: Callable[[str], str | None] | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
+except ImportError:
+    _strip_scaffolding = None
+
+logger = logging.getLogger(__name__)
+
+_Hook = TypeVar("_Hook", bound=Callable[..., Any])
+_warned: set[str] = set()
+
+
+def _guarded(default: Any) -> Callable[[_Hook], _Hook]:
+    """No exception of ours reaches the agent loop: it is logged, without content, and the hook returns a default."""
+
+    def wrap(hook: _Hook) -> _Hook:
+        @functools.wraps(hook)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return hook(*args, **kwargs)
+            except Exception as error:
+                logger.warning("%s failed (%s)", hook.__name__, type(error).__name__, exc_info=_trace(error))
+                return default
+
+        return cast(_Hook, guarded)
+
+    return wrap
+
+
+class PgvectorMemoryProvider(MemoryProvider):
+    """Postgres + pgvector behind the host's memory hooks."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        self._overrides = dict(config) if config else {}
+        self._engine: Engine | None = None
+        self._home = settings_file.default_home()
+        self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
+        self._started_at = 0.0
+        self._spoken: Counter[Said] = Counter()
+        self._left: tuple[str, str] | None = None
+        self._block: str | None = None
+        self._recalled = 0
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the host's configuration."""
+        return settings_file.PROVIDER_NAME
+
+    @_guarded(False)
+    def is_available(self) -> bool:
+        """Whether the provider can be used; looks at the configuration only, never at the network."""
+        return not hostconfig.obstacle(settings_file.load(self._home, self._overrides).settings)
+
+    @_guarded("")
+    def unavailable_reason(self) -> str:
+        """Why is_available() says no."""
+        return hostconfig.obstacle(settings_file.load(self._home, self._overrides).settings)
+
+    @_guarded(None)
+    def initialize(self, session_id: str = "", **kwargs: Any) -> None:
+        """Learn who is speaking; opens nothing that could make the agent wait."""
+        home = kwargs.get("hermes_home")
+        self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
+        self._engine, parsed = engine_for(self._home, self._overrides)
+        for problem in parsed.problems:
+            _warn_once(f"configuration: {problem}; the default is used")
+        self._session, warning = identity.resolve(
+            session_id,
+            kwargs,
+            parsed.settings,
+            functools.partial(home_identity.pseudonym_key, self._home),
+            identity.profile_of(kwargs),
+        )
+        if warning:
+            _warn_once(warning)
+        self._started_at = time.time()
+        self._block = None
+        tell = kwargs.get("warning_callback")
+        self._engine.on_warning(tell if callable(tell) else None)
+        self._engine.profile_theme = self._session.profile_theme
+        self._engine.start()
+        self._engine.nudge_mirror()
+
+    @_guarded("")
+    def system_prompt_block(self) -> str:
+        """A few lines that stay the same, byte for byte, for the whole session."""
+        if self._block is None:
+            self._block = _prompt_block(self._session.theme, self._current().degradation())
+        return self._block
+
+    @_guarded("")
+    def prefetch(self, query: str, *, session_id: str = "", **_: Any) -> str:
+        """What is relevant to the current question."""
+        engine = self._current()
+        settings = engine.settings
+        session = self._session_for(session_id)
+        deadline = Deadline.after(settings.prefetch_budget)
+        self._recalled = 0
+        try:
+            text = prefetch.block(
+                query,
+                session,
+                settings,
+                engine.sessions,
+                search=lambda question: self._search(question, deadline),
+                floor=engine.similarity_floor(),
+                shown_by_host=engine.host_entries(),
+            )
+        except MemoryPluginError as error:
+            logger.debug("prefetch found nothing: %s", error)
+            return ""
+        self._recalled = text.count("\n- ")
+        return text
+
+    @_guarded(None)
+    def queue_prefetch(self, query: str, *, session_id: str = "", **_: Any) -> None:
+        """Nothing: recall answers the current question, never the last one."""
+
+    @_guarded(None)
+    def recall_status(self) -> Any:
+        """What newer hosts show beside a turn: how much was recalled for it."""
+        try:
+            from agent.memory_provider import RecallStatus
+        except ImportError:
+            return None
+        return RecallStatus(provider_label="pgvector", count=self._recalled, glyph="◈")
+
+    @_guarded({})
+    def identity_signature(self) -> dict[str, Any]:
+        """What decides which theme a message belongs to; cheap, and callable before initialize."""
+        return hostconfig.identity_signature(settings_file.load(self._home, self._overrides).settings)
+
+    @_guarded(None)
+    def sync_turn(
+        self,
+        user_content: Any = "",
+        assistant_content: Any = "",
+        *,
+        session_id: str = "",
+        messages: Any = None,
+        turn_author: Any = None,
+        **_: Any,
+    ) -> None:
+        """A turn is complete: store what is worth keeping of both sides."""
+        engine = self._current()
+        settings = engine.settings
+        if not settings.sync_turns or not self._session.may_write:
+            return
+        session = self._session_for(session_id)
+        key = (session.theme, session.session_id)
+        now = engine.clock.now()
+        sides = [
+            capture.spoken("user", user_content, settings.turn_max_chars),
+            capture.spoken("assistant", assistant_content, settings.turn_max_chars),
+        ]
+        exchange = [side for side in sides if side is not None]
+        transcript = self._transcript(messages) if isinstance(messages, list | tuple) else None
+        trims = self._trim_after_undo(engine, key, session, transcript, exchange)
+        new = engine.sessions.announce(
+            key,
+            [said for said in exchange if not capture.is_noise(said.content, settings.turn_min_chars)],
+            transcript,
+            now_us=now.wall_us,
+            window_us=int(settings.turn_retry_window * 1e6),
+            spoken_before=self._spoken,
+        )
+        author = capture.metadata_of(turn_author)
+        metadata = {"author": author} if author else {}
+        items = [
+            AddTurn(
+                session.theme, session.session_id, said.role, said.content, ordinal, now, True,
+                session.parent_session_id, metadata if said.role == "user" else {},
+            )
+            for said, ordinal in new
+        ]  # fmt: skip
+        engine.record([*trims, *items], Urgency.TURN)
+        engine.nudge_mirror()
+
+    @_guarded(None)
+    def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
+        """A turn begins: the files may have been changed since the last one."""
+        self._current().nudge_mirror()
+
+    @_guarded(None)
+    def on_session_end(self, messages: Any = None, **_: Any) -> None:
+        """A transcript at some boundary: store what no turn has reported."""
+        self._backstop(messages)
+        self._current().nudge_mirror()
+
+    @_guarded("")
+    def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
+        """Messages are about to be summarised away: store what no turn has reported."""
+        self._backstop(messages)
+        self._current().sessions.forget_shown((self._session.theme, self._session.session_id))
+        return ""
+
+    @_guarded(None)
+    def on_session_switch(
+        self,
+        new_session_id: Any = "",
+        *,
+        parent_session_id: Any = "",
+        reset: bool = False,
+        rewound: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """The agent goes on under another session id, or has taken back its last exchange."""
+        engine = self._current()
+        old = (self._session.theme, self._session.session_id)
+        new_id = capture.text_of(new_session_id) or self._session.session_id
+        new = (self._session.theme, new_id)
+        if rewound:
+            undone = engine.sessions.undo(new)
+            if undone and self._session.may_write:
+                forget = ForgetTurns(self._session.theme, new_id, undone, engine.clock.now())
+                engine.record([forget], Urgency.TURN)
+        elif not reset and kwargs.get("reason") != "resume" and (parent_session_id or old == new):
+            engine.sessions.continue_as(old, new)
+        if new != old:
+            self._left = old
+            self._spoken.clear()
+            self._session = Session(
+                self._session.theme, new_id, self._session.profile_theme, self._session.platform,
+                capture.text_of(parent_session_id), self._session.may_write,
+            )  # fmt: skip
+
+    @_guarded(None)
+    def on_memory_write(
+        self, action: Any = "", target: Any = "", content: Any = "", metadata: Any = None, **_: Any
+    ) -> None:
+        """The memory tool has written: mirror it."""
+        engine = self._current()
+        operation = memory_write.operation(
+            action,
+            target,
+            content,
+            metadata,
+            theme=self._session.theme,
+            when=engine.clock.now(),
+            home_id=engine.home_id,
+            max_chars=engine.settings.memory_max_chars,
+        )
+        if operation is not None and self._session.may_write:
+            engine.record([operation], Urgency.MEMORY)
+        engine.nudge_mirror()
+
+    @_guarded(None)
+    def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:
+        """A subagent has finished: an edge between sessions, and its work as turns that can be recalled."""
+        engine = self._current()
+        settings = engine.settings
+        if not self._session.may_write:
+            return
+        now = engine.clock.now()
+        session = self._session
+        child = capture.text_of(child_session_id)
+        asked, done = capture.text_of(task), capture.text_of(result)
+        items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, now)]
+        told = capture.spoken("tool", f"Delegated: {asked}\nResult: {done}", settings.turn_max_chars)
+        if settings.sync_turns and told is not None and (asked or done):
+            marks = {"delegated_to": child}
+            items.append(
+                AddTurn(session.theme, session.session_id, told.role, told.content, 1, now, False, metadata=marks)
+            )
+        engine.record(items, Urgency.TURN)
+
+    @_guarded([])
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """The two recall tools."""
+        return tools.schemas()
+
+    @_guarded('{"error": "The memory could not answer."}')
+    def handle_tool_call(self, tool_name: Any, args: Any = None, **_: Any) -> str:
+        """Answer a recall tool, as JSON."""
+        engine = self._current()
+        settings = engine.settings
+        deadline = Deadline.after(settings.tool_budget)
+        return tools.answer(
+            tool_name if isinstance(tool_name, str) else "",
+            args,
+            self._session,
+            scope_default=settings.scope_default,
+            max_query_chars=settings.query_max_chars,
+            search=lambda question: self._search(question, deadline),
+        )
+
+    @_guarded(None)
+    def shutdown(self) -> None:
+        """Give what was just said a moment to arrive; nothing depends on it."""
+        if self._engine is not None and not self._engine.is_retired:
+            self._engine.settle(Deadline.after(self._engine.settings.shutdown_drain_timeout))
+
+    @_guarded([])
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """The settings the host's wizard and dashboard ask for, with the values in force."""
+        return hostconfig.schema(settings_file.load(self._home, self._overrides).settings)
+
+    def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
+        """Write what differs from the values in force; a wrong value is an error the operator sees."""
+        hostconfig.save(Path(hermes_home), values)
+
+    @_guarded({})
+    def get_status_config(self, provider_config: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """What `hermes memory status` prints: no password, ever."""
+        return hostconfig.status(settings_file.load(self._home, self._overrides).settings, self._home)
+
+    def post_setup(self, hermes_home: str, config: Any = None) -> None:  # noqa: ARG002
+        """The setup wizard: asks, tests, migrates and activates."""
+        from hermes_memory_pgvector.cli import wizard
+
+        wizard.run(Path(hermes_home))
+
+    @_guarded([])
+    def backup_paths(self) -> list[str]:
+        """Paths outside the home that belong to it."""
+        return hostconfig.backup_paths(self._home)
+
+    def _current(self) -> Engine:
+        if self._engine is None or self._engine.is_retired:
+            self._engine, _ = engine_for(self._home, self._overrides)
+            self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme
+        return self._engine
+
+    def _session_for(self, session_id: Any) -> Session:
+        """The session a call is about: what it says, else what initialize said."""
+        named = capture.text_of(session_id)
+        session = self._session
+        if not named or named == session.session_id:
+            return session
+        return Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
+
+    def _search(self, question: Question, deadline: Deadline) -> list[Hit]:
+        return list(self._current().search(question, deadline).hits)
+
+    def _transcript(self, messages: Any) -> list[Said]:
+        return capture.transcript(messages, self._current().settings.turn_max_chars, clean_user=_strip_scaffolding)
+
+    def _backstop(self, messages: Any) -> None:
+        engine = self._current()
+        settings = engine.settings
+        if not settings.sync_turns or not self._session.may_write or messages is None:
+            return
+        told = capture.transcript(
+            messages, settings.turn_max_chars, clean_user=_strip_scaffolding, not_before=self._started_at
+        )
+        worth = [said for said in told if not capture.is_noise(said.content, settings.turn_min_chars)]
+        session = self._session
+        key = (session.theme, session.session_id)
+        if engine.sessions.belongs_elsewhere(key, self._left, worth):
+            return
+        now = engine.clock.now()
+        trims = self._trim_after_undo(engine, key, session, told, [])
+        items = [
+            AddTurn(session.theme, session.session_id, said.role, said.content, ordinal, now, False,
+                    session.parent_session_id)
+            for said, ordinal in engine.sessions.read_transcript(key, worth, now_us=now.wall_us)
+        ]  # fmt: skip
+        engine.record([*trims, *items], Urgency.TURN)
+
+    def _trim_after_undo(
+        self, engine: Engine, key: tuple[str, str], session: Session, transcript: list[Said] | None, new: list[Said]
+    ) -> list[TrimSession]:
+        """After an undo, the next transcript shows what is left of the session."""
+        if transcript is None or not engine.sessions.take_rewound(key):
+            return []
+        kept = transcript[: len(transcript) - len(new)] if new else transcript
+        still = engine.sessions.keep_only(key, kept)
+        return [TrimSession(session.theme, session.session_id, tuple(still), engine.clock.now())]
+
+
+def _prompt_block(theme: str, degradation: str) -> str:
+    text = (
+        "## Shared memory (pgvector)\n"
+        f"Your memory theme is '{identity.shown(theme)}'. What you save with the memory tool and what is said here "
+        f"is kept and searchable. Use {tools.MEMORY_TOOL} for saved facts and {tools.TURN_TOOL} for past "
+        "conversations; both search your own theme unless you pass a scope."
+    )
+    return f"{text}\n{degradation}" if degradation else text
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        logger.warning("%s", text)
+
+
+def _trace(error: BaseException) -> BaseException | None:
+    """A traceback helps where it cannot hold content: for our own errors the sentence is enough."""
+    return None if isinstance(error, MemoryPluginError) else error
