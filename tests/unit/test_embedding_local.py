@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -186,6 +187,6 @@ def test_nothing_is_downloaded_written_logged_or_started(tmp_path: Path) -> None
         text=True,
         timeout=60,
         check=False,
-        env={"HOME": str(tmp_path), "PATH": ""},
+        env={**os.environ, "HOME": str(tmp_path)},
     )
     assert run.stdout == "[]\n[] 1 []\n", run.stderr

@@ -86,31 +86,36 @@ def test_documents_keep_their_order_across_batches(
 
 @PROTOCOLS
 @pytest.mark.parametrize(
-    ("mode", "error"),
+    ("mode", "error", "reason"),
     [
-        ("500", EmbeddingUnavailable),
-        ("429", EmbeddingUnavailable),
-        ("cut", EmbeddingUnavailable),
-        ("401", EmbeddingRejected),
-        ("404", EmbeddingRejected),
-        ("400", EmbeddingRejected),
-        ("413", EmbeddingRejected),
-        ("redirect", EmbeddingRejected),
-        ("garbage", EmbeddingRejected),
-        ("huge", EmbeddingRejected),
-        ("huge-announced", EmbeddingRejected),
-        ("nan", EmbeddingRejected),
-        ("infinity", EmbeddingRejected),
-        ("wrongdim", EmbeddingRejected),
-        ("zero", EmbeddingRejected),
-        ("strings", EmbeddingRejected),
-        ("short", EmbeddingRejected),
-        ("deep", EmbeddingRejected),
-        ("notjson", EmbeddingRejected),
+        ("500", EmbeddingUnavailable, "answered 500"),
+        ("429", EmbeddingUnavailable, "answered 429"),
+        ("cut", EmbeddingUnavailable, "broke"),
+        ("401", EmbeddingRejected, "answered 401; check the variable that embed_api_key_env"),
+        ("404", EmbeddingRejected, "answered 404"),
+        ("400", EmbeddingRejected, "answered 400"),
+        ("413", EmbeddingRejected, "answered 413"),
+        ("redirect", EmbeddingRejected, "redirects (302)"),
+        ("garbage", EmbeddingRejected, "does not answer in HTTP"),
+        ("huge", EmbeddingRejected, "sent more than"),
+        ("huge-announced", EmbeddingRejected, "announced a body of 209715200 bytes"),
+        ("nan", EmbeddingRejected, "NaN or infinite"),
+        ("infinity", EmbeddingRejected, "NaN or infinite"),
+        ("wrongdim", EmbeddingRejected, "63 numbers where 64"),
+        ("zero", EmbeddingRejected, "a zero vector"),
+        ("strings", EmbeddingRejected, "not a number"),
+        ("short", EmbeddingRejected, "1 vectors for 2 texts"),
+        ("deep", EmbeddingRejected, "60000 bytes that are not JSON"),
+        ("notjson", EmbeddingRejected, "bytes that are not JSON"),
     ],
 )
 def test_misbehaviour_is_named_and_says_nothing_secret(
-    server: EmbedServer, make: MakeEmbedder, protocol: ProtocolName, mode: Mode, error: type[EmbeddingError]
+    server: EmbedServer,
+    make: MakeEmbedder,
+    protocol: ProtocolName,
+    mode: Mode,
+    error: type[EmbeddingError],
+    reason: str,
 ) -> None:
     server.redirect_to = server.url + "/elsewhere"
     embedder = make(protocol=protocol, api_key=KEY)
@@ -118,6 +123,7 @@ def test_misbehaviour_is_named_and_says_nothing_secret(
     with pytest.raises(error) as caught:
         embedder.embed_documents([TEXT, TEXT + " again"], soon())
     message = str(caught.value)
+    assert reason in message
     assert "127.0.0.1" in message
     assert "secret" not in message.lower()
     assert not caught.value.__cause__
@@ -223,6 +229,18 @@ def test_a_connection_lost_while_the_request_leaves_is_tried_again_once(
         asking.join(10)
     assert same(found[0], "second")
     assert server.connections == 2
+
+
+def test_an_answer_nobody_asked_for_is_not_taken_for_the_next(server: EmbedServer, make: MakeEmbedder) -> None:
+    embedder = make()
+    server.mode = "twice"
+    embedder.embed_query("first", soon())
+    end = time.monotonic() + 10
+    while embedder._client._idle[0].is_quiet():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    server.mode = "ok"
+    assert same(embedder.embed_query("second", soon()), "second")
 
 
 def test_the_endpoint_coming_back_on_its_port_is_found_again(server: EmbedServer, make: MakeEmbedder) -> None:

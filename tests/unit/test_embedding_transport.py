@@ -142,6 +142,37 @@ def test_a_server_that_does_not_read_is_given_up_in_time() -> None:
         assert time.monotonic() - started <= 2.5
 
 
+def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
+    """Every single send succeeds quickly; only their sum takes for ever."""
+    over = threading.Event()
+
+    def sip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while not over.wait(0.05):
+                connection.recv(200_000)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=sip, args=(listener,))
+        thread.start()
+        embedder = RemoteEmbedder(
+            url=f"http://127.0.0.1:{listener.getsockname()[1]}",
+            model="test-model",
+            protocol="openai",
+            dim=32,
+            api_key=None,
+            batch=5_000,
+        )
+        started = time.monotonic()
+        try:
+            with pytest.raises(EmbeddingUnavailable, match="in time"):
+                embedder.embed_documents(["x" * 8_000] * 5_000, Deadline.after(1.0))
+            assert time.monotonic() - started <= 2.5
+        finally:
+            over.set()
+            thread.join(10)
+
+
 def test_localhost_is_reached_without_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_lookup(*_: object, **__: object) -> None:
         raise AssertionError("localhost needs no lookup")
