@@ -2,7 +2,7 @@
 
 Only the wheel's two files are read. Its Python code is not imported: it configures the host's root logger on import,
 and its loader fetches a tokenizer from the network that lies beside it. A text's vector is the mean of its tokens'
-vectors, which is all the model is. Loading takes about a fifth of a second, a query about 40 microseconds.
+vectors, which is all the model is. Loading takes 0.2 to 0.4 s, a query 40 to 110 microseconds, idle to busy machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is known of embedding models by name: dimension, prefixes, how much text they take, and where noise ends.
 
-`min_similarity` is the cosine below which a hit is noise. Only the local model's floor is measured by us
-(see `WORDLLAMA`); e5, bge and ada-002 squeeze unrelated texts into a high, narrow band, which their authors document,
-so their floors lie above it; every other model has the default. `doctor` shows the distribution in a user's own data.
+`min_similarity` is the cosine below which a hit is noise. Only the local model's floor is measured (see `WORDLLAMA`).
+Those of e5, bge and ada-002, which place unrelated texts in a high, narrow band, are estimates; every other model has
+the default. `doctor` shows the distribution in a user's own data.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ModelSpec:
 LOCAL_MODEL = "wordllama-l2-supercat-256"
 
 WORDLLAMA = ModelSpec(dim=256, min_similarity=0.24)
-"""The local model. Cosine of 96 LongMemEval questions with 181 evidence turns, 5,760 other turns of the same user and
-547,200 turns of other users; percentiles:
+"""The local model. Cosine of 96 LongMemEval questions with their 181 evidence turns, and with 60 random other turns of
+each user: 5,760 pairs within the same user, 547,200 across users; percentiles:
 
 |                    |    p5 |   p10 |   p25 |  p50 |  p75 |  p90 |  p95 |  p99 |
 |--------------------|-------|-------|-------|------|------|------|------|------|
@@ -41,8 +41,8 @@ WORDLLAMA = ModelSpec(dim=256, min_similarity=0.24)
 | same user, other   | -0.09 | -0.07 | -0.02 | 0.03 | 0.09 | 0.16 | 0.21 | 0.39 |
 | other users        | -0.10 | -0.07 | -0.03 | 0.02 | 0.08 | 0.14 | 0.18 | 0.27 |
 
-At 0.24 it keeps 90 % of the evidence (92 % on the half it was chosen on, 89 % on the other half) and lets 1.7 % of the
-other users' turns pass, against 81 % and 0.7 % at 0.30, and 93 % and 3.4 % at 0.20.
+At 0.24 it keeps 90 % of the evidence (92 % and 89 % on the two halves of the questions, both seen when it was chosen)
+and lets 1.7 % of the pairs across users pass, against 81 % and 0.7 % at 0.30, and 93 % and 3.4 % at 0.20.
 """
 
 _BGE_QUERY = "Represent this sentence for searching relevant passages: "
