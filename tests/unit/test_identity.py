@@ -1,0 +1,122 @@
+"""Who is speaking: priorities, pseudonyms, the operator's rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes_memory_pgvector.identity import resolve
+from hermes_memory_pgvector.model import is_private_theme
+from hermes_memory_pgvector.settings import Settings, parse
+
+KEY = b"k" * 32
+
+
+def session_of(settings: Settings | None = None, **arguments: Any) -> Any:
+    return resolve("s1", arguments, settings or Settings(), lambda: KEY, str(arguments.get("agent_identity") or ""))[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "theme"),
+    [
+        ({"gateway_session_key": "marketing", "agent_identity": "coder", "agent_workspace": "hermes"}, "marketing"),
+        ({"agent_identity": "coder", "agent_workspace": "hermes"}, "coder"),
+        ({"agent_identity": "default", "agent_workspace": "hermes"}, "hermes"),
+        ({"agent_identity": "default"}, "default"),
+        ({}, "default"),
+        ({"gateway_session_key": "  MarKeting \n"}, "marketing"),
+        ({"gateway_session_key": "", "agent_identity": "coder"}, "coder"),
+        ({"gateway_session_key": 7, "agent_identity": ["x"], "agent_workspace": None}, "default"),
+        ({"gateway_session_key": "STRASSE ẞ"}, "strasse ss"),
+        ({"gateway_session_key": "bench"}, "_bench"),
+        ({"gateway_session_key": "skill-bench-ws"}, "_bench"),
+        ({"gateway_session_key": "workbench"}, "workbench"),
+    ],
+)
+def test_theme_follows_the_order_of_names(arguments: dict[str, Any], theme: str) -> None:
+    assert session_of(**arguments).theme == theme
+
+
+def test_memory_files_belong_to_the_profile_not_to_the_request() -> None:
+    session = session_of(gateway_session_key="marketing", agent_identity="default", agent_workspace="hermes")
+    assert (session.theme, session.profile_theme) == ("marketing", "hermes")
+
+
+@pytest.mark.parametrize(
+    ("key", "prefix"),
+    [
+        ("agent:main:whatsapp:dm:15550100123", "dm-"),
+        ("agent:coder:telegram:group:-100:555", "group-"),
+        ("agent:main:webhook:webhook:webhook:hook:179:webhook:hook", "group-"),
+        ("agent:main:signal:dm", "dm-"),
+        ("whatsapp:dm:+15550100123", "dm-"),
+        ("telegram:15550100123", "dm-"),
+    ],
+)
+def test_messaging_keys_become_private_pseudonyms(key: str, prefix: str) -> None:
+    theme = session_of(gateway_session_key=key).theme
+    assert theme.startswith(prefix)
+    assert is_private_theme(theme)
+    assert "15550100123" not in theme
+    assert theme == session_of(gateway_session_key=key.upper()).theme
+    assert theme != resolve("s", {"gateway_session_key": key}, Settings(), lambda: b"o" * 32)[0].theme
+
+
+def test_no_two_people_share_a_theme() -> None:
+    keys = [f"agent:main:whatsapp:dm:1555010{n}" for n in range(100)]
+    assert len({session_of(gateway_session_key=key).theme for key in keys}) == 100
+
+
+def test_threads_of_one_direct_chat_have_one_partner() -> None:
+    plain = session_of(gateway_session_key="agent:main:telegram:dm:77").theme
+    threaded = session_of(gateway_session_key="agent:main:telegram:dm:77:9", thread_id="9").theme
+    assert plain == threaded
+
+
+def test_a_private_theme_cannot_be_claimed_by_name() -> None:
+    private = session_of(gateway_session_key="agent:main:whatsapp:dm:1").theme
+    assert session_of(gateway_session_key=private).theme == "default"
+    assert session_of(gateway_session_key="_bench").theme == "default"
+
+
+def test_ordinary_names_with_colons_stay_themes() -> None:
+    assert session_of(gateway_session_key="desk:signal:main").theme == "desk:signal:main"
+
+
+def test_rules_of_the_operator() -> None:
+    settings = parse(
+        {"f": {"allowed_themes": "marketing, Sales", "identity_aliases": "mkt=marketing,agent:main:x:dm:1=boss"}}
+    ).settings
+    assert session_of(settings, gateway_session_key="MKT").theme == "marketing"
+    assert session_of(settings, gateway_session_key="sales").theme == "sales"
+    assert session_of(settings, gateway_session_key="agent:main:x:dm:1").theme == "boss"
+    session, warning = resolve("s", {"gateway_session_key": "typo"}, settings, lambda: KEY)
+    assert session.theme == "default"
+    assert warning is not None
+    assert "allowed_themes" in warning
+
+
+def test_rejecting_bench_sends_it_to_default() -> None:
+    assert session_of(parse({"f": {"bench_mode": "reject"}}).settings, gateway_session_key="bench").theme == "default"
+
+
+def test_profiles_share_a_theme_unless_told_otherwise() -> None:
+    arguments = {"gateway_session_key": "k1", "agent_identity": "coder"}
+    assert session_of(**arguments).theme == "k1"
+    separate = parse({"f": {"profile_scope": "separate"}}).settings
+    assert session_of(separate, **arguments).theme == "coder/k1"
+
+
+@pytest.mark.parametrize(
+    ("context", "may_write"), [("primary", True), ("cron", True), ("subagent", False), (None, True)]
+)
+def test_contexts_that_may_write(context: Any, may_write: bool) -> None:
+    assert session_of(agent_context=context).may_write is may_write
+
+
+def test_a_key_of_any_bytes_is_a_usable_theme() -> None:
+    theme = session_of(gateway_session_key="a\x00b\ud800c" + "x" * 500).theme
+    theme.encode("utf-8")
+    assert "\x00" not in theme
+    assert len(theme) <= 256

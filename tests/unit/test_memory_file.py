@@ -1,0 +1,57 @@
+"""The memory files as the host writes them, and what changed between two readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_memory_pgvector.memory_file import Change, compare, parse, read
+
+ENTRY = st.sampled_from([f"entry {n}" for n in range(6)])
+FILE = st.lists(ENTRY, unique=True, max_size=6)
+
+
+def test_entries_are_split_on_the_section_sign_alone_on_its_line() -> None:
+    assert parse("one\n§\ntwo § inline\nsecond line\n§\n\n§\none", 1000) == ["one", "two § inline\nsecond line"]
+
+
+def test_a_missing_file_is_empty_only_while_its_folder_is_there(tmp_path: Path) -> None:
+    assert read(tmp_path / "MEMORY.md", 100) == []
+    assert read(tmp_path / "gone" / "MEMORY.md", 100) is None
+
+
+def test_an_entry_edited_in_place_stays_in_its_theme() -> None:
+    changes = compare(["a", "b"], ["a", "b2"], {"a": ["hermes"], "b": ["marketing"]}, "hermes")
+    assert changes == [Change("marketing", "b", "b2")]
+
+
+def test_a_new_entry_belongs_to_the_profile() -> None:
+    assert compare(["a"], ["a", "n"], {"a": ["marketing"]}, "hermes") == [Change("hermes", None, "n")]
+
+
+def test_an_entry_that_is_gone_leaves_every_theme_that_held_it() -> None:
+    changes = compare(["a"], [], {"a": ["x", "y"]}, "hermes")
+    assert changes == [Change("x", "a", None), Change("y", "a", None)]
+
+
+def test_what_a_theme_has_announced_is_not_added_again() -> None:
+    assert compare([], ["n"], {"n": ["marketing"]}, "hermes") == []
+
+
+@given(
+    before=FILE,
+    now=FILE,
+    held=st.dictionaries(ENTRY, st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=2, unique=True)),
+)
+def test_the_changes_make_the_rows_equal_to_the_file(
+    before: list[str], now: list[str], held: dict[str, list[str]]
+) -> None:
+    rows = {(theme, content) for content, themes in held.items() for theme in themes}
+    for change in compare(before, now, held, "own"):
+        if change.old is not None:
+            rows.remove((change.theme, change.old))
+        if change.new is not None:
+            rows.add((change.theme, change.new))
+    assert {content for _, content in rows} == set(now)

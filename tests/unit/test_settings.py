@@ -1,0 +1,174 @@
+"""Settings are declared once; wrong values are reported and never stop anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermes_memory_pgvector import hostconfig, settings_file
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn
+
+
+def write(home: Path, text: str) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.yaml").write_text(text, encoding="utf-8")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dsn", ""), ("embed_url", ""), ("embed_model", "nomic-embed-text"), ("embed_protocol", "auto"),
+        ("prefetch_limit", 5), ("min_similarity", 0.30), ("embed_on_write", True), ("scope_default", "current"),
+        ("hybrid_search", True), ("write_queue_maxsize", 256), ("bulk_sync_on_init", True), ("sync_turns", True),
+        ("turn_min_chars", 40), ("prefetch_budget", 2.0),
+    ],
+)  # fmt: skip
+def test_defaults_are_those_users_know(name: str, value: object) -> None:
+    assert DEFAULTS[name] == value
+
+
+def test_every_setting_has_help_and_a_default_its_parser_accepts() -> None:
+    for name, declaration in DECLARATIONS.items():
+        assert declaration.help.endswith((".", "page.")), name
+        default = DEFAULTS[name]
+        if not isinstance(default, tuple):
+            assert declaration.parse(default) == default, name
+
+
+def test_strings_from_the_wizard_parse() -> None:
+    parsed = parse(
+        {"file": {"sync_turns": "false", "prefetch_limit": "7", "min_similarity": "0.5", "embed_dim": "768"}}
+    )
+    assert not parsed.problems
+    settings = parsed.settings
+    assert (settings.sync_turns, settings.prefetch_limit, settings.min_similarity, settings.embed_dim) == (
+        False,
+        7,
+        0.5,
+        768,
+    )
+
+
+def test_all_wrong_values_are_reported_by_name_and_replaced_by_defaults() -> None:
+    parsed = parse(
+        {"file": {"prefetch_limit": "many", "sync_turns": "perhaps", "embed_protocol": "grpc", "pool_max": 3}}
+    )
+    assert len(parsed.problems) == 3
+    assert all(
+        any(name in line for line in parsed.problems) for name in ("prefetch_limit", "sync_turns", "embed_protocol")
+    )
+    assert parsed.settings.prefetch_limit == 5
+    assert parsed.settings.pool_max == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), True, None, [], {}, "1e400", 10**400, -1, 51, 2.5])
+def test_no_value_makes_the_parser_raise(value: object) -> None:
+    assert parse({"file": {"prefetch_limit": value}}).settings.prefetch_limit == 5
+
+
+def test_a_wrong_dsn_is_not_repeated_in_the_report() -> None:
+    problems = parse({"file": {"dsn": ["password=hunter2"]}}).problems
+    assert problems
+    assert "hunter2" not in problems[0]
+
+
+def test_later_layers_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = write(
+        tmp_path,
+        "plugins: {pgvector: {prefetch_limit: 1, turn_min_chars: 11, pool_max: 3}}\n"
+        "memory: {pgvector: {prefetch_limit: 2, turn_min_chars: 12}}\n",
+    )
+    monkeypatch.setenv("HERMES_PGVECTOR_TURN_MIN_CHARS", "13")
+    settings = settings_file.load(home, {"journal_max_mb": 9}).settings
+    assert (settings.pool_max, settings.prefetch_limit, settings.turn_min_chars, settings.journal_max_mb) == (
+        3,
+        2,
+        13,
+        9,
+    )
+    assert settings.set_by["turn_min_chars"] == "environment"
+    assert settings.set_by["pool_max"] == "plugins.pgvector"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "memory:\n", "memory: 5\n", "[1, 2]\n", "a: b: c", "memory: {pgvector: nonsense}\n", "\ufeffmemory: {}\n"],
+)
+def test_a_broken_config_file_gives_defaults_and_a_problem_at_most(tmp_path: Path, text: str) -> None:
+    parsed = settings_file.load(write(tmp_path, text))
+    assert parsed.settings.prefetch_limit == 5
+
+
+def test_an_unknown_name_is_reported(tmp_path: Path) -> None:
+    parsed = settings_file.load(write(tmp_path, "memory: {pgvector: {prefetch_limt: 3}}\n"))
+    assert any("prefetch_limt" in problem for problem in parsed.problems)
+
+
+def test_secrets_come_from_the_homes_env_file(tmp_path: Path) -> None:
+    home = write(tmp_path, 'memory: {pgvector: {dsn: "dbname=x password=${THE_PASSWORD}"}}\n')
+    (home / ".env").write_text("# comment\nexport THE_PASSWORD='s3cret'\nKEY=abc\n")
+    assert settings_file.load(home).settings.dsn == "dbname=x password=s3cret"
+    assert settings_file.secret(home, "KEY") == "abc"
+    assert settings_file.secret(home, "") is None
+
+
+def test_saving_one_field_keeps_comments_and_everything_else(tmp_path: Path) -> None:
+    text = "# mine\nmodel: x  # keep\nmemory:\n  provider: pgvector\n  pgvector:\n    dsn: dbname=a\n    embed_url: http://e\n"
+    home = write(tmp_path, text)
+    changed = settings_file.save(home, {"prefetch_limit": "9", "dsn": "dbname=a", "embed_url": "http://e"})
+    assert changed == ["prefetch_limit"]
+    written = (home / "config.yaml").read_text()
+    assert "# mine" in written
+    assert "# keep" in written
+    assert yaml.safe_load(written)["memory"]["pgvector"] == {
+        "dsn": "dbname=a",
+        "embed_url": "http://e",
+        "prefetch_limit": 9,
+    }
+
+
+def test_saving_what_is_in_force_writes_nothing(tmp_path: Path) -> None:
+    home = write(tmp_path, "memory: {pgvector: {dsn: 'postgresql://u:pw@h/d', allowed_themes: [a, b]}}\n")
+    before = (home / "config.yaml").read_bytes()
+    fields = {field["key"]: field["default"] for field in hostconfig.schema(settings_file.load(home).settings)}
+    assert "pw" not in str(fields)
+    assert hostconfig.save(home, {**fields, "allowed_themes": "['a', 'b']"}) == []
+    assert (home / "config.yaml").read_bytes() == before
+
+
+def test_a_wrong_value_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    home = write(tmp_path, "memory: {}\n")
+    with pytest.raises(ConfigError, match="prefetch_limit"):
+        settings_file.save(home, {"prefetch_limit": "lots", "turn_min_chars": 10})
+    assert (home / "config.yaml").read_text() == "memory: {}\n"
+
+
+def test_an_invalid_file_is_never_overwritten(tmp_path: Path) -> None:
+    home = write(tmp_path, "memory: [unclosed\n")
+    with pytest.raises(ConfigError):
+        settings_file.save(home, {"prefetch_limit": 9})
+    assert (home / "config.yaml").read_text() == "memory: [unclosed\n"
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://u:hunter2@h/d",
+        "host=h password=hunter2 user=u",
+        "host=h password='hunter2 \\' x' user=u",
+        "postgresql://h/d?user=u&password=hunter2&x=1",
+    ],
+)
+def test_a_password_never_survives_redaction(dsn: str) -> None:
+    assert "hunter2" not in redact_dsn(dsn)
+
+
+def test_status_shows_no_password(tmp_path: Path) -> None:
+    home = write(tmp_path, "memory: {pgvector: {dsn: 'postgresql://u:hunter2@h/d', prefetch_limit: 9}}\n")
+    shown = hostconfig.status(settings_file.load(home).settings, home)
+    assert "hunter2" not in str(shown)
+    assert shown["prefetch_limit"] == 9
