@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hermes_memory_pgvector.model import is_private_theme
+from hermes_memory_pgvector.model import Role, is_private_theme
 from hermes_memory_pgvector.stemmer import stem
-from hermes_memory_pgvector.stopwords import ENGLISH, light_stem, likely_language
+from hermes_memory_pgvector.stopwords import ASKING, ENGLISH, light_stem, likely_language
 from hermes_memory_pgvector.timephrase import speaks_of_time
 
 MAX_LEXEMES = 4_000
@@ -26,6 +26,7 @@ MAX_CONTEXT_CHARS = 600
 MAX_QUESTION_CHARS = 8_000
 MAX_TERMS = 48
 MAX_TOKEN = 80
+ASKING_WEIGHT = 0.5
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -39,6 +40,13 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 _CHUNK = re.compile(r"[^\s\"'`(){}\[\]<>,;|!?*“”‘’«»…]+")
 _PUNCTUATION = "\"'`(){}[]<>,;|!?*.:“”‘’«»…"
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+")
+_OF_ASSISTANT = re.compile(
+    r"\b(?:you|your)\s(?:\w+\s)?(?:recommend|suggest|told|tell|said|mention|gave|give|provid|list|creat|wr[oi]t|explain|"
+    r"describ|shar|help|advis|previous|made|answer)|\bassistant\b|\bremind me\b|\bour (?:previous|last|earlier|past)\b|"
+    r"\bprevious (?:chat|conversation)|\blooking back\b",
+    re.IGNORECASE,
+)
+_OF_USER = re.compile(r"\b(?:i|my|me|mine|we|our|user)\b", re.IGNORECASE)
 _ALNUM = re.compile(r"[^\W_]")
 
 
@@ -96,7 +104,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
     for word in words:
         if word not in ENGLISH and len(word) <= MAX_TOKEN:
             forms = tuple(dict.fromkeys(_forms(word, language)))
-            terms.setdefault(forms[0], Term(forms))
+            terms.setdefault(forms[0], Term(forms, ASKING_WEIGHT if word in ASKING else 1.0))
     for sign in _signs(folded, is_question=True):
         terms.setdefault(sign, Term((sign,)))
     for token in _tokens(folded):
@@ -104,6 +112,14 @@ def question_terms(text: str) -> tuple[Term, ...]:
     if len(terms) <= MAX_TERMS:
         return tuple(terms.values())
     return tuple(sorted(terms.values(), key=_looks_rare, reverse=True)[:MAX_TERMS])
+
+
+def likely_speaker(text: str) -> Role | None:
+    """Who would have said what a question asks for: the assistant for "what did you suggest", the user for "my dog"."""
+    head = text[:2000]
+    if _OF_ASSISTANT.search(head):
+        return "assistant"
+    return "user" if _OF_USER.search(head) else None
 
 
 def _looks_rare(term: Term) -> tuple[bool, int]:

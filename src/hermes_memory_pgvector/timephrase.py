@@ -15,29 +15,30 @@ from datetime import datetime, timedelta
 
 from hermes_memory_pgvector.stemmer import stem
 
-MONTHS = "january february march april may june july august september october november december".split()
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+MONTHS = _words("january february march april may june july august september october november december")
+WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
 SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 14)}
 
-_TIME_LEXEMES = frozenset(
-    map(
-        stem,
-        [
-            *MONTHS, *WEEKDAYS, *"yesterday today tomorrow tonight weekend ago week month year day hour morning evening"
-            " afternoon night spring summer autumn winter birthday anniversary recently last next since".split(),
-        ],
-    )
-)  # fmt: skip
+_TIME_WORDS = _words(
+    "yesterday today tomorrow tonight weekend ago week month year day hour morning evening afternoon night spring"
+    " summer autumn winter birthday anniversary recently last next since"
+)
+_TIME_LEXEMES = frozenset(map(stem, (*MONTHS, *WEEKDAYS, *_TIME_WORDS)))
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ASKS_WHEN = re.compile(
-    r"\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long|how many (?:days|weeks|months|years)"
-    r"|how (?:recent|often|old))\b",
+    r"\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long"
+    r"|how many (?:days|weeks|months|years)|how (?:recent|often|old))\b",
     re.IGNORECASE,
 )
 
 _NUMBERS = {
     word: number
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    for number, word in enumerate(_words("zero one two three four five six seven eight nine ten eleven twelve"))
 } | {"a": 1, "an": 1, "couple": 2, "a couple of": 2, "few": 3, "a few": 3, "several": 4}
 _NUMBER = r"(?P<number>\d{1,4}|a couple of|a few|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _MONTH = "(?P<month>" + "|".join(f"{name}|{name[:3]}" for name in MONTHS) + r")\b\.?"
@@ -221,7 +222,10 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
         ),
         (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])\b", _iso_month),
         # "may" and "march" are verbs too: without a year they need a word before them that makes them months.
-        (rf"\b(?P<which>in|last|this|since|during|until|of|early|late|mid) {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?", _named_month),
+        (
+            rf"\b(?P<which>in|last|this|since|during|until|of|early|late|mid) {_MONTH}(?:,? (?P<year>(?:19|20)\d\d))?",
+            _named_month,
+        ),
         (rf"(?P<which>\b){_MONTH},? (?P<year>(?:19|20)\d\d)\b", _named_month),
         (r"\b(?:in|during|since|of|year) (?P<year>(?:19|20)\d\d)\b", _year),
     )

@@ -8,10 +8,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
-from psycopg.adapt import Buffer, Dumper, PyFormat
+from psycopg.adapt import Buffer, Dumper
 from psycopg.pq import Format
 from psycopg.rows import TupleRow, class_row
 
@@ -86,9 +85,6 @@ class _HalfVectorDumper(Dumper):
 class _HalfVectorsDumper(Dumper):
     format = Format.BINARY
     oid = 0
-
-    def get_key(self, obj: HalfVectors, format: PyFormat) -> Any:  # noqa: A002 - the name psycopg calls with
-        return type(obj)
 
     def dump(self, obj: HalfVectors) -> Buffer:
         if not obj.rows:

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Scope
+from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Role, Scope
 from hermes_memory_pgvector.searchtext import Term
 from hermes_memory_pgvector.store.models import HalfVector, code_text
 from hermes_memory_pgvector.store.statements import model_statement, statement
@@ -30,10 +30,11 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a question's words say: the terms to look for, and about time."""
+    """What a question's words say: the terms to look for, who would have said it, and when."""
 
     terms: Sequence[Term] = ()
     asks_when: bool = False
+    speaker: Role | None = None
     period: Period | None = None
 
 
@@ -61,9 +62,11 @@ def search(
         "until": question.until,
         "terms": [term.lexemes[0] for term in wording.terms],
         "queries": [term.query for term in wording.terms],
+        "weights": [term.weight for term in wording.terms],
         "min_similarity": thresholds.min_similarity,
         "min_coverage": thresholds.min_coverage,
         "asks_when": wording.asks_when,
+        "speaker": wording.speaker,
         "period_start": wording.period.start if wording.period else None,
         "period_end": wording.period.end if wording.period else None,
         "half_life_days": thresholds.half_life_days,

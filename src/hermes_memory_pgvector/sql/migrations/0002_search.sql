@@ -140,7 +140,7 @@ DECLARE
     template text := $template$
 CREATE FUNCTION <function>(
     theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
-    terms text[], queries text[], near_themes text[], near_ids bigint[], wanted integer
+    terms text[], queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer
 ) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 200
     SET search_path FROM CURRENT SET enable_seqscan = off
@@ -209,7 +209,7 @@ BEGIN
                 END IF;
             END IF;
         END IF;
-        idf[place] := ln(1 + greatest(total - frequency + 0.5, 0.5) / (frequency + 0.5));
+        idf[place] := weights[place] * ln(1 + greatest(total - frequency + 0.5, 0.5) / (frequency + 0.5));
     END LOOP;
 
     -- Only common words: rows with as many of the rarest of them as can be had together, else the newest with one.
@@ -250,7 +250,7 @@ BEGIN
         FROM chosen AS c JOIN <table> AS r ON r.agent_identity = c.theme AND r.id = c.id
     )
     SELECT f.agent_identity, f.id,
-           (coalesce(words.matched / nullif(words.possible, 0), 0) / (1 + ln(greatest(length(f.own), 60) / 60.0)))::real,
+           (coalesce(words.matched / nullif(words.possible, 0), 0) / (1 + ln(greatest(length(f.own), 40) / 40.0)))::real,
            f.every @@ '~when'::tsquery
     FROM flat AS f CROSS JOIN LATERAL (
         SELECT sum(CASE WHEN f.own @@ a.query THEN a.idf WHEN f.every @@ a.query THEN 0.6 * a.idf ELSE 0 END) AS matched,
@@ -278,24 +278,26 @@ END
 $create$;
 
 -- One candidate's rank.
-CREATE FUNCTION hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, age interval, half_life_days real)
+CREATE FUNCTION hermes_rank(
+    similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real)
     RETURNS real LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
-    SELECT ((coalesce(similarity, 0) + coverage
+    SELECT ((0.7 * coalesce(similarity, 0) + coverage
              + CASE WHEN answers_when THEN 0.10 ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END)
+             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
                    THEN 0.5 ^ (extract(epoch FROM age) / 86400 / half_life_days) ELSE 1 END)::real
     $$;
 
 -- Orders candidates and keeps the best: hermes_rank_turns, hermes_rank_memories.
 --
--- rank = cosine + coverage of the question's words + what its time words say. A hit by meaning alone must be near
+-- rank = cosine + coverage of the question's words + what the question says about time and speaker. A hit by meaning alone must be near
 -- enough, a hit by words must cover enough. Identical texts of a theme are one hit with a count; further hits of the
 -- same session give way a little. half_life_days > 0 lets rank fade with age.
 CREATE FUNCTION hermes_rank_turns(
     themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
-    min_similarity real, min_coverage real, asks_when boolean, period_start timestamptz, period_end timestamptz,
+    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz, period_end timestamptz,
     half_life_days real, now_at timestamptz, wanted integer
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
                  session_id text, role text)
@@ -304,7 +306,8 @@ CREATE FUNCTION hermes_rank_turns(
     WITH scored AS MATERIALIZED (
         SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, given.similarity, hermes_twin(turn.content) AS twin,
                hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
-                           turn.ts >= period_start AND turn.ts < period_end, now_at - turn.ts, half_life_days) AS rank
+                           turn.ts >= period_start AND turn.ts < period_end, turn.role = speaker,
+                           now_at - turn.ts, half_life_days) AS rank
         FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
         JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.id = given.id
         WHERE given.similarity >= min_similarity OR given.coverage >= min_coverage
@@ -313,7 +316,7 @@ CREATE FUNCTION hermes_rank_turns(
         FROM scored AS s
         WINDOW same_text AS (PARTITION BY s.agent_identity, s.twin ORDER BY s.rank DESC, s.ts DESC, s.id DESC)
     ), spread AS (
-        SELECT d.*, d.rank - 0.02 * least(5, row_number() OVER (
+        SELECT d.*, d.rank - 0.005 * least(4, row_number() OVER (
                    PARTITION BY d.agent_identity, d.session_id ORDER BY d.rank DESC, d.id) - 1) AS spread_rank
         FROM distinct_texts AS d WHERE d.copy = 1
     ), best AS MATERIALIZED (
@@ -326,7 +329,7 @@ CREATE FUNCTION hermes_rank_turns(
 
 CREATE FUNCTION hermes_rank_memories(
     themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
-    min_similarity real, min_coverage real, asks_when boolean, period_start timestamptz, period_end timestamptz,
+    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz, period_end timestamptz,
     half_life_days real, now_at timestamptz, wanted integer
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
                  target text)
@@ -335,7 +338,7 @@ CREATE FUNCTION hermes_rank_memories(
     WITH scored AS MATERIALIZED (
         SELECT memory.agent_identity, memory.id, memory.updated_at AS ts, memory.target, memory.content, given.similarity,
                hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
-                           memory.updated_at >= period_start AND memory.updated_at < period_end,
+                           memory.updated_at >= period_start AND memory.updated_at < period_end, false,
                            now_at - memory.updated_at, half_life_days) AS rank
         FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
         JOIN memory_entries AS memory ON memory.agent_identity = given.theme AND memory.id = given.id

@@ -1,9 +1,9 @@
 -- The best turns of all themes the asker may see, by meaning and by words: every public one, and its own.
 --
 -- The bits of the public rows are compared by operator, which an index made by sql/index_all.sql can answer.
--- theme; narrow (session ids, null for all); since, until (until is exclusive; null for open); terms, queries
--- (searchtext.Term, as two arrays); vector, code (its bits), candidates (how many are compared); min_similarity, min_coverage;
--- asks_when, period_start, period_end (what the question says about time; null for nothing);
+-- theme; narrow (session ids, null for all); since, until (until is exclusive; null for open); terms, queries,
+-- weights (searchtext.Term, as three arrays); vector, code (its bits), candidates (how many are compared); min_similarity, min_coverage;
+-- asks_when, speaker, period_start, period_end (what the question says about who and when; null for nothing);
 -- half_life_days (0: age does not matter); now; limit.
 WITH public_rows AS MATERIALIZED (
     SELECT v.agent_identity, v.id
@@ -31,7 +31,7 @@ WITH public_rows AS MATERIALIZED (
     SELECT m.agent_identity, m.id, m.coverage, m.is_dated
     FROM hermes_match_turns(
         %(theme)s::text, true, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
-        %(terms)s::text[], %(queries)s::text[],
+        %(terms)s::text[], %(queries)s::text[], %(weights)s::real[],
         ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), 200) AS m
 ), candidates AS MATERIALIZED (
     SELECT m.*, meaning.similarity
@@ -45,6 +45,6 @@ FROM (SELECT array_agg(c.agent_identity) AS themes, array_agg(c.id) AS ids, arra
              array_agg(c.coverage) AS coverages, array_agg(c.is_dated) AS dated FROM candidates AS c) AS all_of,
      hermes_rank_turns(
          all_of.themes, all_of.ids, all_of.similarities, all_of.coverages, all_of.dated,
-         %(min_similarity)s::real, %(min_coverage)s::real, %(asks_when)s::boolean,
+         %(min_similarity)s::real, %(min_coverage)s::real, %(asks_when)s::boolean, %(speaker)s::text,
          %(period_start)s::timestamptz, %(period_end)s::timestamptz,
          %(half_life_days)s::real, %(now)s::timestamptz, %(limit)s::integer) AS hit;

@@ -1,0 +1,147 @@
+"""From a question to hits, within a Deadline.
+
+The question is embedded within a part of the time given; when that fails or takes too long, words alone answer and the
+answer says so. Errors of the database are the caller's to judge.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DeadlineExceeded, EmbeddingError
+from hermes_memory_pgvector.model import EmbeddingModel, Hit, Question
+from hermes_memory_pgvector.searchtext import likely_speaker, question_terms
+from hermes_memory_pgvector.store.models import current_model
+from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, search
+from hermes_memory_pgvector.store.verify import Check, verify_theme
+from hermes_memory_pgvector.timephrase import asks_when, named_period
+
+logger = logging.getLogger(__name__)
+
+EMBED_SHARE = 0.6
+"""The part of the time given that embedding may use; the rest is for the search."""
+MODEL_SECONDS = 60.0
+"""How long the current model is remembered: `migrate` and the self-check may change it."""
+EVERY_ROW = 2**31 - 1
+
+
+class QueryEmbedder(Protocol):
+    """What recall needs of an embedder."""
+
+    @property
+    def model(self) -> str:
+        """The name its vectors are stored under."""
+
+    def embed_query(self, text: str, deadline: Deadline) -> Sequence[float] | None:
+        """The vector of a question, or None when the text has none."""
+
+
+class RecallSettings(Protocol):
+    """What the operator decides about recall."""
+
+    @property
+    def embed_timeout(self) -> float:
+        """Seconds a question's embedding may take, within its own budget."""
+
+    @property
+    def hybrid_search(self) -> bool:
+        """Whether words count; they always answer when meaning cannot."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether every vector of a theme is compared, whatever its number of dimensions."""
+
+    @property
+    def recency_half_life_days(self) -> float:
+        """Days in which a hit loses half its weight; 0 leaves age out."""
+
+
+Reading = Callable[[Deadline], AbstractContextManager[Connection]]
+"""Lends a connection for one read: a transaction whose statements the server ends at the deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, and what kept the search from being complete, if anything."""
+
+    hits: tuple[Hit, ...]
+    degraded: str | None = None
+
+
+class Recall:
+    """Answers questions; thread-safe, holds no connection between them."""
+
+    def __init__(self, reading: Reading, embedder: QueryEmbedder | None, settings: RecallSettings) -> None:
+        self._reading = reading
+        self._embedder = embedder
+        self._settings = settings
+        self._known: tuple[float, EmbeddingModel | None] = (0.0, None)
+
+    def search(self, question: Question, deadline: Deadline) -> Answer:
+        """The best hits for a question; raises DatabaseError, or DeadlineExceeded when there is no time to ask."""
+        vector, degraded = self._embed(question.text, deadline)
+        wording = read_wording(question)
+        deadline.check()
+        if vector is None and not wording.terms:
+            return Answer((), degraded)
+        with self._reading(deadline) as connection:
+            meaning = None
+            if vector is not None:
+                meaning = self._meaning(connection, vector)
+                degraded = None if meaning else "the stored vectors are of another model"
+            if meaning is not None and not self._settings.hybrid_search:
+                wording = replace(wording, terms=())
+            return Answer(
+                tuple(search(connection, question, meaning, wording, self._thresholds(question, meaning))), degraded
+            )
+
+    def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
+        """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
+        with self._reading(deadline) as connection:
+            model = current_model(connection)
+            return None if model is None else verify_theme(connection, model, theme, samples=samples)
+
+    def _embed(self, text: str, deadline: Deadline) -> tuple[Sequence[float] | None, str | None]:
+        if self._embedder is None:
+            return None, "there is no embedder"
+        share = min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout)
+        try:
+            return self._embedder.embed_query(text, deadline.earlier(share)), None
+        except (EmbeddingError, DeadlineExceeded) as error:
+            logger.debug("searching by words alone: %s", type(error).__name__)
+            return None, "the embedder does not answer"
+
+    def _meaning(self, connection: Connection, vector: Sequence[float]) -> Meaning | None:
+        """The vector with the model it can be compared within, if that is the model in use."""
+        at, model = self._known
+        if model is None or time.monotonic() - at > MODEL_SECONDS:
+            model = current_model(connection)
+            self._known = (time.monotonic(), model)
+        if model is None or self._embedder is None:
+            return None
+        if model.dim != len(vector) or model.name != self._embedder.model:
+            return None
+        return Meaning(replace(model, candidates=EVERY_ROW) if self._settings.exact else model, vector)
+
+    def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
+        floor = question.min_similarity
+        if floor <= 0 and meaning is not None:
+            floor = meaning.model.min_similarity
+        return Thresholds(min_similarity=floor, half_life_days=self._settings.recency_half_life_days)
+
+
+def read_wording(question: Question) -> Wording:
+    """What a question's words say."""
+    return Wording(
+        terms=question_terms(question.text),
+        asks_when=asks_when(question.text),
+        speaker=likely_speaker(question.text),
+        period=named_period(question.text, question.now or datetime.now(UTC)),
+    )
