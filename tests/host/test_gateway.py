@@ -6,7 +6,7 @@ import json
 from functools import partial
 from typing import Any
 
-from fixtures.hermes import Gateway, HermesHome, eventually
+from fixtures.hermes import GATEWAY_KEY, Gateway, HermesHome, eventually
 from fixtures.llm_server import Call, Request, Say, ScriptedLLM
 
 
@@ -54,6 +54,15 @@ def test_two_session_keys_are_two_themes(gateway: Gateway, gateway_home: HermesH
 def test_session_keys_are_folded_to_one_spelling(gateway: Gateway, gateway_home: HermesHome) -> None:
     gateway.chat("The observatory opens its dome for visitors on clear Fridays.", theme="  Star GAZERS ")
     assert eventually(lambda: len(gateway_home.stored.turns("star gazers")) == 2)
+
+
+def test_a_streamed_chat_is_stored_like_any_other(gateway: Gateway, gateway_home: HermesHome) -> None:
+    message = "Please stream the tide tables of the western harbour to me, all of them."
+    body = {"model": "any", "stream": True, "messages": [{"role": "user", "content": message}]}
+    headers = {"Authorization": f"Bearer {GATEWAY_KEY}", "X_Hermes_Session_Key": "tides"}
+    answer = gateway.request("POST", "/v1/chat/completions", body, **headers)
+    assert answer.body.rstrip().endswith("data: [DONE]")
+    assert eventually(lambda: [role for role, _, _ in gateway_home.stored.turns("tides")] == ["user", "assistant"])
 
 
 def test_a_messaging_key_is_stored_under_a_pseudonym(gateway: Gateway, gateway_home: HermesHome) -> None:
