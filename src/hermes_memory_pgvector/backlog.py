@@ -58,8 +58,9 @@ class Backlog:
         self._pieces = pieces
         self._embed_seconds = embed_seconds
         self.breaker = Breaker("embedding of new rows", threshold=1, on_open=_outage_begins, on_close=_outage_ends)
-        self._asked = threading.Event()
-        self._asked.set()
+        self._lock = threading.Lock()
+        self._asked = 1
+        self._served = 0
         self._looked_at = 0.0
         self._model: EmbeddingModel | None = None
         self._model_at = 0.0
@@ -68,7 +69,8 @@ class Backlog:
 
     def ask(self) -> None:
         """There may be rows that want a vector."""
-        self._asked.set()
+        with self._lock:
+            self._asked += 1
 
     def status(self) -> BacklogStatus:
         """A snapshot for status and doctor."""
@@ -76,7 +78,7 @@ class Backlog:
 
     def is_due(self) -> bool:
         """Whether it is worth looking for rows."""
-        return self._asked.is_set() or time.monotonic() - self._looked_at >= LOOK_SECONDS
+        return self._asked != self._served or time.monotonic() - self._looked_at >= LOOK_SECONDS
 
     def run(self) -> float:
         """Embed one batch; return the seconds until the next is worth a look."""
@@ -85,6 +87,7 @@ class Backlog:
         if not self.breaker.allows():
             return max(0.1, self.breaker.retry_in())
         self._looked_at = time.monotonic()
+        asked = self._asked
         try:
             more = self._run_batch()
         except EmbeddingError as error:
@@ -96,8 +99,8 @@ class Backlog:
             raise
         if more:
             return 0.0
-        self._asked.clear()
-        return LOOK_SECONDS
+        self._served = asked
+        return 0.0 if self._asked != asked else LOOK_SECONDS
 
     def _run_batch(self) -> bool:
         model = self._usable_model()

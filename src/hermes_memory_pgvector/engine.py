@@ -34,6 +34,7 @@ from hermes_memory_pgvector.settings import Parsed, Settings
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.vectors import Wanting
 from hermes_memory_pgvector.upkeep import Upkeep
 from hermes_memory_pgvector.writer import Writer
 
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 CACHE_ENTRIES = 4096
 SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
+LONG_SECONDS = 3600.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 
@@ -95,6 +97,7 @@ class Engine:
         )
         self.upkeep = Upkeep(
             {
+                "warm-up": self._warm_up,
                 "vectors": self.backlog.run,
                 "mirror": self._mirror,
                 "refused turns": self._recover,
@@ -106,6 +109,7 @@ class Engine:
         self._pid = os.getpid()
         self._start_lock = threading.Lock()
         self._started = False
+        self._is_warm = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
 
@@ -224,11 +228,8 @@ class Engine:
         return model
 
     def similarity_floor(self) -> float:
-        """How near a memory must be to be offered unasked: the operator's choice, else the model's calibration."""
-        model = self._model[1]
-        if self.settings.is_set("min_similarity") or model is None:
-            return self.settings.min_similarity
-        return model.min_similarity
+        """How near a memory must be to be offered unasked; 0 leaves it to the model's calibration."""
+        return self.settings.min_similarity if self.settings.is_set("min_similarity") else 0.0
 
     def host_entries(self) -> frozenset[str]:
         """What the host's own memory block shows to every session of this home."""
@@ -259,9 +260,18 @@ class Engine:
             return 5.0
         with self.pool.connection(Deadline.after(MODEL_SECONDS)) as connection:
             model_id = _id(self.current_model(connection))
+        made = self.mirror.changes_made
         pause = self.mirror.run(self.profile_theme, lambda: self.writer.status().waiting == 0, model_id)
-        self.backlog.ask()
+        if self.mirror.changes_made != made:
+            self._stored()
         return pause or 60.0
+
+    def _warm_up(self) -> float:
+        """Load the local model before somebody waits for it."""
+        if not self._is_warm and self.settings.uses_local_model:
+            self._is_warm = True
+            self.embedder.embed_query("warm up", Deadline.after(self.settings.embed_write_timeout))
+        return LONG_SECONDS
 
     def _recover(self) -> float:
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
@@ -327,6 +337,10 @@ def _after_fork_in_child() -> None:
     global _engines_lock
     _engines_lock = threading.Lock()
     _engines.clear()
+
+
+def document_pieces(row: Wanting) -> list[str]:
+    return [row.content]
 
 
 def _id(model: EmbeddingModel | None) -> int | None:

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +89,20 @@ class Mirror:
             if entries is None:
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
             else:
-                self._make_equal(target, entries, own_theme, model_id)
+                written = datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC) if stamp is not None else _LONG_AGO
+                self._make_equal(target, entries, written, own_theme, model_id)
             self._seen[target] = stamp
         return pause
 
-    def _make_equal(self, target: Target, entries: list[str], own_theme: str, model_id: int | None) -> None:
+    def _make_equal(
+        self, target: Target, entries: list[str], written: datetime, own_theme: str, model_id: int | None
+    ) -> None:
         with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
             key = {"home_id": self._home_id, "target": target}
             connection.execute(statement("mirror_file_create"), key)
             row: Any = connection.execute(statement("mirror_file_lock"), key).fetchone()
-            changes = memory_file.compare(row[0], entries, self._held(connection, target), own_theme)
+            held = self._held(connection, target, row[0], written)
+            changes = memory_file.compare(row[0], entries, held, own_theme)
             if changes:
                 self._apply(connection, target, changes, model_id)
             if changes or row[0] != entries:
@@ -125,13 +130,22 @@ class Mirror:
             return RemoveMemory(change.theme, target, change.old, previous=change.old, **common)
         return ReplaceMemory(change.theme, target, change.new, change.old, previous=change.old, **common)
 
-    def _held(self, connection: Connection, target: Target) -> dict[str, list[str]]:
+    def _held(
+        self, connection: Connection, target: Target, before: list[str], written: datetime
+    ) -> dict[str, list[str]]:
+        """This home's rows that the file can speak for, by content.
+
+        An entry that a hook announced after the file was last written, and that no comparison has seen in it, is not
+        missing from the file: it has not got there yet.
+        """
         rows: list[Any] = connection.execute(
             statement("mirror_held"), {"home_id": self._home_id, "target": target}
         ).fetchall()
+        seen = set(before)
         held: dict[str, list[str]] = {}
-        for theme, content in rows:
-            held.setdefault(content, []).append(theme)
+        for theme, content, since in rows:
+            if content in seen or since < written:
+                held.setdefault(content, []).append(theme)
         return held
 
     def _stamp(self, target: Target) -> Stamp | None:
@@ -139,3 +153,4 @@ class Mirror:
 
 
 _NEVER = Stamp(-1, -1, -1)
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

@@ -61,13 +61,14 @@ def _store_group(
         return []
     rows = _Rows(connection, theme, target, model_id)
     if last is not None and fresh[0].order < tuple(last):
-        rows.make_equal(rows.load(everything=True), fold(_all_operations(connection, theme, target)))
+        everything = fold(_all_operations(connection, theme, target))
+        rows.make_equal(rows.load(everything=True), everything, fresh[-1].operation.when)
         return rows.changed
     state = rows.load(operations=[item.operation for item in fresh])
     for item in fresh:
         before = dict(state)
         apply(state, item.operation)
-        rows.make_equal(before, state)
+        rows.make_equal(before, state, item.operation.when)
     return rows.changed
 
 
@@ -145,6 +146,7 @@ class _Rows:
         self._theme = theme
         self._target = target
         self._model_id = model_id
+        self._when = Moment(0, 0)
         self.changed: list[tuple[str, int]] = []
 
     def load(self, *, operations: Sequence[MemoryOperation] = (), everything: bool = False) -> State:
@@ -173,8 +175,9 @@ class _Rows:
             for row_id, content, created, updated, metadata, homes in rows
         }
 
-    def make_equal(self, before: State, after: State) -> None:
+    def make_equal(self, before: State, after: State, when: Moment) -> None:
         """Turn the rows of `before` into those of `after`, which receives the row ids."""
+        self._when = when
         kept = {entry.id for entry in after.values() if entry.id is not None}
         for content, entry in before.items():
             if entry.id not in kept and content not in after:
@@ -211,7 +214,7 @@ class _Rows:
         had = before.homes if before is not None else {}
         for home, origin in after.homes.items():
             if had.get(home) is not origin:
-                since = time_of(Moment(after.updated_us, 0))
+                since = time_of(self._when)
                 self._execute("memory_source_set", id=row_id, home_id=home, origin=origin.value, since=since)
         for home in had:
             if home not in after.homes:
