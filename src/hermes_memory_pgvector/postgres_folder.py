@@ -254,19 +254,19 @@ class PostgresFolder:
         return self.path / ".cache" / SOCKET_NAME
 
     def make_socket_directory(self, account: Account) -> Path:
-        """A private directory for the socket: in the folder, or elsewhere when that path is too long for a socket."""
+        """A private directory for the socket: in the folder, or elsewhere when a socket cannot be there."""
         recorded = self.socket_path().parent
         self._recorded_sockets.unlink(missing_ok=True)
         inside = self.socket_path()
-        if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+        if _fits_socket(inside):
             return self._private_directory(inside.parent, account)
         with contextlib.suppress(FileNotFoundError, ServerError):
             if recorded != inside.parent:
                 self._private_directory(recorded, account, create=False)
                 write_whole(self._recorded_sockets, f"{recorded}\n", self.path.stat())
                 return recorded
-        base = tempfile.gettempdir()
-        short = base if len(os.fsencode(base)) < LONGEST_SOCKET_PATH - 40 else "/tmp"  # noqa: S108 - mkdtemp is private
+        example = Path(tempfile.gettempdir(), "hermes-pgvector-xxxxxxxx", SOCKET_NAME)
+        short = example.parent.parent if _fits_socket(example) else Path("/tmp")  # noqa: S108 - mkdtemp is private
         recorded = Path(tempfile.mkdtemp(prefix="hermes-pgvector-", dir=short))
         _give(recorded, account)
         write_whole(self._recorded_sockets, f"{recorded}\n", self.path.stat())
@@ -329,6 +329,11 @@ def _give(file: Path | int, owner: Account | os.stat_result) -> None:
     if os.geteuid() == 0:
         uid, gid = (owner.uid, owner.gid) if isinstance(owner, Account) else (owner.st_uid, owner.st_gid)
         os.chown(file, uid, gid)
+
+
+def _fits_socket(path: Path) -> bool:
+    """Whether clients can name this socket: the system bounds its length, and libpq takes a comma for a list."""
+    return len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and "," not in str(path)
 
 
 def _locks(descriptor: int, kind: int) -> bool:
