@@ -198,6 +198,8 @@ class Question:
     until: datetime | None = None
     min_similarity: float = 0.0
     """Hits that only meaning found must be at least this near; hits by words are judged by their words."""
+    min_coverage: float = 0.10
+    """The share of the question's words, weighted by rarity, that a hit by words must contain."""
     now: datetime | None = None
     """The clock that phrases such as 'yesterday' refer to."""
 

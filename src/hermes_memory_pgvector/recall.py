@@ -134,7 +134,7 @@ class Recall:
         floor = question.min_similarity
         if floor <= 0 and meaning is not None:
             floor = meaning.model.min_similarity
-        return Thresholds(min_similarity=floor, half_life_days=self._settings.recency_half_life_days)
+        return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
 
 
 def read_wording(question: Question) -> Wording:

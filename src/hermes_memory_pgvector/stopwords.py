@@ -24,10 +24,10 @@ ENGLISH = _words(
 # Words that ask rather than describe: they are in many questions and few answers.
 ASKING = _words(
     """many much long day days week weeks month months year years time times date passed past between ago first
-    last order earliest latest recent recently currently total number different kind type remember remind mention mentioned tell
-    told talk talked discuss discussed previous conversation conversations chat wondering suggest recommend advice tips
-    think know get got go going went take took start started happened event events people like want need make made
-    likely still ever"""
+    last order earliest latest recent recently currently total number different kind type remember remind mention
+    mentioned tell told talk talked discuss discussed previous conversation conversations chat wondering suggest
+    recommend advice tips think know get got go going went take took start started happened event events people like
+    want need make made likely still ever"""
 )
 
 # Small words that betray a language, and none of which is frequent in another of these.

@@ -44,7 +44,7 @@ class Thresholds:
 
     min_similarity: float
     """A hit by meaning alone: cosine at least this."""
-    min_coverage: float = 0.20
+    min_coverage: float
     """A hit by words: the share of the question's words, weighted by rarity, at least this."""
     half_life_days: float = 0.0
     """Rank halves in that many days; 0 leaves age out."""

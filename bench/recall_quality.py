@@ -1,0 +1,478 @@
+"""Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
+
+    python bench/recall_quality.py --data FOLDER [--sets locomo,longmemeval] [--part held|tuned|all] [--json OUT]
+
+FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
+project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
+a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store. Weights were chosen on the
+tuned part of the questions (40 %, by hash of the id); the held part is what to quote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import math
+import re
+import statistics
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+
+from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.model import EmbeddingModel, Kind, Question
+from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.pieces import document_pieces
+from hermes_memory_pgvector.recall import Recall
+from hermes_memory_pgvector.searchtext import turn_lexemes
+from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.store.models import current_model, vector_array
+from hermes_memory_pgvector.store.statements import model_statement, statement
+
+DEPTH = 50
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Something said, by whom and when; `key` names it in the evidence."""
+
+    key: str
+    session: str
+    role: str
+    content: str
+    ts: datetime
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and the turns that answer it."""
+
+    key: str
+    text: str
+    category: str
+    evidence: frozenset[str]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """One user's or dialogue's history."""
+
+    name: str
+    turns: list[Turn]
+    asked: list[Asked]
+
+
+@dataclass(slots=True)
+class Scores:
+    """Sums of figures, by figure."""
+
+    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, figures: dict[str, float]) -> None:
+        """Take one question's figures."""
+        for name, value in figures.items():
+            self.values[name].append(value)
+
+    def means(self) -> dict[str, float]:
+        """The mean of each figure."""
+        return {name: round(statistics.fmean(values), 4) for name, values in self.values.items()}
+
+
+def load_longmemeval(path: Path) -> Iterator[Theme]:
+    """LongMemEval: one theme per question, evidence where a turn is marked `has_answer`."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        items = json.load(file)
+    for item in items:
+        turns: list[Turn] = []
+        evidence = set()
+        for session, date, said in zip(
+            item["haystack_session_ids"], item["haystack_dates"], item["haystack_sessions"], strict=True
+        ):
+            before = ""
+            for number, turn in enumerate(said):
+                key = f"{session}#{number}"
+                if turn.get("has_answer"):
+                    evidence.add(key)
+                turns.append(Turn(key, session, turn["role"], turn["content"], _lme_date(date), before))
+                before = turn["content"]
+        asked = Asked(
+            item["question_id"],
+            item["question"],
+            item["question_type"],
+            frozenset(evidence),
+            _lme_date(item["question_date"]),
+        )
+        yield Theme(f"lme-{item['question_id']}", turns, [asked] if evidence else [])
+
+
+def load_locomo(path: Path) -> Iterator[Theme]:
+    """LoCoMo: one theme per dialogue, the speaker before the words, image captions in brackets."""
+    names = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+    for number, item in enumerate(json.loads(path.read_text())):
+        talk = item["conversation"]
+        turns: list[Turn] = []
+        session = 1
+        while f"session_{session}" in talk:
+            ts = datetime.strptime(talk[f"session_{session}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            before = ""
+            for turn in talk[f"session_{session}"]:
+                caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+                content = f"{turn['speaker']}: {turn['text']}{caption}"
+                role = "user" if turn["speaker"] == talk["speaker_a"] else "assistant"
+                turns.append(Turn(turn["dia_id"], str(session), role, content, ts, before))
+                before = content
+            session += 1
+        known = {turn.key for turn in turns}
+        asked = []
+        for place, question in enumerate(item["qa"]):
+            evidence = frozenset(re.findall(r"D\d+:\d+", " ".join(question["evidence"]))) & known
+            if evidence:
+                asked.append(
+                    Asked(
+                        f"locomo-{number}-{place}",
+                        question["question"],
+                        names[question["category"]],
+                        evidence,
+                        turns[-1].ts,
+                    )
+                )
+        yield Theme(f"locomo-{number}", turns, asked)
+
+
+def _lme_date(text: str) -> datetime:
+    return datetime.strptime(re.sub(r" \(\w+\)", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def is_tuned(key: str) -> bool:
+    """Whether a question belongs to the part that weights were chosen on."""
+    return hashlib.blake2b(key.encode(), key=b"split").digest()[0] < 0.4 * 256
+
+
+class Vectors:
+    """Vectors of the local model, each text embedded once."""
+
+    def __init__(self) -> None:
+        self._embedder = LocalEmbedder()
+        self._known: dict[str, Floats | None] = {}
+
+    def of(self, texts: Sequence[str]) -> list[Floats | None]:
+        """One vector or None per text."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        for start in range(0, len(new), 256):
+            part = new[start : start + 256]
+            for text, vector in zip(part, self._embedder.embed_documents(part, Deadline.after(600)), strict=True):
+                self._known[text] = None if vector is None else np.array(vector, dtype=np.float32)
+        return [self._known[text] for text in texts]
+
+
+class Ours:
+    """Our search, through Recall, on a store that holds every theme."""
+
+    name = "ours"
+
+    def __init__(self, dsn: str, themes: Sequence[Theme], vectors: Vectors, *, by_words_only: bool = False) -> None:
+        self._connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
+        self._keys: dict[int, str] = {}
+        self._recall = Recall(self._reading, None if by_words_only else LocalEmbedder(), _Settings())
+        self.name = "ours, words only" if by_words_only else "ours"
+        model = current_model(self._connection)
+        assert model is not None
+        for theme in themes:
+            self._store(theme, model, vectors)
+        self._connection.execute("VACUUM ANALYZE")
+        self._connection.execute("SELECT hermes_refresh_statistics()")
+
+    def words_only(self) -> Ours:
+        """The same store, searched without vectors."""
+        other = object.__new__(Ours)
+        other._connection, other._keys = self._connection, self._keys
+        other._recall = Recall(self._reading, None, _Settings())
+        other.name = "ours, words only"
+        return other
+
+    def rank(self, theme: Theme, asked: Asked, _: Floats) -> list[str]:
+        """Keys of the turns found, best first."""
+        question = Question(asked.text, Kind.TURN, theme.name, limit=DEPTH, now=asked.now)
+        return [self._keys[hit.id] for hit in self._recall.search(question, Deadline.after(60)).hits]
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._connection.close()
+
+    @contextmanager
+    def _reading(self, _: Deadline) -> Iterator[Any]:
+        with self._connection.transaction():
+            yield self._connection
+
+    def _store(self, theme: Theme, model: EmbeddingModel, vectors: Vectors) -> None:
+        before: dict[str, list[str]] = defaultdict(list)
+        ordinals: Counter[tuple[str, str, str]] = Counter()
+        for start in range(0, len(theme.turns), 64):
+            batch = theme.turns[start : start + 64]
+            lexemes, numbers = [], []
+            for turn in batch:
+                lexemes.append(turn_lexemes(theme.name, turn.content, before[turn.session]))
+                before[turn.session] = [*before[turn.session][-1:], turn.content]
+                numbers.append(ordinals[turn.session, turn.role, turn.content])
+                ordinals[turn.session, turn.role, turn.content] += 1
+            stored: list[Any] = self._connection.execute(
+                statement("insert_turns"),
+                {
+                    "themes": [theme.name] * len(batch),
+                    "session_ids": [turn.session for turn in batch],
+                    "roles": [turn.role for turn in batch],
+                    "contents": [turn.content.replace("\x00", " ") for turn in batch],
+                    "ts": [turn.ts for turn in batch],
+                    "metadata": ["{}"] * len(batch),
+                    "parent_session_ids": [None] * len(batch),
+                    "ordinals": numbers,
+                    "lexemes": lexemes,
+                },
+            ).fetchall()
+            pieces = [
+                (row[2], chunk, text) for row in stored for chunk, text in enumerate(document_pieces(batch[row[0] - 1]))
+            ]
+            self._keys.update({row[2]: batch[row[0] - 1].key for row in stored})
+            made = [
+                (*piece[:2], vector)
+                for piece, vector in zip(pieces, vectors.of([piece[2] for piece in pieces]), strict=True)
+                if vector is not None
+            ]
+            self._connection.execute(
+                model_statement("insert_turn_vectors", model.id),
+                {
+                    "themes": [theme.name] * len(made),
+                    "ids": [row_id for row_id, _, _ in made],
+                    "chunks": [chunk for _, chunk, _ in made],
+                    "vectors": vector_array(model, [vector.tolist() for _, _, vector in made]),
+                },
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    embed_timeout: float = 5.0
+    hybrid_search: bool = True
+    exact: bool = False
+    recency_half_life_days: float = 0.0
+
+
+class VectorOnly:
+    """The nearest vectors of plain turns, compared exactly."""
+
+    name = "vectors only"
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+        self._of: dict[str, Floats] = {}
+
+    def rank(self, theme: Theme, _: Asked, vector: Floats) -> list[str]:
+        """Keys of the nearest turns."""
+        if theme.name not in self._of:
+            rows = self._vectors.of([turn.content[:4000] for turn in theme.turns])
+            self._of = {theme.name: np.stack([np.zeros(256, np.float32) if row is None else row for row in rows])}
+        order = np.argsort(-(self._of[theme.name] @ vector), kind="stable")[:DEPTH]
+        return [theme.turns[place].key for place in order]
+
+
+class Bm25:
+    """Okapi BM25 over plain lower-case words, k1 = 1.2, b = 0.75."""
+
+    name = "BM25"
+
+    def __init__(self) -> None:
+        self._theme = ""
+
+    def rank(self, theme: Theme, asked: Asked, _: Floats) -> list[str]:
+        """Keys of the best turns."""
+        if self._theme != theme.name:
+            self._learn(theme)
+        scores: dict[int, float] = defaultdict(float)
+        for word in set(self._words(asked.text)):
+            postings = self._postings.get(word, [])
+            idf = math.log(1 + (len(theme.turns) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for place, count in postings:
+                norm = 1.2 * (0.25 + 0.75 * self._lengths[place] / self._mean)
+                scores[place] += idf * count * 2.2 / (count + norm)
+        best = sorted(scores, key=lambda place: (-scores[place], place))[:DEPTH]
+        return [theme.turns[place].key for place in best]
+
+    def _learn(self, theme: Theme) -> None:
+        self._theme = theme.name
+        self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._lengths = []
+        for place, turn in enumerate(theme.turns):
+            counts = Counter(self._words(turn.content))
+            self._lengths.append(sum(counts.values()))
+            for word, count in counts.items():
+                self._postings[word].append((place, count))
+        self._mean = max(1.0, statistics.fmean(self._lengths))
+
+    @staticmethod
+    def _words(text: str) -> list[str]:
+        return re.findall(r"[a-z0-9]+", text.lower())
+
+
+class PeerRecipe:
+    """The published recipe: one HNSW index with a theme filter, AND full text in English, reciprocal rank fusion."""
+
+    name = "peer's recipe"
+
+    def __init__(self, dsn: str, themes: Sequence[Theme], vectors: Vectors) -> None:
+        self._connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
+        self._connection.execute(
+            "CREATE TABLE peer (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, theme text, key text, content text,"
+            " embedding vector(256), words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED)"
+        )
+        for theme in themes:
+            rows = vectors.of([turn.content[:4000] for turn in theme.turns])
+            with (
+                self._connection.cursor() as cursor,
+                cursor.copy("COPY peer (theme, key, content, embedding) FROM STDIN") as copy,
+            ):
+                for turn, vector in zip(theme.turns, rows, strict=True):
+                    text = None if vector is None else "[" + ",".join(f"{value:.5g}" for value in vector) + "]"
+                    copy.write_row((theme.name, turn.key, turn.content.replace("\x00", " ")[:100_000], text))
+        self._connection.execute("SET maintenance_work_mem = '512MB'")
+        self._connection.execute("CREATE INDEX ON peer USING hnsw (embedding vector_cosine_ops)")
+        self._connection.execute("CREATE INDEX ON peer USING gin (words)")
+        self._connection.execute("CREATE INDEX ON peer (theme)")
+        self._connection.execute("VACUUM ANALYZE peer")
+
+    def rank(self, theme: Theme, asked: Asked, vector: Floats) -> list[str]:
+        """Keys of the fused results."""
+        rows: list[Any] = self._connection.execute(
+            "WITH near AS (SELECT id, key, row_number() OVER (ORDER BY distance) AS place FROM ("
+            "  SELECT id, key, embedding <=> %(vector)s::vector AS distance FROM peer WHERE theme = %(theme)s"
+            "  ORDER BY embedding <=> %(vector)s::vector LIMIT %(depth)s) AS n),"
+            " worded AS (SELECT id, key, row_number() OVER (ORDER BY rank DESC) AS place FROM ("
+            "  SELECT id, key, ts_rank(words, query) AS rank"
+            "  FROM peer, websearch_to_tsquery('english', %(text)s) AS query"
+            "  WHERE theme = %(theme)s AND words @@ query ORDER BY rank DESC LIMIT %(depth)s) AS w)"
+            " SELECT coalesce(n.key, w.key) FROM near AS n FULL JOIN worded AS w USING (id)"
+            " ORDER BY coalesce(1.0 / (60 + n.place), 0) + coalesce(1.0 / (60 + w.place), 0) DESC LIMIT %(depth)s",
+            {"vector": str(vector.tolist()), "theme": theme.name, "text": asked.text, "depth": DEPTH},
+        ).fetchall()
+        return [row[0] for row in rows]
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._connection.close()
+
+
+def figures(theme: Theme, asked: Asked, ranked: Sequence[str]) -> dict[str, float]:
+    """What one ranking is worth."""
+    found: dict[str, float] = {}
+    for depth in (5, 10, 20):
+        found[f"R@{depth}"] = len(asked.evidence & set(ranked[:depth])) / len(asked.evidence)
+    gain = sum(1 / math.log2(place + 2) for place, key in enumerate(ranked[:10]) if key in asked.evidence)
+    found["nDCG@10"] = gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(asked.evidence))))
+    session_of = {turn.key: turn.session for turn in theme.turns}
+    wanted = {session_of[key] for key in asked.evidence}
+    sessions = list(dict.fromkeys(session_of[key] for key in ranked))
+    for depth in (5, 10):
+        found[f"any@{depth}"] = float(bool(wanted & set(sessions[:depth])))
+        found[f"all@{depth}"] = float(wanted <= set(sessions[:depth]))
+    return found
+
+
+Ranker = Callable[[Theme, Asked, Floats], list[str]]
+
+
+def measure(
+    name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors, part: str
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Run a method over the questions of a part; its figures in all and by category."""
+    total, times = Scores(), []
+    categories: dict[str, Scores] = defaultdict(Scores)
+    for theme in themes:
+        for asked in theme.asked:
+            if part != "all" and is_tuned(asked.key) != (part == "tuned"):
+                continue
+            vector = vectors.of([asked.text])[0]
+            vector = np.zeros(256, np.float32) if vector is None else vector
+            started = time.perf_counter()
+            ranked = rank(theme, asked, vector)
+            times.append((time.perf_counter() - started) * 1000)
+            one = figures(theme, asked, ranked)
+            total.add(one)
+            categories[asked.category].add(one)
+    result = {"questions": float(len(times)), **total.means()}
+    result["ms p50"] = round(statistics.median(times), 2)
+    result["ms p95"] = round(sorted(times)[int(len(times) * 0.95)], 2)
+    print(f"{name:18}" + "".join(f"{value:>10.3f}" for value in result.values()), flush=True)
+    return result, {category: scores.means() for category, scores in sorted(categories.items())}
+
+
+def run(name: str, themes: list[Theme], dsn: str, part: str) -> dict[str, Any]:
+    """All methods on one set."""
+    vectors = Vectors()
+    headers = ["questions", "R@5", "R@10", "R@20", "nDCG@10", "any@5", "all@5", "any@10", "all@10", "ms p50", "ms p95"]
+    print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes, {part} questions")
+    print(" " * 18 + "".join(f"{header:>10}" for header in headers))
+    result: dict[str, Any] = {}
+    ours, peer = Ours(dsn, themes, vectors), PeerRecipe(dsn, themes, vectors)
+    methods: list[tuple[str, Ranker]] = [
+        (ours.name, ours.rank),
+        ("ours, words only", ours.words_only().rank),
+        (VectorOnly.name, VectorOnly(vectors).rank),
+        (Bm25.name, Bm25().rank),
+        (PeerRecipe.name, peer.rank),
+    ]
+    for method, rank in methods:
+        total, categories = measure(method, rank, themes, vectors, part)
+        result[method] = {"all": total, "by category": categories}
+    for category, means in result["ours"]["by category"].items():
+        print(f"  ours, {category:28} R@5 {means['R@5']:.3f}  R@10 {means['R@10']:.3f}  R@20 {means['R@20']:.3f}")
+    ours.close()
+    peer.close()
+    return result
+
+
+def main() -> None:
+    """Measure, print, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", default="locomo,longmemeval")
+    parser.add_argument("--part", choices=("held", "tuned", "all"), default="held")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    loaders = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
+    results = {}
+    for name in options.sets.split(","):
+        pattern, load = loaders[name]
+        path = next(iter(sorted(options.data.glob(pattern))), None)
+        if path is None:
+            parser.error(f"there is no {pattern} in {options.data}")
+        with tempfile.TemporaryDirectory(prefix="recall-quality-") as folder:
+            server = EmbeddedPostgres(Path(folder) / "postgres", extra_settings={"fsync": "off"})
+            try:
+                info = server.ensure_running(Deadline.after(120))
+                spec = ModelSpec(LocalEmbedder().model, 256, 0.24)
+                migrate.apply(info.owner_dsn, runtime_role="hermes", model=spec)
+                results[name] = run(name, list(load(path)), info.owner_dsn, options.part)
+            finally:
+                server.stop(Deadline.after(60), mode="immediate")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
