@@ -27,6 +27,7 @@ from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, Jou
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.mirror import Mirror
 from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, WriteItem
+from hermes_memory_pgvector.pieces import document_pieces
 from hermes_memory_pgvector.recall import Answer, Recall
 from hermes_memory_pgvector.refusals import Refusals
 from hermes_memory_pgvector.sessions import Sessions
@@ -34,7 +35,6 @@ from hermes_memory_pgvector.settings import Parsed, Settings
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.vectors import Wanting
 from hermes_memory_pgvector.upkeep import Upkeep
 from hermes_memory_pgvector.writer import Writer
 
@@ -337,10 +337,6 @@ def _after_fork_in_child() -> None:
     global _engines_lock
     _engines_lock = threading.Lock()
     _engines.clear()
-
-
-def document_pieces(row: Wanting) -> list[str]:
-    return [row.content]
 
 
 def _id(model: EmbeddingModel | None) -> int | None:

@@ -1,0 +1,55 @@
+# The same verbs locally and in CI. `make help` lists them.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format docs bench bench-full faults build smoke clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make the virtual environment with everything the project needs
+	$(PYTHON) -c 'import start; start.install("dev")'
+
+run: ## start the embedded server and install the plugin into your hermes home
+	$(PYTHON) start.py
+
+test: ## run every test, none skipped
+	$(PYTHON) start.py test
+
+check: setup ## lint, types, floors, generated files
+	$(BIN)/ruff check src tests bench docs start.py
+	$(BIN)/ruff format --check src tests bench docs start.py
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+format: setup ## format the code
+	$(BIN)/ruff format src tests bench docs
+	$(BIN)/ruff check --fix src tests bench docs
+
+docs: setup ## write the generated reference pages and the schema snapshot
+	$(BIN)/python docs/generate.py
+
+bench: setup ## measure beside the published package, ten minutes
+	$(BIN)/python -m bench run --size small
+
+bench-full: setup ## the same at 100k and 1M rows
+	$(BIN)/python -m bench run --size full
+
+faults: setup ## the large fault battery: a million writes, two hundred kills
+	$(BIN)/python -m bench.faults
+
+build: setup ## build wheel and sdist
+	$(BIN)/python -m build --outdir dist .
+
+smoke: build ## install the wheel into a clean environment and run the tour
+	rm -rf dist/smoke && $(PYTHON) -m venv dist/smoke
+	dist/smoke/bin/pip install --quiet "$$(ls dist/*.whl)[embedded]"
+	dist/smoke/bin/hermes-pgvector --help > /dev/null
+	dist/smoke/bin/hermes-pgvector try
+	rm -rf dist/smoke
+
+clean: ## remove what the verbs made
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache

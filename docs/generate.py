@@ -1,0 +1,114 @@
+"""Writes what can be derived: the settings and commands pages, and the schema snapshot. `--check` only compares."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hermes_memory_pgvector import cli, migrate
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres_binaries import installed_binaries
+from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, plain
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+SCHEMA = ROOT / "src" / "hermes_memory_pgvector" / "sql" / "schema.sql"
+NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
+
+
+def settings_page() -> str:
+    """Every setting with its default."""
+    lines = [
+        "# Settings\n",
+        "Set them under `memory.pgvector` in `$HERMES_HOME/config.yaml`, or as `HERMES_PGVECTOR_<NAME>` in the",
+        "environment, which wins. `hermes-pgvector config show` tells which value is in force and where it comes from.\n",
+        "| setting | default | what it does | takes |",
+        "|---|---|---|---|",
+    ]
+    for name, declaration in DECLARATIONS.items():
+        default = plain(DEFAULTS[name])
+        shown = (
+            {"": "(empty)", None: "(empty)"}.get(default, default) if not isinstance(default, list | dict) else default
+        )
+        if isinstance(shown, list):
+            shown = ", ".join(shown) or "(empty)"
+        elif isinstance(shown, bool):
+            shown = str(shown).lower()
+        lines.append(f"| `{name}` | `{shown}` | {declaration.help} | {declaration.expects} |")
+    return NOTE + "\n".join(lines) + "\n"
+
+
+def commands_page() -> str:
+    """The help of every command."""
+    parser = argparse.ArgumentParser(prog="hermes-pgvector")
+    cli.configure(parser)
+    sections = ["# Commands\n", "The same tree is there as `hermes pgvector …` inside the host.\n", _help(parser)]
+    for action in parser._subparsers._actions if parser._subparsers else []:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                if command.prog.endswith(f" {name}"):
+                    sections += [f"## {name}\n", _help(command)]
+    return NOTE + "\n".join(sections)
+
+
+def schema_snapshot() -> str:
+    """The schema a new database gets, as pg_dump shows it."""
+    with tempfile.TemporaryDirectory(prefix="hermes-pgvector-docs-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "pgvector")
+        info = server.ensure_running(Deadline.after(120))
+        try:
+            migrate.apply(info.owner_dsn, model=migrate.ModelSpec("example-model", 768))
+            program = installed_binaries()[0].folder / "bin" / "pg_dump"
+            dump = subprocess.run(
+                [
+                    program,
+                    "--schema-only",
+                    "--no-owner",
+                    "--no-privileges",
+                    "--no-comments",
+                    "--dbname",
+                    info.owner_dsn,
+                ],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        finally:
+            server.stop(Deadline.after(60), mode="immediate")
+    kept = [line for line in dump.splitlines() if not re.match(r"--|SET |SELECT pg_catalog|\\", line)]
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    return f"-- The schema after all migrations, with the vector tables of one model. Written by docs/generate.py.\n\n{text}\n"
+
+
+def main() -> int:
+    """Write or compare all of it."""
+    only_check = "--check" in sys.argv[1:]
+    pages = {
+        REFERENCE / "settings.md": settings_page(),
+        REFERENCE / "commands.md": commands_page(),
+        SCHEMA: schema_snapshot(),
+    }
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if only_check:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale; run: make docs")
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+def _help(parser: argparse.ArgumentParser) -> str:
+    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)  # type: ignore[assignment]
+    return f"```\n{parser.format_help().strip()}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""From a fresh clone to a working provider, or to a finished test run, with nothing but Python 3.11 to 3.13.
+
+python3 start.py              make .venv, install the package into it, run `hermes-pgvector up`
+python3 start.py test         make .venv, install what the tests need, run every test
+python3 start.py COMMAND …    any other hermes-pgvector command, from the same environment
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+
+def install(extra: str) -> None:
+    """Install the package with one of its extras, unless pyproject.toml is as it was when that was last done."""
+    mark = VENV / f".installed-{extra}"
+    wanted = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
+        return
+    print(f"installing into {VENV} …", flush=True)
+    if not (BIN / "python").exists() and not (BIN / "python.exe").exists():
+        venv.create(VENV, with_pip=True)
+    pip = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-e", f"{ROOT}[{extra}]"], check=True)
+    mark.write_text(wanted, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Install what is needed, then hand over."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        print(f"Python {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]} is needed, this is {sys.version.split()[0]}")
+        return 2
+    if arguments[:1] == ["test"]:
+        install("dev")
+        command = [str(BIN / "python"), "-m", "pytest", "-q", *arguments[1:]]
+    else:
+        install("embedded")
+        command = [str(BIN / "hermes-pgvector"), *(arguments or ["up"])]
+    return subprocess.run(command, cwd=ROOT if arguments[:1] == ["test"] else None, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
