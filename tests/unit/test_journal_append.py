@@ -333,6 +333,18 @@ class TestBound:
         assert journal.stats().waiting_bytes == 0
         journal.append(b"x")
 
+    def test_room_is_counted_right_after_the_last_read_segment_is_gone(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make(keep_seconds=0.0)
+        journal.append(b"x" * 68)
+        assert len(drain(journal, journal.writer)) == 1
+        seal(journal, directory)
+        journal.forget(journal.writer, 1)
+        journal.append(b"x" * 68)
+        journal.forget(journal.writer, 1)
+        assert journal.stats().waiting_bytes == 100
+
     def test_other_writers_count_until_they_are_drained(self, make: Callable[..., Journal]) -> None:
         dead = make()
         for _ in range(9):
@@ -643,6 +655,20 @@ class TestDamage:
             assert [record.seq for record in drain(journal, dead.writer)] == list(range(1, 21))
         assert journal.stats().skipped_records == 0
         assert journal.stats().damaged_segments == 0
+
+    def test_a_record_found_behind_its_successors_does_not_hide_them(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        dead = make()
+        for n in range(6):
+            dead.append(b"payload %d" % n)
+        abandon(dead)
+        length = HEADER_BYTES + len(b"payload 0")
+        self.damaged(directory, dead, 1, lambda data: data[:length] + data[2 * length :] + data[length : 2 * length])
+        journal = make()
+        with journal.adopt(dead.writer) or pytest.fail("not adopted"):
+            for batch in (1, 2, 99):
+                assert [record.seq for record in drain(journal, dead.writer, batch=batch)] == [1, 2, 3, 4, 5, 6]
 
     def test_removed_files_do_not_swallow_what_follows(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make()

@@ -183,7 +183,13 @@ for n in range(8):
         inherited = [path for path in descriptors() if path.endswith(".lock")]
         silent = n % 4 == 3
         numbers = [] if silent else [journal.append(b"child" + b"." * 100) for _ in range(200)]
-        answer = {"writer": journal.writer, "numbers": numbers, "inherited": inherited,
+        # What was the parent's to release is not the child's, even where its descriptor has become another file.
+        adoption.release()
+        witness = Journal(directory, max_bytes=1 << 30)
+        witness.open()
+        exposed = witness.adopt(journal.writer) is not None
+        witness.close(Deadline.after(5))
+        answer = {"exposed": exposed, "writer": journal.writer, "numbers": numbers, "inherited": inherited,
                   "adopts_parent": journal.adopt(parent_id) is not None,
                   "adopts_dead": journal.adopt(dead_id) is not None,
                   "read": [entry[1] for entry in read_all(journal, journal.writer)],
@@ -226,6 +232,7 @@ def test_a_forked_child_is_someone_else_and_the_parent_keeps_its_lock(tmp_path: 
     for n, child in enumerate(result["children"]):
         is_silent = n % 4 == 3
         assert child["inherited"] == []
+        assert not child["exposed"]
         assert not child["adopts_parent"]
         assert not child["adopts_dead"]
         assert child["numbers"] == ([] if is_silent else list(range(1, 201)))

@@ -51,6 +51,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
+    """Where a read ended: nothing before that place has a higher number."""
+
     seq: int
     number: int
     offset: int
@@ -105,6 +107,9 @@ class Reader:
                 if frame.seq != batch.last + 1:
                     if not batch.records:
                         self._cross(segment.number, bounds, batch)
+                        # Records may lie out of order here: the next read looks at all of them again.
+                        self._cursors.pop(writer, None)
+                        return batch.records
                     break
                 if not batch.take(segment.number, frame):
                     break
