@@ -129,34 +129,31 @@ def test_the_files_of_the_home_are_imported_into_its_own_theme_only(
         assert eventually(partial(gateway_home.stored.themes_of, entry)) == {"hermes"}
 
 
-def test_recalled_memories_are_in_the_request_of_their_theme_only(
+def test_recalled_words_are_in_the_request_of_their_theme_only(
     gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
 ) -> None:
-    fact = "The glacier station measures ice thickness with radar every November"
-    remember(gateway, llm, "glaciology", fact)
-    assert eventually(lambda: gateway_home.stored.memories("glaciology"))
+    said = "The glacier station measures ice thickness with radar every November."
+    gateway.chat(said, theme="glaciology")
+    assert eventually(lambda: gateway_home.stored.turns_with_vector("glaciology") == 2)
     question = "With what does the glacier station measure ice thickness in November?"
     gateway.chat(question, theme="glaciology")
-    assert fact in last_request(llm, question).last_user
-    assert "<memory-context>" in last_request(llm, question).last_user
+    assert said in last_request(llm, question).recalled
     gateway.chat(question, theme="oceanography")
-    assert fact not in last_request(llm, question).last_user
+    assert said not in last_request(llm, question).recalled
 
 
-def test_a_session_is_not_told_the_same_memory_twice(
+def test_a_session_is_not_told_the_same_thing_twice(
     gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
 ) -> None:
-    fact = "The puppet theatre repaints its stage curtain every leap year"
-    remember(gateway, llm, "theatre", fact)
-    assert eventually(lambda: gateway_home.stored.memories("theatre"))
+    said = "The puppet theatre repaints its stage curtain every leap year."
+    gateway.chat(said, theme="theatre")
+    assert eventually(lambda: gateway_home.stored.turns_with_vector("theatre") == 2)
     first = "When does the puppet theatre repaint its stage curtain, in which year?"
     second = "So the puppet theatre repaints the stage curtain, and in which year again?"
     gateway.chat(first, theme="theatre", session="curtain")
     gateway.chat(second, theme="theatre", session="curtain")
-    request = last_request(llm, second)
-    assert (
-        sum(str(message.get("content")).count(fact) for message in request.messages if message["role"] == "user") == 1
-    )
+    user_messages = [message for message in last_request(llm, second).messages if message["role"] == "user"]
+    assert sum(str(message["content"]).count(said) for message in user_messages) == 1
 
 
 def test_recall_memory_answers_inside_a_chat(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:

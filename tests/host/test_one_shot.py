@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from fixtures.hermes import HermesHome, eventually
+from fixtures.hermes import HermesHome, MakeHome
 from fixtures.llm_server import Call, Say, ScriptedLLM
 
 from hermes_memory_pgvector.cli.install import homes_of, install_door
@@ -20,15 +20,29 @@ def test_a_chat_lands_in_theme_hermes_with_both_sides_and_vectors(hermes_home: H
     assert hermes_home.stored.themes() == {"hermes"}
 
 
-def test_a_memory_of_one_process_is_in_the_request_of_the_next(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+def test_a_memory_of_one_home_is_in_the_request_of_another(
+    make_home: MakeHome, hermes_home: HermesHome, llm: ScriptedLLM
+) -> None:
     fact = "The lighthouse keeper's daughter is allergic to walnuts"
     llm.when("remember the walnuts", Call("memory", {"action": "add", "target": "user", "content": fact}), Say("Kept."))
     hermes_home.ask("Please remember the walnuts and the lighthouse keeper's daughter.")
     assert hermes_home.stored.memories("hermes") == [("user", fact)]
-    hermes_home.ask("Is the lighthouse keeper's daughter allergic to walnuts or to almonds?")
-    (request,) = llm.about("walnuts or to almonds")
-    assert "<memory-context>" in request.last_user
-    assert fact in request.last_user
+    question = "Is the lighthouse keeper's daughter allergic to walnuts or to almonds?"
+    make_home(dsn=hermes_home.dsn).ask(question)
+    (request,) = llm.about(question)
+    assert fact in request.recalled
+    assert fact not in request.system
+
+
+def test_what_the_host_shows_anyway_is_not_recalled_beside_it(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+    fact = "The night train to the coast has no dining car on weekdays"
+    llm.when("note the dining car", Call("memory", {"action": "add", "content": fact}), Say("Kept."))
+    hermes_home.ask("Please note the dining car of the night train to the coast.")
+    question = "Does the night train to the coast have a dining car on weekdays?"
+    hermes_home.ask(question)
+    (request,) = llm.about(question)
+    assert fact in request.system
+    assert fact not in request.recalled
 
 
 def test_a_delegation_leaves_an_edge_and_a_turn(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
@@ -64,14 +78,18 @@ def test_short_words_are_not_kept(hermes_home: HermesHome, llm: ScriptedLLM) -> 
     assert hermes_home.stored.turns("hermes") == []
 
 
-def test_what_was_recalled_is_never_stored_as_something_said(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
+def test_what_was_recalled_is_never_stored_as_something_said(
+    make_home: MakeHome, hermes_home: HermesHome, llm: ScriptedLLM
+) -> None:
     fact = "The violin maker stores his spruce wood for eleven years before carving"
     llm.when("keep the spruce", Call("memory", {"action": "add", "content": fact}), Say("Kept."))
     hermes_home.ask("Please keep the spruce fact of the violin maker in mind.")
-    hermes_home.ask("For how many years does the violin maker store his spruce wood?")
-    (request,) = llm.about("store his spruce wood?")
-    assert fact in request.last_user
+    question = "For how many years does the violin maker store his spruce wood?"
+    make_home(dsn=hermes_home.dsn).ask(question)
+    (request,) = llm.about(question)
+    assert fact in request.recalled
     said = [content for _, _, content in hermes_home.stored.turns("hermes")]
+    assert question in said
     assert not any("memory-context" in content or fact in content for content in said)
 
 
@@ -88,7 +106,7 @@ def test_memory_md_is_imported_and_follows_hand_edits(hermes_home: HermesHome) -
         ("memory", "The harbour master is called Ines"),
         ("user", "Prefers short answers"),
     ]
-    assert eventually(lambda: sorted(hermes_home.stored.memories("hermes")) == expected, seconds=5)
+    assert sorted(hermes_home.stored.memories("hermes")) == expected
     (memories / "MEMORY.md").write_text(
         "The ferry leaves at seven\n§\nThe harbour master is called Ines", encoding="utf-8"
     )
