@@ -26,7 +26,7 @@ def settings_page() -> str:
     lines = [
         "# Settings\n",
         "Set them under `memory.pgvector` in `$HERMES_HOME/config.yaml`, or as `HERMES_PGVECTOR_<NAME>` in the",
-        "environment, which wins. `hermes-pgvector config show` tells which value is in force and where it comes from.\n",
+        "environment, which wins. `hermes-pgvector config show` tells each value in force and where it comes from.\n",
         "| setting | default | what it does | takes |",
         "|---|---|---|---|",
     ]
@@ -82,7 +82,8 @@ def schema_snapshot() -> str:
             server.stop(Deadline.after(60), mode="immediate")
     kept = [line for line in dump.splitlines() if not re.match(r"--|SET |SELECT pg_catalog|\\", line)]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
-    return f"-- The schema after all migrations, with the vector tables of one model. Written by docs/generate.py.\n\n{text}\n"
+    heading = "-- The schema after all migrations, with one model's vector tables. Written by docs/generate.py."
+    return f"{heading}\n\n{text}\n"
 
 
 def main() -> int:

@@ -204,6 +204,12 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
         return
     ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
     connection.execute(_grants_sql(role, ids))
+    may_create = connection.execute("SELECT has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)).fetchone()
+    if may_create is not None and may_create[0]:
+        outcome.notices.append(
+            f'the runtime role "{role}" may create objects in this schema, as Postgres 14 lets everybody; '
+            "to forbid it: REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+        )
     owner = connection.execute("SELECT current_user").fetchone()
     if owner is not None and owner[0] == role:
         outcome.notices.append(

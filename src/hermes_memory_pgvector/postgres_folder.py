@@ -41,6 +41,10 @@ host all all 127.0.0.1/32 scram-sha-256
 host all all ::1/128 scram-sha-256
 """
 
+# The host's backup leaves out folders of this name. It must leave this one out: files copied from under a running
+# server make a torn database that looks like a backup. `hostconfig.backup_paths` gives it a dump instead.
+DATA_NAME = "checkpoints"
+
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
@@ -57,7 +61,7 @@ class PostgresFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - absolute, but symbolic links stay as they are
-        self.data = self.path / "postgres"
+        self.data = self.path / DATA_NAME
         self.log = self.path / "postgres.log"
         self._recorded_sockets = self.path / "socket-directory"
 

@@ -28,7 +28,7 @@ from hermes_memory_pgvector import postgres_binaries
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.postgres_binaries import Binaries, find_binaries, installed_binaries
-from hermes_memory_pgvector.postgres_folder import LONGEST_LOG_BYTES
+from hermes_memory_pgvector.postgres_folder import DATA_NAME, LONGEST_LOG_BYTES
 from hermes_memory_pgvector.server import ConnectionInfo, EmbeddedPostgres
 
 IS_ROOT = os.geteuid() == 0
@@ -217,10 +217,10 @@ def test_the_server_never_runs_as_root_and_its_files_are_private(open_home: Path
     server = EmbeddedPostgres(open_home)
     owner = Path(f"/proc/{pid_of(server)}").stat().st_uid
     assert owner != 0
-    assert owner == (open_home / "postgres").stat().st_uid
+    assert owner == (open_home / DATA_NAME).stat().st_uid
     if user:
         assert owner == pwd.getpwnam(user).pw_uid == open_home.stat().st_uid
-    for private in (open_home, open_home / "postgres", open_home / "secrets", open_home / ".cache"):
+    for private in (open_home, open_home / DATA_NAME, open_home / "secrets", open_home / ".cache"):
         assert private.stat().st_mode & 0o077 == 0, private
     for file in (*(open_home / "secrets").iterdir(), open_home / "postgres.log"):
         assert file.stat().st_mode & 0o177 == 0, file

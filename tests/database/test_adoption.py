@@ -1,0 +1,123 @@
+"""Databases made by the seed's schema or by the published package: every row and vector is carried over."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.migrate import ModelSpec
+
+DIM = 8
+VECTOR = "[" + ",".join(["0.5"] * DIM) + "]"
+
+SEED = f"""
+CREATE EXTENSION vector;
+CREATE TABLE memory_entries (
+    id bigserial PRIMARY KEY, agent_identity text NOT NULL DEFAULT 'default', target text NOT NULL,
+    content text NOT NULL, embedding vector({DIM}), created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(), metadata jsonb NOT NULL DEFAULT '{{}}',
+    CONSTRAINT memory_entries_unique UNIQUE (agent_identity, target, content));
+CREATE INDEX ix_memory_entries_agent_target ON memory_entries (agent_identity, target, updated_at DESC);
+CREATE INDEX ix_memory_entries_embedding_hnsw ON memory_entries USING hnsw (embedding vector_cosine_ops);
+CREATE TABLE conversations (
+    id bigserial PRIMARY KEY, session_id text NOT NULL, agent_identity text NOT NULL DEFAULT 'default',
+    role text NOT NULL, content text NOT NULL, ts timestamptz NOT NULL DEFAULT now(), embedding vector({DIM}),
+    metadata jsonb NOT NULL DEFAULT '{{}}');
+CREATE INDEX ix_conversations_session_ts ON conversations (session_id, ts DESC);
+CREATE INDEX ix_conversations_agent_ts ON conversations (agent_identity, ts DESC);
+CREATE INDEX ix_conversations_embedding_hnsw ON conversations USING hnsw (embedding vector_cosine_ops);
+"""
+
+# What the published package's later migrations add to the seed's schema.
+PEER = """
+CREATE TABLE memory_agents (id bigserial PRIMARY KEY, agent_identity text NOT NULL UNIQUE, kind text,
+    first_seen timestamptz DEFAULT now(), last_seen timestamptz DEFAULT now(), attrs jsonb DEFAULT '{}');
+CREATE TABLE memory_agent_edges (id bigserial PRIMARY KEY, parent_identity text, child_identity text,
+    parent_session_id text, child_session_id text, kind text NOT NULL DEFAULT 'delegated',
+    ts timestamptz NOT NULL DEFAULT now(), attrs jsonb NOT NULL DEFAULT '{}');
+ALTER TABLE conversations ADD COLUMN parent_session_id text;
+CREATE VIEW v_agent_memory AS SELECT agent_identity, count(*) FROM memory_entries GROUP BY 1;
+CREATE INDEX ix_memory_entries_content_fts ON memory_entries USING gin (to_tsvector('english', content));
+CREATE INDEX ix_conversations_content_fts ON conversations USING gin (to_tsvector('english', content));
+CREATE UNIQUE INDEX memory_entries_unique_md5 ON memory_entries (agent_identity, target, md5(content));
+ALTER TABLE memory_entries DROP CONSTRAINT memory_entries_unique;
+INSERT INTO memory_agent_edges (parent_identity, parent_session_id, child_session_id) VALUES ('Marketing', 's1', 'c1');
+"""
+
+ROWS = f"""
+INSERT INTO memory_entries (agent_identity, target, content, embedding) VALUES
+    ('marketing', 'memory', 'the campaign starts in May', '{VECTOR}'), ('marketing', 'user', 'likes tea', NULL),
+    ('Marketing', 'memory', 'the campaign starts in May', NULL), (' Sales ', 'memory', 'quota is 40', '{VECTOR}');
+INSERT INTO conversations (session_id, agent_identity, role, content, ts, embedding)
+    SELECT 's' || n % 3, 'marketing', 'user', 'we talked about topic ' || n % 7, now() - n * interval '1 hour',
+           '{VECTOR}'
+    FROM generate_series(1, 40) AS n;
+INSERT INTO conversations (session_id, agent_identity, role, content)
+    VALUES ('s1', 'Trading', 'assistant', 'no vector');
+"""
+
+
+def made(database: Database, *scripts: str) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        for script in scripts:
+            connection.execute(script)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("scripts", [(SEED, ROWS), (SEED, ROWS, PEER)], ids=["seed", "peer"])
+def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scripts: tuple[str, ...]) -> None:
+    made(empty_database, *scripts)
+    outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
+    assert (outcome.adopted_memories, outcome.adopted_turns, outcome.adopted_vectors) == (4, 41, 42)
+    assert outcome.vectors_wanted == 3
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
+        memories = connection.execute("SELECT agent_identity, content FROM memory_entries ORDER BY id").fetchall()
+        turns = connection.execute("SELECT count(*), count(DISTINCT (session_id, digest, ordinal)) FROM conversations")
+        assert turns.fetchone() == (41, 41)
+        operations = connection.execute("SELECT count(*) FROM memory_operations").fetchone()
+        lexemes = connection.execute("SELECT count(*) FROM conversations WHERE lexemes IS NULL").fetchone()
+        following = connection.execute("SELECT nextval('conversations_id_seq')").fetchone()
+    assert memories == [
+        ("marketing", "the campaign starts in May"),
+        ("marketing", "likes tea"),
+        ("Marketing", "the campaign starts in May"),
+        ("sales", "quota is 40"),
+    ]
+    assert operations == (4,)
+    assert lexemes == (0,)
+    assert following == (42,)
+
+
+def test_a_second_migration_adopts_nothing_more(empty_database: Database) -> None:
+    made(empty_database, SEED, ROWS)
+    migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
+    again = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
+    assert (again.adopted_turns, again.adopted_vectors) == (0, 0)
+
+
+def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: Database) -> None:
+    made(empty_database, SEED, ROWS)
+    outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("local", 256))
+    assert outcome.adopted_vectors == 42
+    assert outcome.vectors_wanted == 45
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
+        models = connection.execute("SELECT name, dim, is_current FROM embedding_models ORDER BY id").fetchall()
+    assert models == [("local", 256, True), ("nomic-embed-text", DIM, False)]
+
+
+def test_edges_of_the_published_package_become_delegations(empty_database: Database) -> None:
+    made(empty_database, SEED, PEER)
+    migrate.apply(empty_database.owner_dsn)
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
+        row = connection.execute("SELECT agent_identity, session_id, child_session_id FROM delegations").fetchone()
+    assert row == ("marketing", "s1", "c1")
+
+
+def test_the_earlier_tables_stay_until_the_operator_drops_them(empty_database: Database) -> None:
+    made(empty_database, SEED, ROWS)
+    outcome = migrate.apply(empty_database.owner_dsn)
+    assert any("adopted_conversations" in notice for notice in outcome.notices)
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        row = connection.execute("SELECT count(*) FROM adopted_conversations").fetchone()
+    assert row == (41,)
