@@ -82,6 +82,8 @@ def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model).as_string(None)
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, [1] if model else []).as_string(None)
+    if model is not None:
+        yield _views_sql(runtime_role, 1).as_string(None)
 
 
 def apply(
@@ -204,6 +206,9 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
         return
     ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
     connection.execute(_grants_sql(role, ids))
+    current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
+    if current is not None:
+        connection.execute(_views_sql(role, int(current[0])))
     may_create = connection.execute("SELECT has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)).fetchone()
     if may_create is not None and may_create[0]:
         outcome.notices.append(
@@ -226,6 +231,10 @@ def _grants_sql(role: str, model_ids: list[int]) -> sql.Composed:
         for model_id in model_ids
     ]
     return sql.SQL("\n").join(parts)
+
+
+def _views_sql(role: str, model_id: int) -> sql.Composed:
+    return sql.SQL(_text("views.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
 
 
 def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:

@@ -135,6 +135,22 @@ def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
     assert models == [("other-model", "coded")]
 
 
+def test_the_views_show_text_and_current_vector_side_by_side(database: Database) -> None:
+    vector = "[" + ",".join(["0.5"] * 64) + "]"
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
+        connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
+        connection.execute(
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding, code)"
+            " SELECT agent_identity, id, ts, 0, %(v)s, binary_quantize(%(v)s::halfvec(64)) FROM conversations",
+            {"v": vector},
+        )
+        turns = connection.execute("SELECT content, embedding IS NULL FROM conversations_embedded").fetchall()
+        memories = connection.execute("SELECT content, embedding IS NULL FROM memory_entries_embedded").fetchall()
+    assert turns == [("hello", False)]
+    assert memories == [("fact", True)]
+
+
 @pytest.mark.parametrize("dim", [1, 64, 384, 385, 768, 1536, 3072, 4000])
 def test_any_dimension_up_to_the_limit_of_the_type(database: Database, dim: int) -> None:
     assert migrate.apply(database.owner_dsn, model=ModelSpec(f"model-{dim}", dim)).model_id is not None
