@@ -188,7 +188,7 @@ class Journal:
         is_all = upto >= state.last_seq
         waiting = 0 if is_all else self._reader.waiting_bytes(state.writer, upto)
         self._tail.set_waiting(waiting, state.own_bytes)
-        if is_all and self._tail.active_size >= self._idle_seal_bytes:
+        if is_all and state.active_size >= self._idle_seal_bytes:
             # Other processes count this file as waiting until it is sealed and marked.
             self._tail.request_rotation()
 
@@ -229,7 +229,7 @@ class Journal:
             self._helper.start()
         except RuntimeError:
             # The interpreter is ending: records still reach the file, which is what survives it.
-            self._tail.note("no helper thread")
+            self._tail.last_error = "no helper thread"
 
     def _revive(self) -> None:
         if self._may_revive:
@@ -258,7 +258,7 @@ class Journal:
         try:
             segments = list_directory(self._directory).segments
         except JournalError as error:
-            self._tail.note(str(error))
+            self._tail.last_error = str(error)
             segments = ()
         waiting = (each.size for each in segments if each.writer != self._writer and not each.is_drained)
         self._tail.room.foreign = sum(waiting)

@@ -33,7 +33,6 @@ _GIL_WRITE_BYTES = 64 * 1024
 
 
 # A write whose outcome is not yet noted: the segment, the record's number, the size before, the frame's length.
-# A plain tuple, because one is made for every append.
 _Pending = tuple[ActiveSegment, int, int, int]
 
 
@@ -44,6 +43,7 @@ class TailState:
     writer: str
     active_number: int | None
     """None while there is no file to append to."""
+    active_size: int
     last_seq: int
     own_bytes: int
 
@@ -122,17 +122,15 @@ class Tail:
                 if self._active is not active or self._seq + 1 != seq or self._pending is not None:
                     continue
                 self._pending = pending
+                code = 0
                 if total <= _GIL_WRITE_BYTES and files.gil_write is not None:
                     written = files.gil_write(active.fd, frame, total)
-                    code = 0
                 else:
                     try:
-                        written, code = os.write(active.fd, frame), 0
+                        written = os.write(active.fd, frame)
                     except OSError as error:
                         written, code = -1, error.errno or errno.EIO
-                if written == total:
-                    break
-                if self._rescue(pending, frame, written, code or ctypes.get_errno()):
+                if written == total or self._rescue(pending, frame, written, code):
                     break
             self._landed(pending)
             if self._sync == "always":
@@ -144,10 +142,10 @@ class Tail:
     def state(self) -> TailState:
         """A consistent snapshot; every record up to its number is in the files."""
         with self.lock:
-            if self._pending is not None:
-                self._settle()
-            number = None if self._active is None else self._active.number
-            return TailState(self._writer, number, self._seq, self.room.own)
+            self._settle()
+            active = self._active
+            number, size = (None, 0) if active is None else (active.number, active.size)
+            return TailState(self._writer, number, size, self._seq, self.room.own)
 
     @property
     def last_seq(self) -> int:
@@ -158,11 +156,6 @@ class Tail:
     def is_dirty(self) -> bool:
         """Whether records wait for the disk."""
         return self._dirty_since is not None
-
-    @property
-    def active_size(self) -> int:
-        """Bytes in the newest segment."""
-        return 0 if self._active is None else self._active.size
 
     def sync_lag(self) -> float:
         """Seconds since the oldest record that has not reached the disk was written."""
@@ -190,12 +183,11 @@ class Tail:
         try:
             new = files.create_segment(self._directory, writer, old.number + 1)
         except OSError as error:
-            self.note(f"no new segment ({files.describe(error)})")
+            self.last_error = f"no new segment ({files.describe(error)})"
             return False
         self._flush_directory()
         with self.lock:
-            if self._pending is not None:
-                self._settle()
+            self._settle()
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
             self._active, self._dirty_since, self.wants_rotation = new, None, False
         if was_dirty:
@@ -218,8 +210,7 @@ class Tail:
     def finish(self) -> int:
         """Helper only: sync and close the file; returns the number of the last record."""
         with self.lock:
-            if self._pending is not None:
-                self._settle()
+            self._settle()
             active, self._active = self._active, None
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
             self._dirty_since = None
@@ -231,10 +222,6 @@ class Tail:
                 active.path.unlink(missing_ok=True)
         self._syncing_since = None
         return self._seq
-
-    def note(self, error: str) -> None:
-        """Keep the latest error for people to see."""
-        self.last_error = error
 
     def _landed(self, pending: _Pending) -> None:
         """Count a record that is in the file, once."""
@@ -253,8 +240,7 @@ class Tail:
         pending = self._pending
         if pending is None:
             return
-        active, _, size, length = pending
-        if os.fstat(active.fd).st_size >= size + length:
+        if os.fstat(pending[0].fd).st_size >= pending[2] + pending[3]:
             self._landed(pending)
         else:
             self._restore(pending)
@@ -278,6 +264,8 @@ class Tail:
     def _rescue(self, pending: _Pending, frame: bytes, written: int, code: int) -> bool:
         """After a failed or short write: True when the record is there after all, False to try again, else raise."""
         active, _, size, length = pending
+        # A short write comes without a reason: there was no room for more.
+        code = code or (ctypes.get_errno() if written < 0 else errno.ENOSPC)
         if 0 < written < length and self._pending is pending:
             # The rest either fits or tells why the first part did not.
             try:
@@ -295,10 +283,10 @@ class Tail:
             if code == errno.EINTR and restored:
                 return False
             # A full disk may have room again for the same file; any other failure is the file's own.
-            if code not in (0, errno.ENOSPC, errno.EDQUOT):
+            if code not in (errno.ENOSPC, errno.EDQUOT):
                 self._break(active)
         reason = errno.errorcode.get(code, str(code))
-        self.note(f"write failed ({reason})")
+        self.last_error = f"write failed ({reason})"
         raise JournalError(f"the journal could not take a record of {length} bytes: {reason}")
 
     def _sync_record(self, active: ActiveSegment) -> None:
@@ -318,7 +306,7 @@ class Tail:
         except OSError as error:
             active.sync_failed = True
             self.sync_failures += 1
-            self.note(f"sync failed ({files.describe(error)})")
+            self.last_error = f"sync failed ({files.describe(error)})"
             return False
         return True
 
@@ -329,7 +317,7 @@ class Tail:
             files.sync_directory(self._directory)
         except OSError as error:
             self.sync_failures += 1
-            self.note(f"directory sync failed ({files.describe(error)})")
+            self.last_error = f"directory sync failed ({files.describe(error)})"
 
     def _usable(self, total: int) -> ActiveSegment:
         if total > MAX_PAYLOAD:
