@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,9 @@ def current_provider(home: Path) -> str:
     return str(memory.get("provider") or "") if isinstance(memory, Mapping) else ""
 
 
-def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any]) -> None:
+def update(
+    home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()
+) -> None:
     """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -146,6 +148,8 @@ def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any]) -> 
             node[name] = {}
         node = node[name]
     node.update(changes)
+    for name in remove:
+        node.pop(name, None)
     buffer = io.StringIO()
     round_trip.dump(document, buffer)
     _replace(path, buffer.getvalue())

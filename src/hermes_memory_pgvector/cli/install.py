@@ -33,6 +33,7 @@ _MANIFESTS = ("plugin.yaml", "HOOK.yaml")
 _HOOK_SOURCE = "gateway_hook"
 
 Change = Literal["installed", "updated", "unchanged", "removed", "absent"]
+DoorState = Literal["absent", "foreign", "outdated", "current"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,18 @@ def remove_door(home: Path) -> InstallResult:
     for target in present:
         _discard(target)
     return InstallResult(home, "removed" if present else "absent", present)
+
+
+def door_state(home: Path) -> DoorState:
+    """Whether the home has a door, whether it is ours, and whether it is the one in this package."""
+    targets = _targets(home)
+    if any(_exists(target) and not _is_ours(target) for target in targets):
+        return "foreign"
+    if not _exists(targets[0]):
+        return "absent"
+    contents = _contents(targets)
+    is_current = all(target.is_dir() and dict(_read(target)) == content for target, content in contents.items())
+    return "current" if is_current else "outdated"
 
 
 def host_python() -> HostPython | None:

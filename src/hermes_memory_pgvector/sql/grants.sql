@@ -1,5 +1,6 @@
 -- What the runtime role may do: read and write rows, nothing else. It owns nothing and can create nothing here.
 DO $$ BEGIN
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), {role_literal});
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), {role_literal});
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON

@@ -1,0 +1,113 @@
+"""`hermes-pgvector …` and `hermes pgvector …`: one command tree, one file per command.
+
+Exit codes: 0 done, 1 error, 2 usage or endpoint unavailable, 3 work remains. Nothing heavy is imported before a command
+runs, so that help and mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from hermes_memory_pgvector import __version__
+from hermes_memory_pgvector.cli import (
+    backfill,
+    config,
+    doctor,
+    install,
+    journal,
+    migrate,
+    output,
+    recall,
+    status,
+    tour,
+    up,
+)
+from hermes_memory_pgvector.errors import (
+    DatabaseUnavailable,
+    DeadlineExceeded,
+    EmbeddingUnavailable,
+    MemoryPluginError,
+    ServerError,
+)
+
+COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, config, journal)
+UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the whole command tree to a parser: ours, or the one the host made for `hermes pgvector`."""
+    parser.set_defaults(pgvector_parser=parser)
+    subparsers = parser.add_subparsers(dest="pgvector_command", metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        aliases = getattr(command, "ALIASES", ())
+        sub = subparsers.add_parser(command.NAME, help=command.HELP, description=_sentence(command), aliases=aliases)
+        command.configure(sub)
+        sub.set_defaults(pgvector_run=command.run)
+
+
+def dispatch(args: argparse.Namespace) -> int:
+    """Run the chosen command; an error of ours becomes one sentence and an exit code."""
+    run = getattr(args, "pgvector_run", None)
+    if run is None:
+        args.pgvector_parser.print_help()
+        return 2
+    # What the parts have to log is told by the command itself; a library's last resort would say it twice.
+    logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
+    _tolerate_terminal()
+    try:
+        return int(run(args))
+    except KeyboardInterrupt:
+        output.complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except MemoryPluginError as error:
+        if getattr(args, "json", False):
+            output.as_json({"error": str(error)})
+        output.complain(f"hermes-pgvector: {error}")
+        return 2 if isinstance(error, UNAVAILABLE) else 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The entry point of `hermes-pgvector`."""
+    parser = argparse.ArgumentParser(
+        prog="hermes-pgvector",
+        description="Postgres + pgvector memory for hermes-agent.",
+        epilog="Start with: hermes-pgvector up      Have a look first: hermes-pgvector try",
+    )
+    parser.add_argument("--version", action="version", version=f"hermes-memory-pgvector {__version__}")
+    parser.add_argument("--trace", action="store_true", help="show where an unexpected error comes from")
+    configure(parser)
+    args = parser.parse_args(argv)
+    try:
+        return dispatch(args)
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a mistake of ours into a sentence
+        if args.trace:
+            traceback.print_exc()
+        # Its text may hold content; its class and place do not.
+        output.complain(
+            f"hermes-pgvector: unexpected {type(error).__name__}; run it again with: hermes-pgvector --trace"
+        )
+        return 1
+
+
+def _sentence(command: object) -> str:
+    text = str(getattr(command, "HELP", ""))
+    return text[:1].upper() + text[1:] + "."
+
+
+def _tolerate_terminal() -> None:
+    """What the terminal cannot show becomes a question mark instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

@@ -1,0 +1,140 @@
+"""`backfill`: give rows without a vector of the current model their vector, now."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.engine import Engine
+    from hermes_memory_pgvector.model import EmbeddingModel
+    from hermes_memory_pgvector.store.vectors import Key
+
+NAME = "backfill"
+HELP = "give rows without a vector their vector"
+
+PAGE_ROWS = 500
+DATABASE_SECONDS = 60.0
+PROGRESS_SECONDS = 0.5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("--theme", metavar="THEME", help="only rows of this theme")
+    parser.add_argument("--limit", type=options.positive, metavar="N", help="at most about this many rows")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for the missing vectors and make them; 3 when rows are left."""
+    theme = args.theme.strip().casefold() if args.theme else None
+    started = time.perf_counter()
+    with options.open_engine(options.home_of(args)) as engine:
+        model = _usable_model(engine)
+        asked, more = _ask(engine, model, theme, args.limit)
+        _embed(engine, asked, quiet=args.json)
+        remaining = _remaining(engine, theme)
+        embedded = engine.backlog.status().embedded
+    left = remaining > 0 or more
+    if args.json:
+        document = {"asked": asked, "embedded": embedded, "pending": remaining, "more": more, "model": model.name}
+        output.as_json(document)
+    else:
+        took = output.seconds(time.perf_counter() - started)
+        output.bullet("ok", f"{output.count(embedded, 'row')} got a vector of {model.name} in {took}")
+        if left:
+            waiting = f"{output.number(remaining)} waiting" if remaining else "more than the limit"
+            output.bullet(
+                "note", f"rows are left without a vector: {waiting}", "run it again: hermes-pgvector backfill"
+            )
+    return 3 if left else 0
+
+
+def _usable_model(engine: Engine) -> EmbeddingModel:
+    """The database's model, when it is the one we embed with."""
+    from hermes_memory_pgvector.backlog import mismatch
+    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.store.models import current_model
+
+    with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+        schema.verify(connection)
+        model = current_model(connection)
+    info = engine.embedder.info(Deadline.after(engine.settings.embed_write_timeout))
+    problem = mismatch(model, info)
+    if problem or model is None:
+        raise SchemaError(problem)
+    return model
+
+
+def _ask(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | None) -> tuple[int, bool]:
+    """Put rows without a vector on the list that every process works on; also whether the limit left some out."""
+    from hermes_memory_pgvector.store import vectors
+
+    asked = 0
+    for page in _missing(engine, model, theme):
+        wanted = page if limit is None else page[: limit - asked]
+        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            vectors.ask(connection, wanted)
+        asked += len(wanted)
+        if len(wanted) < len(page):
+            return asked, True
+    return asked, False
+
+
+def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterator[list[Key]]:
+    from hermes_memory_pgvector.engine import SUBSTANTIVE_CHARS
+    from hermes_memory_pgvector.store import overview
+
+    before: int | None = None
+    while True:
+        with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            memories = overview.missing_memories(connection, model, theme, before, PAGE_ROWS)
+        if not memories:
+            break
+        yield memories
+        before = memories[-1][2]
+    policy = engine.settings.conversation_embed_policy
+    shortest = SUBSTANTIVE_CHARS if policy == "substantive_only" else 0
+    before = None
+    while policy != "none":
+        with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            turns = overview.missing_turns(connection, model, theme, before, PAGE_ROWS)
+        if not turns:
+            break
+        wanted = [key for key, length in turns if length >= shortest]
+        if wanted:
+            yield wanted
+        before = turns[-1][0][2]
+
+
+def _embed(engine: Engine, asked: int, *, quiet: bool) -> None:
+    """Work on the list until nothing on it is due; other processes may be helping."""
+    shows = not quiet and sys.stdout.isatty()
+    told_at = 0.0
+    backlog = engine.backlog
+    while backlog.is_due():
+        backlog.run()
+        status = backlog.status()
+        if status.breaker.state != "closed":
+            raise EmbeddingUnavailable(f"{status.breaker.reason}; the rows keep waiting, run backfill again later")
+        if status.problem:
+            raise SchemaError(status.problem)
+        if shows and time.monotonic() - told_at >= PROGRESS_SECONDS:
+            told_at = time.monotonic()
+            print(f"\r   {output.number(status.embedded)} of {output.number(asked)} rows", end="", flush=True)
+    if shows and told_at:
+        print("\r" + " " * 40 + "\r", end="", flush=True)
+
+
+def _remaining(engine: Engine, theme: str | None) -> int:
+    from hermes_memory_pgvector.store import overview
+
+    with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+        return overview.count_pending(connection, theme)

@@ -1,0 +1,96 @@
+"""Checks of the journal and of the processes that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import journals, output
+from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.settings_file import data_folder
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.cli.check_database import Seen
+    from hermes_memory_pgvector.settings import Settings
+
+LAG_SECONDS = 2.0
+OLD_SECONDS = 300.0
+
+
+def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
+    """Whether writes are safe, what waits, and who has found what out of order."""
+    yield from _writable(home, settings)
+    report = journals.report(home, seen.marks)
+    if seen.marks is not None:
+        waiting = output.count(report.records, "record")
+        age = report.oldest_age_seconds
+        if report.records and age > OLD_SECONDS:
+            yield warning(
+                "journal",
+                f"{waiting} waiting, the oldest for {output.seconds(age)}",
+                "they are stored as soon as hermes runs; to do it now: hermes-pgvector up",
+            )
+        else:
+            yield ok(
+                "journal", f"{waiting} waiting" + (f", the oldest for {output.seconds(age)}" if report.records else "")
+            )
+    elif report.records:
+        yield ok("journal", f"{output.size(report.bytes_on_disk)} on disk wait for the database")
+    if report.sync_lag_seconds > LAG_SECONDS:
+        yield warning("journal", f"the disk is {output.seconds(report.sync_lag_seconds)} behind")
+    if report.refused:
+        text = f"{output.count(report.refused, 'write')} turned away because the journal was full"
+        yield warning("journal", text, "raise journal_max_mb; they are recovered from the host's own files")
+    if report.damaged:
+        place = data_folder(home) / journals.FOLDER_NAME
+        text = f"{output.count(report.damaged, 'damaged segment')} kept aside in {place}"
+        yield warning("journal", text, "look at the disk; remove the *.damaged files when you are done")
+    if seen.dead_letters:
+        text = f"{output.count(seen.dead_letters, 'record')} refused by Postgres"
+        yield warning("dead letters", text, "hermes-pgvector journal dead list")
+    elif seen.marks is not None:
+        yield ok("dead letters", "none")
+    yield from _processes(report)
+
+
+def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
+    """Take a writer's place in the journal and give it up again: the folder and its locks work, or they do not."""
+    from hermes_memory_pgvector.journal import Journal
+
+    folder = data_folder(home) / journals.FOLDER_NAME
+    journal = Journal(folder, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+    try:
+        journal.open()
+    except JournalError as error:
+        yield problem("journal", f"{folder}: {error}", "memories cannot be kept: make the folder writable")
+        return
+    locks_work = journal.stats().locks_work
+    journal.close(Deadline.after(5))
+    if locks_work:
+        yield ok("journal", f"writable, locks work, sync {settings.journal_sync}")
+    else:
+        text = "this file system has no working locks, so what dead processes left is taken over more slowly"
+        yield warning("journal", text, "keep the hermes home on a local disk")
+
+
+def _processes(report: journals.JournalReport) -> Iterator[Finding]:
+    troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem]
+    for each in troubled:
+        for breaker in each.open_breakers:
+            since = f" since {output.seconds(_age(breaker.since))}" if breaker.since else ""
+            yield warning(
+                "processes", f"{each.command} {each.pid}: {breaker.name} is {breaker.state}{since}: {breaker.reason}"
+            )
+        if each.backlog_problem:
+            yield warning("processes", f"{each.command} {each.pid}: {each.backlog_problem}")
+    if not troubled:
+        yield ok("processes", f"{len(report.processes)} at work, all well" if report.processes else "none at work now")
+
+
+def _age(since: float) -> float:
+    import time
+
+    return max(0.0, time.time() - since)

@@ -1,0 +1,138 @@
+"""`config`: show settings with where each comes from, and change them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.cli.env_file import place_dsn
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.settings import DECLARATIONS, Settings, plain, redact_dsn
+from hermes_memory_pgvector.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, save, update
+
+NAME = "config"
+HELP = "show or change settings, with where each value comes from"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands."""
+    parser.set_defaults(config_parser=parser)
+    actions = parser.add_subparsers(dest="config_action", metavar="ACTION")
+    show = actions.add_parser("show", help="all settings")
+    show.add_argument("--changed", action="store_true", help="only those that are not defaults")
+    options.add_common(show)
+    get = actions.add_parser("get", help="one value, as it is in force")
+    get.add_argument("name", metavar="NAME")
+    options.add_common(get)
+    change = actions.add_parser("set", help="write one value to config.yaml")
+    change.add_argument("name", metavar="NAME")
+    change.add_argument("value", metavar="VALUE")
+    options.add_common(change)
+    unset = actions.add_parser("unset", help="remove one value from config.yaml")
+    unset.add_argument("name", metavar="NAME")
+    options.add_common(unset)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    if args.config_action is None:
+        args.config_parser.print_help()
+        return 2
+    home = options.home_of(args)
+    if args.config_action == "show":
+        return _show(home, only_changed=args.changed, json=args.json)
+    if args.name not in DECLARATIONS:
+        output.complain(f"hermes-pgvector: there is no setting {args.name!r}; see: hermes-pgvector config show")
+        return 2
+    if args.config_action == "get":
+        return _get(home, args.name, json=args.json)
+    if args.config_action == "set":
+        return _set(home, args.name, args.value, json=args.json)
+    return _unset(home, args.name, json=args.json)
+
+
+def shown(settings: Settings, name: str) -> Any:
+    """A value as it may be seen: never with a password."""
+    value = plain(getattr(settings, name))
+    return redact_dsn(value) if DECLARATIONS[name].secret else value
+
+
+def _show(home: Path, *, only_changed: bool, json: bool) -> int:
+    parsed = load(home)
+    settings = parsed.settings
+    names = [name for name in DECLARATIONS if settings.is_set(name) or not only_changed]
+    if json:
+        values = {name: {"value": shown(settings, name), "from": _layer(settings, name)} for name in names}
+        output.as_json({"home": str(home), "settings": values, "problems": list(parsed.problems)})
+    else:
+        output.say(f"Settings of {home}")
+        output.table(
+            ("setting", "value", "from"),
+            [(name, _text(shown(settings, name)), _layer(settings, name)) for name in names],
+        )
+        for problem in parsed.problems:
+            output.bullet("problem", problem)
+    return 1 if parsed.problems else 0
+
+
+def _get(home: Path, name: str, *, json: bool) -> int:
+    settings = load(home).settings
+    if json:
+        output.as_json({"name": name, "value": shown(settings, name), "from": _layer(settings, name)})
+    else:
+        output.say(_text(shown(settings, name)))
+    return 0
+
+
+def _set(home: Path, name: str, value: str, *, json: bool) -> int:
+    try:
+        DECLARATIONS[name].parse(value)
+    except (ValueError, TypeError, OverflowError):
+        output.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
+        return 2
+    if name == "dsn" and value:
+        from hermes_memory_pgvector.hostconfig import obstacle
+
+        problem = obstacle(Settings(dsn=value))
+        if problem:
+            raise ConfigError(f"{problem}; nothing was changed")
+        changed = place_dsn(home, value)
+    else:
+        changed = bool(save(home, {name: value}))
+    return _tell_change(home, name, changed=changed, json=json)
+
+
+def _unset(home: Path, name: str, *, json: bool) -> int:
+    before = load(home).settings
+    layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
+    for layer in layers:
+        update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
+    return _tell_change(home, name, changed=bool(layers), json=json)
+
+
+def _tell_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
+    settings = load(home).settings
+    layer = _layer(settings, name)
+    if json:
+        output.as_json({"name": name, "changed": changed, "value": shown(settings, name), "from": layer})
+        return 0
+    output.bullet("ok", f"{name} = {_text(shown(settings, name))} ({layer}){'' if changed else ', unchanged'}")
+    if layer == "environment":
+        output.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} wins over config.yaml")
+    return 0
+
+
+def _layer(settings: Settings, name: str) -> str:
+    return settings.set_by.get(name, "default")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "(none)"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={name}" for key, name in value.items()) or "(none)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "(none)" if value is None or value == "" else str(value)

@@ -1,0 +1,250 @@
+"""`journal`: what waits for the database, and the records it has refused."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import journals, options, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.settings_file import load
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.progress import DeadLetter
+
+NAME = "journal"
+HELP = "what waits for the database, and records it has refused"
+
+READ_SECONDS = 15.0
+RETRY_SECONDS = 30.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands."""
+    parser.set_defaults(journal_parser=parser)
+    actions = parser.add_subparsers(dest="journal_action", metavar="ACTION")
+    options.add_common(actions.add_parser("status", help="what waits, by process"))
+    dead = actions.add_parser("dead", help="records that Postgres has refused")
+    parser.set_defaults(dead_parser=dead)
+    choices = dead.add_subparsers(dest="dead_action", metavar="ACTION")
+    listed = choices.add_parser("list", help="which there are")
+    listed.add_argument("--limit", type=options.positive, default=50, metavar="N", help="at most (default: 50)")
+    options.add_common(listed)
+    show = choices.add_parser("show", help="one record: kinds and sizes, with --content what it says")
+    show.add_argument("--content", action="store_true", help="print what the record says")
+    retry = choices.add_parser("retry", help="try to store a record again")
+    drop = choices.add_parser("drop", help="forget a record (a dry run without --execute)")
+    drop.add_argument("--execute", action="store_true", help="really do it")
+    for each in (show, retry, drop):
+        each.add_argument("id", type=options.positive, metavar="ID")
+        options.add_common(each)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    if args.journal_action is None or (args.journal_action == "dead" and args.dead_action is None):
+        (args.journal_parser if args.journal_action is None else args.dead_parser).print_help()
+        return 2
+    home = options.home_of(args)
+    if args.journal_action == "status":
+        return _status(home, json=args.json)
+    match args.dead_action:
+        case "list":
+            return _list(home, args.limit, json=args.json)
+        case "show":
+            return _show(home, args.id, with_content=args.content, json=args.json)
+        case "retry":
+            return _retry(home, args.id, json=args.json)
+        case _:
+            return _drop(home, args.id, execute=args.execute, json=args.json)
+
+
+def _status(home: Path, *, json: bool) -> int:
+    from hermes_memory_pgvector.store import progress
+
+    problem = ""
+    marks: dict[str, int] | None = None
+    settings = load(home).settings
+    names = journals.writers(home)
+    try:
+        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+            marks = progress.watermarks(connection, names)
+    except MemoryPluginError as error:
+        problem = str(error)
+    report = journals.report(home, marks)
+    if json:
+        output.as_json(
+            {
+                "waiting": report.records,
+                "oldest_age_seconds": round(report.oldest_age_seconds, 3),
+                "sync_lag_seconds": round(report.sync_lag_seconds, 3),
+                "refused": report.refused,
+                "damaged": report.damaged,
+                "bytes_on_disk": report.bytes_on_disk,
+                "error": problem or None,
+                "writers": [
+                    {"writer": each.writer, "process": each.process, "records": each.records, "bytes": each.bytes}
+                    for each in report.writers
+                ],
+            }
+        )
+        return 2 if problem else 0
+    if problem:
+        output.bullet("problem", f"database: {problem}", "what has arrived already is counted as waiting here")
+    output.pairs(
+        [
+            ("waiting", output.count(report.records, "record")),
+            ("oldest", output.seconds(report.oldest_age_seconds) if report.records else "–"),
+            ("on disk", output.size(report.bytes_on_disk)),
+            ("sync lag", output.seconds(report.sync_lag_seconds)),
+            ("turned away", output.count(report.refused, "write")),
+            ("damaged", output.count(report.damaged, "segment")),
+        ]
+    )
+    if any(each.records for each in report.writers):
+        output.say()
+        rows = [
+            (each.writer, each.process, output.number(each.records), output.size(each.bytes))
+            for each in report.writers
+            if each.records
+        ]
+        output.table(("journal", "of", "waiting", "size"), rows, right=(2, 3))
+    return 2 if problem else 0
+
+
+def _list(home: Path, limit: int, *, json: bool) -> int:
+    from hermes_memory_pgvector.store import progress
+
+    with (
+        options.open_pool(home, load(home).settings) as pool,
+        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+    ):
+        letters = progress.dead_letters(connection, limit)
+    if json:
+        output.as_json([_document(letter) for letter in letters])
+    elif not letters:
+        output.bullet("ok", "no dead letters")
+    else:
+        rows = [(each.id, output.ago(each.at), output.size(each.size), each.reason) for each in letters]
+        output.table(("id", "refused", "size", "reason"), rows, right=(0, 2))
+    return 0
+
+
+def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
+    letter, payload = _find(home, letter_id)
+    items = _items(payload, with_content=with_content)
+    if json:
+        output.as_json({**_document(letter), "items": items})
+        return 0
+    output.pairs(
+        [
+            ("id", letter.id),
+            ("record", f"{letter.writer}/{letter.seq}"),
+            ("refused", output.ago(letter.at)),
+            ("reason", letter.reason),
+            ("size", output.size(letter.size)),
+        ]
+    )
+    for item in items:
+        output.say("  - " + ", ".join(f"{name} {output.one_line(value)}" for name, value in item.items()))
+    if not with_content:
+        output.say("  what it says is shown with --content")
+    return 0
+
+
+def _retry(home: Path, letter_id: int, *, json: bool) -> int:
+    from hermes_memory_pgvector.journal import Urgency
+    from hermes_memory_pgvector.store import progress
+
+    letter, payload = _find(home, letter_id)
+    with options.open_engine(home) as engine:
+        engine.start()
+        engine.journal.append(payload, Urgency.MEMORY)
+        arrived = engine.writer.flush(Deadline.after(RETRY_SECONDS))
+        refused_again = engine.writer.status().dead > 0
+        own = engine.journal.writer
+        with engine.pool.transaction(Deadline.after(READ_SECONDS)) as connection:
+            if arrived and not refused_again:
+                progress.drop_dead_letter(connection, letter.id)
+            for again in progress.dead_letters(connection, 50):
+                # The letter that is kept is the one the operator knows.
+                if refused_again and again.writer == own:
+                    progress.drop_dead_letter(connection, again.id)
+    stored = arrived and not refused_again
+    if json:
+        output.as_json({"id": letter.id, "stored": stored, "refused_again": refused_again})
+    elif stored:
+        output.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
+    elif refused_again:
+        output.bullet(
+            "problem", f"record {letter.id} was refused again", f"hermes-pgvector journal dead show {letter.id}"
+        )
+    else:
+        output.bullet("warning", f"record {letter.id} waits in the journal; it stays a dead letter until it arrives")
+    return 0 if stored else 1 if refused_again else 3
+
+
+def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
+    from hermes_memory_pgvector.store import progress
+
+    letter, _ = _find(home, letter_id)
+    if execute:
+        with (
+            options.open_pool(home, load(home).settings) as pool,
+            pool.transaction(Deadline.after(READ_SECONDS)) as connection,
+        ):
+            progress.drop_dead_letter(connection, letter.id)
+    if json:
+        output.as_json({**_document(letter), "dropped": execute})
+    elif execute:
+        output.bullet("ok", f"record {letter.id} is forgotten")
+    else:
+        output.bullet(
+            "note",
+            f"would forget record {letter.id} ({output.size(letter.size)}, {letter.reason})",
+            f"to do it: hermes-pgvector journal dead drop {letter.id} --execute",
+        )
+    return 0
+
+
+def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
+    from hermes_memory_pgvector.store import progress
+
+    with (
+        options.open_pool(home, load(home).settings) as pool,
+        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+    ):
+        found = progress.dead_letter(connection, letter_id)
+    if found is None:
+        raise ConfigError(f"there is no dead letter {letter_id}; see: hermes-pgvector journal dead list")
+    return found
+
+
+def _items(payload: bytes, *, with_content: bool) -> list[dict[str, Any]]:
+    """What a record is made of; the texts themselves only when asked for."""
+    from hermes_memory_pgvector import wire
+
+    try:
+        items = wire.decode(payload)
+    except ValueError:
+        shown: dict[str, Any] = {"kind": "unreadable", "bytes": len(payload)}
+        return [{**shown, "content": payload.decode("utf-8", "replace")} if with_content else shown]
+    rows = []
+    for item in items:
+        content = getattr(item, "content", "") or getattr(item, "task", "")
+        row: dict[str, Any] = {"kind": type(item).__name__, "theme": item.theme, "characters": len(content)}
+        rows.append({**row, "content": content} if with_content else row)
+    return rows
+
+
+def _document(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "writer": letter.writer,
+        "seq": letter.seq,
+        "bytes": letter.size,
+        "reason": letter.reason,
+        "at": letter.at,
+    }

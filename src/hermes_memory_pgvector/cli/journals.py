@@ -1,0 +1,85 @@
+"""What waits in the journals of a home, compared with what the database says has arrived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector import processes
+from hermes_memory_pgvector.settings import MEBIBYTE
+from hermes_memory_pgvector.settings_file import data_folder
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.processes import Snapshot
+
+FOLDER_NAME = "journal"
+
+
+@dataclass(frozen=True, slots=True)
+class WriterDepth:
+    """One process's journal."""
+
+    writer: str
+    process: str
+    """Whose it is: a live process, or one that is gone."""
+    records: int
+    bytes: int
+    oldest_age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReport:
+    """All journals of a home."""
+
+    writers: tuple[WriterDepth, ...]
+    damaged: int
+    bytes_on_disk: int
+    processes: tuple[Snapshot, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records wait."""
+        return sum(each.records for each in self.writers)
+
+    @property
+    def oldest_age_seconds(self) -> float:
+        """How long the first of them has been waiting."""
+        return max((each.oldest_age_seconds for each in self.writers if each.records), default=0.0)
+
+    @property
+    def refused(self) -> int:
+        """What live processes had to turn away because the journal was full."""
+        return sum(each.refused_turns + each.refused_memories for each in self.processes)
+
+    @property
+    def sync_lag_seconds(self) -> float:
+        """How far the disk is behind, at worst."""
+        return max((each.sync_lag_seconds for each in self.processes), default=0.0)
+
+
+def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
+    """The journals as they are; without watermarks (`marks` None) everything on disk counts as waiting."""
+    from hermes_memory_pgvector.journal import Journal
+
+    folder = data_folder(home)
+    live = tuple(processes.read_all(folder))
+    if not (folder / FOLDER_NAME).is_dir():
+        return JournalReport((), 0, 0, live)
+    journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)
+    owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
+    found = []
+    for writer in journal.writers():
+        depth = journal.depth(writer, (marks or {}).get(writer, 0))
+        owner = owners.get(writer, "ended")
+        found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds))
+    stats = journal.stats()
+    return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live)
+
+
+def writers(home: Path) -> list[str]:
+    """The journals there are."""
+    from hermes_memory_pgvector.journal import Journal
+
+    place = data_folder(home) / FOLDER_NAME
+    return Journal(place, max_bytes=MEBIBYTE).writers() if place.is_dir() else []

@@ -1,0 +1,100 @@
+"""`recall`: ask the memory what an agent would ask it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.deadline import Deadline
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.model import Hit, Question
+
+NAME = "recall"
+HELP = "search memories and past turns, as an agent would"
+
+BUDGET_SECONDS = 30.0
+LINE_CHARS = 300
+KINDS: dict[str, tuple[str, ...]] = {
+    "memories": ("recall_memory",),
+    "turns": ("recall_conversation",),
+    "both": ("recall_memory", "recall_conversation"),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("query", metavar="QUERY", help="a question, key words, or an exact token")
+    parser.add_argument("--theme", metavar="THEME", help="who asks (default: the theme of a chat in this home)")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="both", help="what to search (default: both)")
+    parser.add_argument("--scope", default="current", help="current (default), all, or the name of a theme")
+    parser.add_argument("--limit", type=options.positive, default=5, metavar="N", help="hits of each kind, at most 20")
+    parser.add_argument("--since", metavar="DATE", help="only from this ISO date or time on")
+    parser.add_argument("--until", metavar="DATE", help="only up to this ISO date or time")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search and show the hits."""
+    from hermes_memory_pgvector.tools import Refusal
+
+    home = options.home_of(args)
+    with options.open_engine(home) as engine:
+        theme = (args.theme or options.profile_theme(home, engine.settings)).strip().casefold()
+        try:
+            questions = _questions(args, theme, engine.settings.query_max_chars)
+        except Refusal as refusal:
+            output.complain(f"hermes-pgvector: {refusal.sentence}")
+            return 2
+        started = time.perf_counter()
+        answers = [engine.search(question, Deadline.after(BUDGET_SECONDS)) for question in questions]
+        took = time.perf_counter() - started
+    hits = [hit for answer in answers for hit in answer.hits]
+    degraded = next((answer.degraded for answer in answers if answer.degraded), None)
+    if args.json:
+        rows = [_row(hit) for hit in hits]
+        output.as_json({"theme": theme, "results": rows, "count": len(rows), "degraded": degraded})
+        return 0
+    tell_hits(hits)
+    where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
+    output.say(f"{output.count(len(hits), 'hit')} in {where}, {output.seconds(took)}")
+    if degraded:
+        output.bullet("warning", f"searched by words only: {degraded}")
+    return 0
+
+
+def tell_hits(hits: list[Hit]) -> None:
+    """Each hit on a line: how near, when, whose, what."""
+    from hermes_memory_pgvector.render import shortened
+
+    for hit in hits:
+        score = "words" if hit.score is None else f"{hit.score:.2f}"
+        whose = hit.target if hit.target else hit.role
+        head = f"{score:>5}  {hit.ts:%Y-%m-%d}  {hit.theme}/{whose}"
+        output.say(output.one_line(f"  {head:<36}  {shortened(hit.content, LINE_CHARS)}"))
+
+
+def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:
+    from hermes_memory_pgvector.model import Session
+    from hermes_memory_pgvector.tools import parse
+
+    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until")}
+    session = Session(theme, "", theme)
+    return [
+        parse(tool, given, session, scope_default="current", max_query_chars=max_chars) for tool in KINDS[args.kind]
+    ]
+
+
+def _row(hit: Hit) -> dict[str, Any]:
+    own = {"target": hit.target} if hit.target else {"session_id": hit.session_id, "role": hit.role}
+    return {
+        "kind": hit.kind.value,
+        "id": hit.id,
+        "agent_identity": hit.theme,
+        **own,
+        "ts": hit.ts,
+        "score": None if hit.score is None else round(hit.score, 4),
+        "content": hit.content,
+    }

@@ -1,0 +1,211 @@
+"""`status`: what is stored, what waits, and who is at work."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import journals, options, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.settings import redact_dsn
+from hermes_memory_pgvector.settings_file import data_folder, load
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.cli.journals import JournalReport
+    from hermes_memory_pgvector.model import EmbeddingModel
+    from hermes_memory_pgvector.settings import Settings
+    from hermes_memory_pgvector.store.overview import ServerFacts, ThemeRows
+
+NAME = "status"
+ALIASES = ("stats",)
+HELP = "what is stored, what waits, and which processes are at work"
+
+READ_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the database holds."""
+
+    server: ServerFacts
+    memories: int
+    turns: int
+    theme_count: int
+    themes: tuple[ThemeRows, ...]
+    model: EmbeddingModel | None
+    vectors_pending: int
+    dead_letters: int
+    marks: dict[str, int]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("--top", type=options.positive, default=20, metavar="N", help="themes to list (default: 20)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show everything; 2 when the database cannot be reached, with what is known without it."""
+    home = options.home_of(args)
+    settings = load(home).settings
+    stored: Stored | None = None
+    problem: MemoryPluginError | None = None
+    try:
+        stored = read(home, settings, args.top)
+    except MemoryPluginError as error:
+        problem = error
+    report = journals.report(home, stored.marks if stored else None)
+    if args.json:
+        output.as_json(_document(home, settings, stored, report, problem))
+    else:
+        _tell(home, settings, stored, report, problem)
+    return 0 if problem is None else 2
+
+
+def read(home: Path, settings: Settings, top: int) -> Stored:
+    """Everything the database can tell, in one connection."""
+    from hermes_memory_pgvector.store import overview, progress, schema, vectors
+    from hermes_memory_pgvector.store.models import current_model
+
+    with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+        schema.verify(connection)
+        memories, turns, theme_count = overview.totals(connection)
+        return Stored(
+            server=overview.server_facts(connection),
+            memories=memories,
+            turns=turns,
+            theme_count=theme_count,
+            themes=tuple(overview.themes(connection, top)),
+            model=current_model(connection),
+            vectors_pending=vectors.count(connection)[0],
+            dead_letters=len(progress.dead_letters(connection, 10_000)),
+            marks=progress.watermarks(connection, journals.writers(home)),
+        )
+
+
+def place(home: Path, settings: Settings) -> str:
+    """Where the database is, without its password."""
+    return redact_dsn(settings.dsn) if settings.dsn else f"embedded, in {data_folder(home)}"
+
+
+def _document(
+    home: Path,
+    settings: Settings,
+    stored: Stored | None,
+    report: JournalReport,
+    problem: MemoryPluginError | None,
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "home": str(home),
+        "database": place(home, settings),
+        "error": str(problem) if problem else None,
+        "stored": None,
+        "journal": {
+            "waiting": report.records,
+            "oldest_age_seconds": round(report.oldest_age_seconds, 3),
+            "sync_lag_seconds": round(report.sync_lag_seconds, 3),
+            "refused": report.refused,
+            "damaged": report.damaged,
+            "bytes_on_disk": report.bytes_on_disk,
+            "writers": [asdict(each) for each in report.writers],
+        },
+        "processes": [asdict(each) for each in report.processes],
+    }
+    if stored is not None:
+        document["stored"] = {key: value for key, value in asdict(stored).items() if key != "marks"}
+    return document
+
+
+def _tell(
+    home: Path,
+    settings: Settings,
+    stored: Stored | None,
+    report: JournalReport,
+    problem: MemoryPluginError | None,
+) -> None:
+    output.say(f"Memory of {home}")
+    if stored is None:
+        output.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
+    else:
+        _tell_stored(place(home, settings), stored)
+    output.say()
+    _tell_waiting(stored, report)
+    if report.processes:
+        output.say()
+        tell_processes(report)
+
+
+def _tell_stored(where: str, stored: Stored) -> None:
+    server, model = stored.server, stored.model
+    size = output.size(server.database_bytes)
+    rows = [
+        ("database", where),
+        ("server", f"Postgres {server.version}, pgvector {server.pgvector}, {size}, as role {server.role}"),
+        ("vectors", f"{model.name}, {model.dim} dimensions" if model else "no model yet; run: hermes-pgvector migrate"),
+        (
+            "rows",
+            f"{output.count(stored.memories, 'memory', 'memories')}, {output.count(stored.turns, 'turn')} "
+            f"in {output.count(stored.theme_count, 'theme')}",
+        ),
+    ]
+    output.pairs(rows)
+    if not stored.themes:
+        return
+    output.say()
+    output.table(
+        ("theme", "memories", "turns", "newest"),
+        [
+            (each.theme, output.number(each.memories), output.number(each.turns), output.ago(each.newest))
+            for each in stored.themes
+        ],
+        right=(1, 2),
+    )
+    if stored.theme_count > len(stored.themes):
+        output.say(f"  and {output.count(stored.theme_count - len(stored.themes), 'theme')} more; see --top")
+
+
+def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
+    oldest = f", the oldest for {output.seconds(report.oldest_age_seconds)}" if report.records else ""
+    rows = [("journal", f"{output.count(report.records, 'record')} waiting{oldest}")]
+    if stored is not None:
+        rows.append(("vectors", f"{output.count(stored.vectors_pending, 'row')} waiting for a vector"))
+        hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
+        rows.append(("refused", f"{output.count(stored.dead_letters, 'dead letter')}{hint}"))
+    if report.refused:
+        rows.append(("turned away", f"{output.count(report.refused, 'write')}, recovered from the host's own files"))
+    if report.damaged:
+        rows.append(("damaged", f"{output.count(report.damaged, 'segment')} kept aside"))
+    output.pairs(rows)
+    waiting = [each for each in report.writers if each.records]
+    if waiting:
+        output.table(
+            ("journal of", "records", "size", "oldest"),
+            [
+                (each.process, output.number(each.records), output.size(each.bytes),
+                 output.seconds(each.oldest_age_seconds))
+                for each in waiting
+            ],
+            right=(1, 2),
+            indent=4,
+        )  # fmt: skip
+
+
+def tell_processes(report: JournalReport) -> None:
+    """The live processes and what each has found out of order."""
+    output.table(
+        ("process", "stored", "waiting", "embedded", "state"),
+        [
+            (
+                f"{each.command} {each.pid}",
+                output.number(each.writer_stored),
+                output.number(each.writer_waiting),
+                output.number(each.backlog_embedded),
+                "; ".join(f"{breaker.name}: {breaker.reason}" for breaker in each.open_breakers) or "all well",
+            )
+            for each in report.processes
+        ],
+        right=(1, 2, 3),
+    )

@@ -1,0 +1,201 @@
+"""`try`: a tour through the real provider, in a home of its own that is gone afterwards. Needs no hermes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import migrate, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.settings_file import data_folder, load
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+
+NAME = "try"
+HELP = "a short tour in a temporary home; needs no hermes and leaves nothing behind"
+
+SERVER_SECONDS = 180.0
+SETTLE_SECONDS = 30.0
+# Whatever this machine's environment says, the tour never touches anyone's database.
+SETTINGS: dict[str, Any] = {
+    "dsn": "",
+    "embed_url": "",
+    "embed_protocol": "local",
+    "embed_dim": None,
+    "allowed_themes": [],
+    "identity_aliases": {},
+    "embed_on_write": True,
+    "sync_turns": True,
+    "turn_min_chars": 40,
+}
+
+MEMORIES = {
+    "marketing": [
+        ("memory", "The spring campaign starts on 4 May with a budget of 12,000 euros."),
+        ("user", "Ada writes the newsletter and prefers short sentences."),
+    ],
+    "workshop": [
+        ("memory", "The lathe needs new bearings; the part number is SKF-6203."),
+        ("user", "Bram is left-handed: the tools hang on the left wall."),
+    ],
+}
+TURNS = {
+    "marketing": (
+        "Should we put the discount code into the subject line of the newsletter?",
+        "No: mails with a code in the subject line were opened less often, so it goes into the first paragraph.",
+    ),
+    "workshop": (
+        "How tight do the wheel bolts of the trailer have to be?",
+        "Tighten the wheel bolts of the trailer to 90 newton metres, and check them again after fifty kilometres.",
+    ),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """No options: it is a tour."""
+    parser.set_defaults(json=False)
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: ARG001
+    """Show writing, recalling and the walls between themes."""
+    started = time.perf_counter()
+    output.say("A tour of the pgvector memory, in a temporary home.")
+    with _home() as home:
+        agents = {theme: _agent(home, theme) for theme in MEMORIES}
+        _write(agents)
+        _settle(agents["marketing"])
+        _prefetch(agents)
+        _tools(agents)
+        _walls(agents)
+        for agent in agents.values():
+            agent.shutdown()
+        _close()
+    output.say()
+    output.say(f"That was all, in {output.seconds(time.perf_counter() - started)}; the temporary home is gone.")
+    output.say("To give your own agent this memory: hermes-pgvector up")
+    return 0
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    from hermes_memory_pgvector.hostconfig import obstacle
+    from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+
+    with tempfile.TemporaryDirectory(prefix="hermes-pgvector-try-") as name:
+        home = Path(name)
+        settings = load(home, SETTINGS).settings
+        problem = obstacle(settings)
+        if problem:
+            raise ConfigError(problem)
+        server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
+        try:
+            _chapter("A database")
+            with output.step("a Postgres with pgvector is made and started") as said:
+                info = server.ensure_running(Deadline.after(SERVER_SECONDS))
+                said.append(f"version {server.status().binaries_version}")
+            with output.step("its schema is created"):
+                wanted = migrate.wanted_model(home, settings)
+                if wanted.spec is None:
+                    raise ConfigError(wanted.problem)
+                migrate.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name, quiet=True)
+            yield home
+        finally:
+            server.stop(Deadline.after(60), mode="immediate")
+
+
+def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
+    """A provider as the host would make it for a chat with that session key."""
+    from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+
+    agent = PgvectorMemoryProvider(config=SETTINGS)
+    agent.initialize(f"{theme}-monday", hermes_home=str(home), gateway_session_key=theme, platform="api_server")
+    return agent
+
+
+def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
+    _chapter("Two themes, marketing and workshop, remember")
+    for theme, agent in agents.items():
+        entries = MEMORIES[theme]
+        user, assistant = TURNS[theme]
+        started = time.perf_counter()
+        for target, content in entries:
+            agent.on_memory_write("add", target, content)
+        agent.sync_turn(user, assistant, session_id=f"{theme}-monday")
+        took = time.perf_counter() - started
+        for _, content in entries:
+            _quote(theme, content)
+        _quote(theme, assistant)
+        output.bullet("ok", f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs")
+
+
+def _settle(agent: PgvectorMemoryProvider) -> None:
+    with output.step("all of it has reached Postgres and has its vector"):
+        agent._current().settle(Deadline.after(SETTLE_SECONDS))
+
+
+def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:
+    _chapter("Before each answer, an agent is given what matters")
+    for theme, question in (
+        ("marketing", "How much money may the campaign in spring cost?"),
+        ("workshop", "Which replacement part does the lathe need?"),
+    ):
+        _quote(theme, f"asked: {question}")
+        with output.step("recalled for the model"):
+            block = agents[theme].prefetch(question)
+        for line in block.splitlines():
+            if line.startswith("- "):
+                _quote("", line[2:])
+
+
+def _tools(agents: dict[str, PgvectorMemoryProvider]) -> None:
+    _chapter("And it can search by itself, with two tools")
+    calls = (
+        ("marketing", "recall_memory", {"query": "who is responsible for the newsletter"}),
+        ("workshop", "recall_conversation", {"query": "torque for fastening the wheels", "limit": 1}),
+    )
+    for theme, tool, arguments in calls:
+        with output.step(f"{theme}: {tool}({json.dumps(arguments['query'])})"):
+            answer = json.loads(agents[theme].handle_tool_call(tool, arguments))
+        for hit in answer["results"][:1]:
+            score = "words" if hit["score"] is None else f"{hit['score']:.2f}"
+            _quote(score, hit["content"])
+
+
+def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
+    _chapter("One theme does not see the other's")
+    query = {"query": "SKF-6203 lathe bearings part number"}
+    for theme in agents:
+        answer = json.loads(agents[theme].handle_tool_call("recall_memory", query))
+        seen = [hit for hit in answer["results"] if "SKF-6203" in hit["content"]]
+        is_right = bool(seen) == (theme == "workshop")
+        output.bullet(
+            "ok" if is_right else "problem", f"{theme} asks for the lathe's part: {'found' if seen else 'nothing'}"
+        )
+    answer = json.loads(agents["marketing"].handle_tool_call("recall_memory", {**query, "scope": "workshop"}))
+    found = any("SKF-6203" in hit["content"] for hit in answer["results"])
+    output.bullet(
+        "ok" if found else "problem", "marketing asks for it by naming the other theme: found, because it said so"
+    )
+
+
+def _close() -> None:
+    from hermes_memory_pgvector.engine import close_all
+
+    close_all(Deadline.after(5))
+
+
+def _chapter(title: str) -> None:
+    output.say()
+    output.say(title)
+
+
+def _quote(who: str, text: str) -> None:
+    output.say(output.one_line(f"   {who:>9}  {text}"))

@@ -1,0 +1,226 @@
+"""`up`: from nothing to a working memory, in one command that may be run again at any time."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector import settings_file
+from hermes_memory_pgvector.cli import demonstration, doctor, env_file, install, migrate, options, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.settings import Settings, redact_dsn
+from hermes_memory_pgvector.settings_file import PROVIDER_NAME, data_folder, load
+
+NAME = "up"
+HELP = "set everything up: database, schema, plugin folder, settings; safe to run again"
+
+SERVER_SECONDS = 180.0
+STOP_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where to migrate, and as whom the agents will connect."""
+
+    admin_dsn: str
+    role: str
+    password: str | None = None
+    is_given: bool = False
+    """Named with --dsn: the runtime's own login is still to be settled."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("--dsn", metavar="ADMIN_DSN", help="your own Postgres, with a login that may create tables")
+    parser.add_argument("--runtime-role", metavar="ROLE", help="role the agents connect as (default: hermes)")
+    parser.add_argument("--embed-url", metavar="URL", help="embedding endpoint (default: a local model)")
+    parser.add_argument("--embed-model", metavar="MODEL", help="model to ask of the endpoint")
+    parser.add_argument("--embed-key-env", metavar="VAR", help="environment variable that holds the endpoint's key")
+    parser.add_argument("--stop", action="store_true", help="stop the embedded server instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do each step, tell its time, and end with an examination and a first recall."""
+    home = (args.hermes_home or settings_file.default_home()).expanduser().absolute()
+    if args.stop:
+        return _stop(home, json=args.json)
+    quiet = args.json
+    if not quiet:
+        output.say(f"Setting up the memory of {home}")
+    home.mkdir(parents=True, exist_ok=True)
+    changed = _settings(home, args, quiet=quiet)
+    settings = load(home).settings
+    database = _database(home, settings, args, quiet=quiet)
+    wanted = _migrate(home, settings, database, quiet=quiet)
+    changed += _activate(home, quiet=quiet)
+    findings = list(doctor.examine(home))
+    code = doctor.exit_code(findings)
+    shown = None
+    if code == 0:
+        shown = demonstration.show(home, quiet=quiet)
+    if quiet:
+        output.as_json(
+            {
+                "home": str(home),
+                "changed": changed,
+                "exit_code": code or (3 if wanted.problem else 0),
+                "recalled": shown,
+                "checks": [{"name": each.name, "level": each.level, "text": each.text} for each in findings],
+            }
+        )
+    else:
+        for finding in findings:
+            if finding.level != "ok":
+                doctor.tell(finding)
+        output.bullet("ok" if code == 0 else "problem", f"doctor: {doctor.summary(findings)}")
+        _tell_next(home, code)
+    return code or (3 if wanted.problem else 0)
+
+
+def _stop(home: Path, *, json: bool) -> int:
+    if not options.has_embedded_data(home):
+        was_running = False
+    else:
+        from hermes_memory_pgvector.server import EmbeddedPostgres
+
+        was_running = EmbeddedPostgres(data_folder(home)).stop(Deadline.after(STOP_SECONDS))
+    if json:
+        output.as_json({"stopped": was_running})
+    else:
+        text = "the embedded server is stopped" if was_running else "no embedded server was running"
+        output.bullet("ok", text, "it starts again by itself when it is needed" if was_running else "")
+    return 0
+
+
+def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]:
+    """Write what was given on the command line."""
+    named = {"embed_url": args.embed_url, "embed_model": args.embed_model, "embed_api_key_env": args.embed_key_env}
+    given = {name: value for name, value in named.items() if value is not None}
+    if not given:
+        return []
+    with output.step("settings", quiet=quiet) as said:
+        changed = settings_file.save(home, given)
+        said.append(", ".join(changed) if changed else "unchanged")
+    return changed
+
+
+def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Database:
+    """Find or start the database."""
+    if args.dsn:
+        from hermes_memory_pgvector.store.pool import check_conninfo
+
+        if check_conninfo(args.dsn) is not None:
+            raise ConfigError("--dsn is not a valid connection string; write it like postgresql://user@host/database")
+        with output.step("your Postgres", quiet=quiet) as said:
+            role, password = _runtime_login(home, settings, args.dsn, args.runtime_role)
+            said.append(redact_dsn(args.dsn))
+        return Database(args.dsn, role, password, is_given=True)
+    if settings.dsn:
+        admin = migrate.admin_dsn(home, settings, None)
+        role = args.runtime_role or migrate.role_for(settings, admin)
+        if not quiet:
+            output.bullet("ok", f"database: {redact_dsn(settings.dsn)}, as configured")
+        return Database(admin, role)
+    from hermes_memory_pgvector.hostconfig import obstacle
+    from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+
+    problem = obstacle(settings)
+    if problem:
+        raise ConfigError(problem)
+    is_new = not options.has_embedded_data(home)
+    with output.step("embedded Postgres", quiet=quiet) as said:
+        server = EmbeddedPostgres(data_folder(home))
+        info = server.ensure_running(Deadline.after(SERVER_SECONDS))
+        status = server.status()
+        said.append(f"{'made and started' if is_new else 'running'}, version {status.binaries_version}")
+    return Database(info.owner_dsn, RUNTIME_ROLE)
+
+
+def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | None) -> tuple[str, str]:
+    """The role and password the agents get; a role that others may be using keeps its password."""
+    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.store.address import has_role, may_connect, user_of, with_login
+
+    known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
+    before = user_of(settings.dsn) if settings.dsn else ""
+    if known and before and wanted in (None, before) and may_connect(with_login(admin, before, known), CONNECT_SECONDS):
+        return before, known
+    password = known if known and before == wanted else secrets.token_urlsafe(24)
+    if wanted:
+        return wanted, password
+    if not has_role(admin, migrate.DEFAULT_ROLE, CONNECT_SECONDS):
+        return migrate.DEFAULT_ROLE, password
+    # Another home may be using that role; a new password would lock it out.
+    return f"{migrate.DEFAULT_ROLE}_{home_id(home)[:8]}", password
+
+
+def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool) -> migrate.Wanted:
+    with output.step("schema", quiet=quiet) as said:
+        wanted = migrate.wanted_model(home, settings)
+        outcome = migrate.apply(
+            database.admin_dsn,
+            database.role,
+            wanted.spec,
+            password=database.password,
+            adopt_model=settings.embed_model,
+            quiet=True,
+        )
+        said.append(f"{output.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
+        if outcome.adopted_memories or outcome.adopted_turns:
+            said.append(f"{output.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
+        if wanted.spec is not None:
+            said.append(f"{wanted.spec.name} with {wanted.spec.dim} dimensions")
+    if database.is_given:
+        _place(home, database, quiet=quiet)
+    if not quiet:
+        for notice in outcome.notices:
+            output.bullet("note", notice)
+        if wanted.problem:
+            output.bullet("warning", f"vectors wait: {wanted.problem}", "then run again: hermes-pgvector migrate")
+    return wanted
+
+
+def _place(home: Path, database: Database, *, quiet: bool) -> None:
+    """Write the login the agents will use: their own role, or the given one where no role could be made."""
+    from hermes_memory_pgvector.store.address import may_connect, with_login
+
+    own = with_login(database.admin_dsn, database.role, database.password or "")
+    separate = may_connect(own, CONNECT_SECONDS)
+    env_file.place_dsn(home, own if separate else database.admin_dsn)
+    if quiet:
+        return
+    if separate:
+        output.bullet("ok", f"agents connect as {database.role}; its password is in {home / '.env'}")
+    else:
+        output.bullet(
+            "warning",
+            f'a role "{database.role}" could not be made or cannot log in: agents use the login given with --dsn',
+            "to separate them later: hermes-pgvector migrate --admin-dsn … --runtime-role ROLE, then set dsn",
+        )
+
+
+def _activate(home: Path, *, quiet: bool) -> list[str]:
+    """Put the door in and make us the host's memory provider."""
+    with output.step("plugin folder", quiet=quiet) as said:
+        result = install.install_door(home)
+        said.append(result.change)
+    with output.step("memory.provider", quiet=quiet) as said:
+        is_new = settings_file.set_provider(home, PROVIDER_NAME)
+        said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, as before")
+    return ["memory.provider"] if is_new else []
+
+
+def _tell_next(home: Path, code: int) -> None:
+    output.say()
+    if code:
+        output.say("Something is not in order yet; when it is, run this again. In full: hermes-pgvector doctor")
+        return
+    where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
+    output.say(f"Ready. Talk to your agent:        {where}hermes")
+    output.say(f"What it remembers, any time:      {where}hermes-pgvector status")
+    output.say(f'Ask the memory yourself:          {where}hermes-pgvector recall "what did we decide"')

@@ -1,0 +1,154 @@
+"""What the live processes of a home say of themselves: each keeps one small file, which `status` and `doctor` read.
+
+A file counts only while its process lives; whoever reads removes those of processes that are gone. The files say how
+things are and nothing of what is stored: numbers, states and reasons.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.breaker import BreakerStatus
+
+FOLDER_NAME = "processes"
+MAX_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """One breaker of a process."""
+
+    name: str
+    state: str
+    reason: str
+    since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """How one process is doing."""
+
+    pid: int
+    started: str
+    """The kernel's start time of the process: tells a reused pid from the process that wrote this."""
+    command: str
+    """The program's name, without its arguments."""
+    updated: float
+    breakers: tuple[BreakerState, ...] = ()
+    writer_stored: int = 0
+    writer_waiting: int = 0
+    writer_dead: int = 0
+    backlog_embedded: int = 0
+    backlog_problem: str = ""
+    refused_turns: int = 0
+    refused_memories: int = 0
+    journal_writer: str = ""
+    sync_lag_seconds: float = 0.0
+
+    @property
+    def open_breakers(self) -> tuple[BreakerState, ...]:
+        """What this process has found to be out of order."""
+        return tuple(breaker for breaker in self.breakers if breaker.state != "closed")
+
+
+def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
+    """A snapshot of this process, now; `figures` are the fields of Snapshot that the caller knows."""
+    return Snapshot(
+        pid=os.getpid(),
+        started=_start_of(os.getpid()),
+        command=_command(),
+        updated=time.time(),
+        breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
+        **figures,
+    )
+
+
+def publish(folder: Path, shot: Snapshot) -> None:
+    """Write this process's file, in one step; `folder` is the plugin's data folder of the home. May raise OSError."""
+    place = folder / FOLDER_NAME
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = json.dumps(dataclasses.asdict(shot), ensure_ascii=False)
+    handle, name = tempfile.mkstemp(dir=place, prefix=".process-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(_path(folder, shot.pid))
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def read_all(folder: Path) -> list[Snapshot]:
+    """The snapshots of processes that are alive, the longest running first; files of others are removed."""
+    found = []
+    for path in sorted((folder / FOLDER_NAME).glob("*.json")):
+        shot = _read(path)
+        if shot is not None and _is_alive(shot):
+            found.append(shot)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+    return sorted(found, key=lambda shot: (len(shot.started), shot.started, shot.pid))
+
+
+def withdraw(folder: Path) -> None:
+    """Remove this process's file; one that never was is no error."""
+    with contextlib.suppress(OSError):
+        _path(folder, os.getpid()).unlink(missing_ok=True)
+
+
+def _path(folder: Path, pid: int) -> Path:
+    return folder / FOLDER_NAME / f"{pid}.json"
+
+
+def _read(path: Path) -> Snapshot | None:
+    try:
+        with path.open("rb") as file:
+            raw = json.loads(file.read(MAX_BYTES))
+        if not isinstance(raw, Mapping):
+            return None
+        known = {field.name for field in dataclasses.fields(Snapshot)}
+        values = {name: value for name, value in raw.items() if name in known}
+        values["breakers"] = tuple(
+            BreakerState(str(each["name"]), str(each["state"]), str(each["reason"]), each["since"])
+            for each in raw.get("breakers", ())
+        )
+        shot = Snapshot(**values)
+        return shot if shot.pid == int(path.stem) and isinstance(shot.started, str) else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _is_alive(shot: Snapshot) -> bool:
+    try:
+        os.kill(shot.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        # It exists and belongs to someone else.
+        pass
+    return _start_of(shot.pid) == shot.started
+
+
+def _start_of(pid: int) -> str:
+    """The kernel's start time of a process; empty where the system does not tell."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+@functools.cache
+def _command() -> str:
+    name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
+    return name if name not in ("", "-c", "-m") else Path(sys.executable).name

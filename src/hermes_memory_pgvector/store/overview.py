@@ -1,0 +1,132 @@
+"""What an operator asks of the database: sizes, roles, extensions, the state of the vector tables. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermes_memory_pgvector.model import EmbeddingModel
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.vectors import Key
+
+CONTRIB = ("pg_trgm", "unaccent", "btree_gin")
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeRows:
+    """How much one theme holds."""
+
+    theme: str
+    memories: int
+    turns: int
+    newest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the server says of itself and of the role we are."""
+
+    version: str
+    database: str
+    role: str
+    is_superuser: bool
+    owns_tables: bool
+    pgvector: str | None
+    contrib: tuple[str, ...]
+    """Which of the optional extensions could be had."""
+    now: datetime
+    database_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Similarities:
+    """How near unrelated texts are to each other under the current model."""
+
+    pairs: int
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """How much of a vector table an index-only scan can read without looking at the table."""
+
+    table: str
+    pages: int
+    visible: int
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1; an empty table has nothing hidden."""
+        return min(1.0, self.visible / self.pages) if self.pages else 1.0
+
+
+def server_facts(connection: Connection) -> ServerFacts:
+    """The server, its extensions and our role; works before any migration."""
+    row: Any = connection.execute(statement("overview_server"), {"contrib": list(CONTRIB)}).fetchone()
+    return ServerFacts(*row[:6], contrib=tuple(row[6]), now=row[7], database_bytes=int(row[8]))
+
+
+def themes(connection: Connection, limit: int) -> list[ThemeRows]:
+    """The themes with the most rows, and how much they hold."""
+    rows: list[Any] = connection.execute(statement("overview_themes"), {"limit": limit}).fetchall()
+    return [ThemeRows(*row) for row in rows]
+
+
+def totals(connection: Connection) -> tuple[int, int, int]:
+    """(memories, turns, themes) of the database."""
+    row: Any = connection.execute(statement("overview_totals")).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def similarities(connection: Connection, model: EmbeddingModel, sample: int) -> Similarities | None:
+    """The similarity of random pairs of stored texts; None when there are too few to tell."""
+    values = {"sample": sample}
+    row: Any = connection.execute(model_statement("overview_similarities", model.id), values).fetchone()
+    return Similarities(int(row[0]), *(float(value) for value in row[1:4])) if row is not None else None
+
+
+def visibility(connection: Connection, model: EmbeddingModel) -> list[Visibility]:
+    """The visibility maps of the current model's tables."""
+    names = [f"memory_vectors_{model.id}", f"turn_vectors_{model.id}"]
+    rows: list[Any] = connection.execute(statement("overview_visibility"), {"tables": names}).fetchall()
+    return [Visibility(*row) for row in rows]
+
+
+def count_missing(connection: Connection, model: EmbeddingModel, most: int) -> int:
+    """How many rows have no vector of this model, counted up to a bound."""
+    row: Any = connection.execute(model_statement("overview_missing", model.id), {"most": most}).fetchone()
+    return int(row[0])
+
+
+def missing_memories(
+    connection: Connection, model: EmbeddingModel, theme: str | None, before_id: int | None, limit: int
+) -> list[Key]:
+    """Memories without a vector of this model, newest first, below an id."""
+    values = {"theme": theme, "before_id": before_id, "limit": limit}
+    rows: list[Any] = connection.execute(model_statement("missing_memory_vectors", model.id), values).fetchall()
+    return [(str(row[0]), "memory", int(row[1])) for row in rows]
+
+
+def missing_turns(
+    connection: Connection, model: EmbeddingModel, theme: str | None, before_id: int | None, limit: int
+) -> list[tuple[Key, int]]:
+    """Turns without a vector of this model with their length, newest first, below an id."""
+    values = {"theme": theme, "before_id": before_id, "limit": limit}
+    rows: list[Any] = connection.execute(model_statement("missing_turn_vectors", model.id), values).fetchall()
+    return [((str(row[0]), "turn", int(row[1])), len(row[4])) for row in rows]
+
+
+def count_pending(connection: Connection, theme: str | None) -> int:
+    """How many rows of a theme, or of all, are waiting for a vector."""
+    row: Any = connection.execute(statement("overview_pending"), {"theme": theme}).fetchone()
+    return int(row[0])
+
+
+def entries_held(connection: Connection, home_id: str, target: str) -> set[str]:
+    """The memories that came from this home's file of that kind."""
+    values = {"home_id": home_id, "target": target}
+    return {str(row[1]) for row in connection.execute(statement("mirror_held"), values).fetchall()}
