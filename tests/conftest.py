@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_memory_pgvector.postgres_binaries import installed_binaries
 
-pytest_plugins = ["fixtures.postgres", "fixtures.hermes"]
+pytest_plugins = ["fixtures.postgres", "fixtures.hermes", "fixtures.agent"]
 
 
 def pytest_report_header() -> str:

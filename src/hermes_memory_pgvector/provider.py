@@ -48,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 _Hook = TypeVar("_Hook", bound=Callable[..., Any])
 _warned: set[str] = set()
+ASKED_CHARS = 200
+"""How much of a question tells turns apart while they are under way."""
 
 
 def _guarded(default: Any) -> Callable[[_Hook], _Hook]:
@@ -203,6 +205,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             now_us=now.wall_us,
             window_us=int(settings.turn_retry_window * 1e6),
             spoken_before=self._spoken,
+            asked=sides[0].content[:ASKED_CHARS] if sides[0] is not None else "",
         )
         author = capture.metadata_of(turn_author)
         metadata = {"author": author} if author else {}
@@ -219,7 +222,9 @@ class PgvectorMemoryProvider(MemoryProvider):
     @_guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
         """A turn begins: the files may have been changed since the last one."""
-        self._current().nudge_mirror()
+        engine = self._current()
+        engine.sessions.begin((self._session.theme, self._session.session_id), capture.text_of(message)[:ASKED_CHARS])
+        engine.nudge_mirror()
 
     @_guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:

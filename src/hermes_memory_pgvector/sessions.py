@@ -11,6 +11,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeVar
 
 from hermes_memory_pgvector.capture import Said, with_ordinals
@@ -25,6 +26,8 @@ MAX_SESSIONS = 2000
 MAX_TURNS = 5000
 MAX_EXCHANGES = 500
 MAX_SHOWN = 1000
+RECENT_EXCHANGES = 8
+"""So many turns may be under way at once, as far as an undo is concerned."""
 
 
 @dataclass(slots=True)
@@ -35,12 +38,22 @@ class _Report:
 
 
 @dataclass(slots=True)
+class _Exchange:
+    """One turn of the conversation, from its start; what an undo takes back."""
+
+    asked: str
+    """The words it was started with, while nobody has reported its end."""
+    is_open: bool
+    turns: tuple[TurnId, ...] = ()
+
+
+@dataclass(slots=True)
 class Ledger:
     """One session's book."""
 
     turns: OrderedDict[TurnId, _Report] = field(default_factory=OrderedDict)
     aliases: OrderedDict[TurnId, None] = field(default_factory=OrderedDict)
-    exchanges: deque[tuple[TurnId, ...]] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
+    exchanges: deque[_Exchange] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
     shown: OrderedDict[str, None] = field(default_factory=OrderedDict)
     epoch: int = 0
     is_rewound: bool = False
@@ -53,6 +66,11 @@ class Sessions:
         self._lock = threading.RLock()
         self._ledgers: OrderedDict[tuple[str, str], Ledger] = OrderedDict()
 
+    def begin(self, key: tuple[str, str], asked: str) -> None:
+        """A turn starts; the host may never report its end, because the user interrupts it."""
+        with self._lock:
+            self._ledger(key).exchanges.append(_Exchange(asked, is_open=True))
+
     def announce(
         self,
         key: tuple[str, str],
@@ -62,10 +80,12 @@ class Sessions:
         now_us: int,
         window_us: int,
         spoken_before: Counter[Said],
+        asked: str = "",
     ) -> list[tuple[Said, int]]:
         """A turn was just said: what of it is new, with ordinals.
 
-        `spoken_before` counts what this provider has reported itself, for hosts that give no transcript.
+        `exchange` may be empty: an undo can mean a turn that was not worth keeping. `spoken_before` counts what this
+        provider has reported itself, for hosts that give no transcript.
         """
         with self._lock:
             ledger = self._ledger(key)
@@ -85,8 +105,7 @@ class Sessions:
                     _remember(ledger.aliases, alias, None, MAX_TURNS)
                 if is_new:
                     new.append((said, ordinal))
-            if ids:
-                ledger.exchanges.append(tuple(ids))
+            _close(ledger.exchanges, asked, tuple(ids), is_new=bool(new))
             return new
 
     def read_transcript(
@@ -133,7 +152,7 @@ class Sessions:
             ledger = self._ledger(key)
             ledger.is_rewound = True
             ledger.shown.clear()
-            undone = ledger.exchanges.pop() if ledger.exchanges else ()
+            undone = ledger.exchanges.pop().turns if ledger.exchanges else ()
             for turn in undone:
                 ledger.turns.pop(turn, None)
                 ledger.aliases.pop(turn, None)
@@ -152,8 +171,8 @@ class Sessions:
             ledger = self._ledger(key)
             still = [(said.digest, ordinal) for said, ordinal in with_ordinals(kept)]
             remaining = set(still)
-            while ledger.exchanges and not any(turn in remaining for turn in ledger.exchanges[-1]):
-                for turn in ledger.exchanges.pop():
+            while ledger.exchanges and not any(turn in remaining for turn in ledger.exchanges[-1].turns):
+                for turn in ledger.exchanges.pop().turns:
                     ledger.turns.pop(turn, None)
             return still
 
@@ -217,6 +236,18 @@ def _alias(said: Said, transcript: Sequence[Said] | None) -> TurnId | None:
         return None
     other, ordinal = numbered[-1]
     return (other.digest, ordinal)
+
+
+def _close(exchanges: deque[_Exchange], asked: str, turns: tuple[TurnId, ...], *, is_new: bool) -> None:
+    """Note the turns of an exchange that has ended: the one that was started with these words, else the last."""
+    started = [each for each in islice(reversed(exchanges), RECENT_EXCHANGES) if each.is_open]
+    found = next((each for each in started if each.asked == asked), None)
+    if found is None and started and exchanges[-1].is_open:
+        found = started[0]
+    if found is not None:
+        found.is_open, found.turns = False, turns
+    elif is_new or not (exchanges and exchanges[-1].turns == turns):
+        exchanges.append(_Exchange(asked, is_open=False, turns=turns))
 
 
 def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:

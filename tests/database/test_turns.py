@@ -1,0 +1,320 @@
+"""A turn is stored exactly once, whoever reports it, in whatever order and from whatever process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fixtures.agent import AgentHome
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+
+Message = dict[str, Any]
+
+
+def exchange(number: int) -> tuple[str, str]:
+    return f"Question {number}: how many barrels are there?", f"Answer {number}: there are {number * 11} barrels."
+
+
+def messages(*numbers: int) -> list[Message]:
+    roles = ("user", "assistant")
+    return [{"role": role, "content": text} for n in numbers for role, text in zip(roles, exchange(n), strict=True)]
+
+
+def report(agent: PgvectorMemoryProvider, session: str, *numbers: int) -> None:
+    """The last of these exchanges has just been said, the others before it."""
+    agent.sync_turn(*exchange(numbers[-1]), session_id=session, messages=messages(*numbers))
+
+
+def stored(home: AgentHome, session: str | None = None) -> list[str]:
+    home.settle()
+    return sorted(text for _, where, text in home.stored.turns("marketing") if session in (None, where))
+
+
+def words(*numbers: int) -> list[str]:
+    return sorted(text for number in numbers for text in exchange(number))
+
+
+REPORTS: dict[str, Callable[[PgvectorMemoryProvider], object]] = {
+    "sync_turn": lambda agent: report(agent, "s1", 1),
+    "on_session_end": lambda agent: agent.on_session_end(messages(1)),
+    "on_pre_compress": lambda agent: agent.on_pre_compress(messages(1)),
+}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(REPORTS)), ids="-".join)
+def test_a_turn_reported_by_every_hook_is_stored_once(agent_home: AgentHome, order: tuple[str, ...]) -> None:
+    agent = agent_home.provider()
+    for name in order:
+        REPORTS[name](agent)
+    assert stored(agent_home) == words(1)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(REPORTS)), ids="-".join)
+def test_a_turn_reported_by_hooks_of_several_providers_is_stored_once(
+    agent_home: AgentHome, order: tuple[str, ...]
+) -> None:
+    for name in order:
+        REPORTS[name](agent_home.provider())
+    assert stored(agent_home) == words(1)
+
+
+def test_a_turn_reported_by_every_hook_at_the_same_moment_is_stored_once(agent_home: AgentHome) -> None:
+    for number in range(1, 31):
+        agent = agent_home.provider(session=f"s{number}")
+        together = threading.Barrier(3)
+
+        def end(agent: PgvectorMemoryProvider = agent, n: int = number, gate: threading.Barrier = together) -> None:
+            gate.wait()
+            agent.on_session_end(messages(n))
+
+        def say(agent: PgvectorMemoryProvider = agent, n: int = number, gate: threading.Barrier = together) -> None:
+            gate.wait()
+            report(agent, f"s{n}", n)
+
+        threads = [threading.Thread(target=end), threading.Thread(target=say)]
+        for thread in threads:
+            thread.start()
+        together.wait()
+        for thread in threads:
+            thread.join()
+    assert stored(agent_home) == words(*range(1, 31))
+
+
+def test_processes_that_report_the_same_turn_store_it_once(agent_home: AgentHome) -> None:
+    script = """
+user, answer = arguments
+messages = [{"role": "user", "content": user}, {"role": "assistant", "content": answer}]
+agent = provider("marketing")
+agent.sync_turn(user, answer, session_id="s1", messages=messages)
+agent.on_session_end(messages)
+agent.shutdown()
+"""
+    children = [agent_home.start(script, *exchange(1)) for _ in range(4)]
+    assert [child.wait(60) for child in children] == [0, 0, 0, 0]
+    agent_home.provider()
+    assert stored(agent_home) == words(1)
+    for child in children:
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+def test_a_burst_of_a_thousand_turns_is_two_thousand_rows(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    for number in range(1000):
+        agent.sync_turn(*exchange(number), session_id="s1")
+    agent_home.settle()
+    assert agent_home.stored.count("conversations") == 2000
+
+
+def test_both_sides_of_a_turn_carry_the_time_they_were_said_and_their_order(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    for number in range(3):
+        report(agent, "s1", *range(number + 1))
+    agent_home.settle()
+    told = [text for _, _, text in agent_home.stored.turns("marketing")]
+    assert told == [text for number in range(3) for text in exchange(number)]
+
+
+def test_the_same_words_later_in_a_session_are_a_new_turn(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    agent.sync_turn(*exchange(1), session_id="s1", messages=messages(1, 1))
+    agent.on_session_end(messages(1, 1))
+    assert stored(agent_home) == words(1, 1)
+
+
+def test_a_clients_retry_within_the_window_is_the_same_turn(agent_home: AgentHome) -> None:
+    for _ in range(3):
+        report(agent_home.provider(), "s1", 1)
+    assert stored(agent_home) == words(1)
+
+
+def test_a_clients_retry_in_another_process_is_the_same_turn(agent_home: AgentHome) -> None:
+    script = "provider('marketing').sync_turn(*arguments, session_id='s1')\n"
+    for _ in range(2):
+        code, _ = agent_home.run(script, *exchange(1))
+        assert code == 0
+    agent_home.provider()
+    assert stored(agent_home) == words(1)
+
+
+def test_the_same_words_after_the_window_are_a_new_turn(agent_home: AgentHome) -> None:
+    agent_home.settings["turn_retry_window"] = 0.0
+    for _ in range(2):
+        report(agent_home.provider(), "s1", 1)
+        agent_home.settle()
+    assert stored(agent_home) == words(1, 1)
+
+
+def test_compression_under_a_new_session_id_stores_nothing_twice(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    report(agent, "s1", 1, 2)
+    agent.on_pre_compress(messages(1, 2))
+    agent.on_session_end(messages(1, 2))
+    agent.on_session_switch("s2", parent_session_id="s1", reset=False, reason="compression")
+    report(agent, "s2", 2, 3)
+    agent.on_session_end(messages(2, 3))
+    assert stored(agent_home, "s1") == words(1, 2)
+    assert stored(agent_home, "s2") == words(3)
+
+
+def test_compression_in_place_stores_nothing_twice_and_hears_what_is_said_again(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    report(agent, "s1", 1, 2)
+    agent.on_pre_compress(messages(1, 2))
+    agent.on_session_end(messages(1, 2))
+    agent.on_session_switch("s1", parent_session_id="s1", reset=False, reason="compression")
+    report(agent, "s1", 2, 1)
+    agent.on_session_end(messages(2, 1))
+    assert stored(agent_home) == words(1, 1, 2)
+
+
+def test_the_user_message_in_flight_during_compression_is_stored_once(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    in_flight = [*messages(1), messages(2)[0]]
+    agent.on_pre_compress(in_flight)
+    agent.on_session_end(in_flight)
+    agent.on_session_switch("s2", parent_session_id="s1", reset=False, reason="compression")
+    report(agent, "s2", 2)
+    agent.on_session_end(messages(2))
+    assert stored(agent_home) == words(1, 2)
+
+
+def test_a_resumed_session_stores_only_what_is_new(agent_home: AgentHome) -> None:
+    first = agent_home.provider()
+    report(first, "s1", 1)
+    first.on_session_end(messages(1))
+    agent_home.settle()
+    agent_home.close()
+    reloaded = [{**message, "timestamp": 1_700_000_000.0} for message in messages(1)]
+    second = agent_home.provider(session="other")
+    second.on_session_switch("s1", reason="resume")
+    second.sync_turn(*exchange(2), session_id="s1", messages=[*reloaded, *messages(2)])
+    second.on_session_end([*reloaded, *messages(2)])
+    assert stored(agent_home, "s1") == words(1, 2)
+    assert stored(agent_home, "other") == []
+
+
+def test_exit_after_new_brings_the_old_transcript_and_stores_nothing(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    agent.on_session_end(messages(1))
+    agent.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
+    agent.on_session_end(messages(1))
+    assert stored(agent_home, "s1") == words(1)
+    assert stored(agent_home, "s2") == []
+
+
+def test_the_session_named_by_the_call_wins_over_the_one_at_the_start(agent_home: AgentHome) -> None:
+    agent = agent_home.provider(session="s1")
+    report(agent, "s7", 1)
+    assert stored(agent_home, "s7") == words(1)
+
+
+def test_an_undo_takes_back_the_last_turn(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    report(agent, "s1", 1, 2)
+    agent.on_session_switch("s1", rewound=True)
+    assert stored(agent_home) == words(1)
+
+
+def test_two_undos_take_back_two_turns(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    for numbers in ((1,), (1, 2), (1, 2, 3)):
+        report(agent, "s1", *numbers)
+    agent.on_session_switch("s1", rewound=True)
+    agent.on_session_switch("s1", rewound=True)
+    report(agent, "s1", 1, 4)
+    agent.on_session_end(messages(1, 4))
+    assert stored(agent_home) == words(1, 4)
+
+
+def test_an_undone_turn_said_again_is_stored(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    agent.on_session_switch("s1", rewound=True)
+    report(agent, "s1", 1)
+    agent.on_session_end(messages(1))
+    assert stored(agent_home) == words(1)
+
+
+def test_an_undo_after_a_resume_takes_back_what_the_next_transcript_lacks(agent_home: AgentHome) -> None:
+    first = agent_home.provider()
+    report(first, "s1", 1)
+    report(first, "s1", 1, 2)
+    agent_home.settle()
+    agent_home.close()
+    second = agent_home.provider()
+    second.on_session_switch("s1", rewound=True)
+    report(second, "s1", 1, 3)
+    assert stored(agent_home) == words(1, 3)
+
+
+def test_an_undo_of_a_turn_that_was_not_worth_storing_leaves_the_one_before_it(agent_home: AgentHome) -> None:
+    agent_home.settings["turn_min_chars"] = 20
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    agent.sync_turn("thanks", "done", session_id="s1", messages=[
+        *messages(1), {"role": "user", "content": "thanks"}, {"role": "assistant", "content": "done"}])  # fmt: skip
+    agent.on_session_switch("s1", rewound=True)
+    assert stored(agent_home) == words(1)
+
+
+def test_an_undo_of_a_turn_that_was_interrupted_leaves_the_one_before_it(agent_home: AgentHome) -> None:
+    """The host reports the start of every turn, but no interrupted turn."""
+    agent = agent_home.provider()
+    agent.on_turn_start(1, exchange(1)[0])
+    report(agent, "s1", 1)
+    agent.on_turn_start(2, exchange(2)[0])
+    agent.on_session_switch("s1", rewound=True)
+    assert stored(agent_home) == words(1)
+
+
+def test_an_undo_leaves_other_sessions_and_themes_alone(agent_home: AgentHome) -> None:
+    agent, other = agent_home.provider(), agent_home.provider("trading")
+    report(agent, "s1", 1)
+    report(agent, "s2", 1)
+    report(other, "s1", 1)
+    agent.on_session_switch("s1", rewound=True)
+    assert stored(agent_home, "s1") == []
+    assert stored(agent_home, "s2") == words(1)
+    assert len(agent_home.stored.turns("trading")) == 2
+
+
+def test_the_hosts_wording_of_a_turn_is_not_a_second_turn(agent_home: AgentHome) -> None:
+    """The host strips skill text from what it reports, and adds footers to what it keeps."""
+    agent = agent_home.provider()
+    user, answer = exchange(1)
+    kept = [{"role": "user", "content": f"{user} (as kept)"}, {"role": "assistant", "content": f"{answer}\n\n[files]"}]
+    agent.sync_turn(user, answer, session_id="s1", messages=kept)
+    agent.on_session_end(kept)
+    assert stored(agent_home) == words(1)
+
+
+def test_what_was_recalled_is_never_stored_as_said(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    user, answer = exchange(1)
+    injected = f"{user}\n\n<memory-context>\nsomebody else's secret\n</memory-context>"
+    agent.on_session_end([
+        {"role": "user", "content": user, "api_content": injected},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": injected.replace("Question 1", "Question 2")},
+    ])  # fmt: skip
+    assert not any("secret" in text for text in stored(agent_home))
+
+
+def test_a_delegation_is_an_edge_and_a_turn(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    for _ in range(2):
+        agent.on_delegation("Count the barrels", "There are 44 barrels", child_session_id="child-1")
+    assert stored(agent_home) == ["Delegated: Count the barrels\nResult: There are 44 barrels"]
+    edges = agent_home.stored.rows("SELECT agent_identity, session_id, child_session_id FROM delegations")
+    assert edges == [("marketing", "s1", "child-1")]
