@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector import home as home_identity
-from hermes_memory_pgvector import settings_file, wire
+from hermes_memory_pgvector import processes, settings_file, wire
 from hermes_memory_pgvector.backlog import Backlog
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.clock import Clock
@@ -44,6 +44,7 @@ CACHE_ENTRIES = 4096
 SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 LONG_SECONDS = 3600.0
+PUBLISH_SECONDS = 15.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 
@@ -102,6 +103,7 @@ class Engine:
                 "mirror": self._mirror,
                 "refused turns": self._recover,
                 "connections": self._reap,
+                "process file": self._publish,
             }
         )
         self.profile_theme: str | None = None
@@ -112,6 +114,7 @@ class Engine:
         self._is_warm = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
+        self._published: tuple[float, object] = (0.0, None)
 
     def start(self) -> None:
         """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
@@ -190,6 +193,7 @@ class Engine:
         if not self._started:
             return
         self.settle(deadline)
+        processes.withdraw(self.folder)
         self.writer.stop(deadline)
         self.upkeep.stop(deadline)
         self.journal.close(deadline)
@@ -281,6 +285,35 @@ class Engine:
     def _reap(self) -> float:
         self.pool.reap()
         return 60.0
+
+    def _publish(self) -> float:
+        """Let `status` and `doctor` see how this process is doing: when something changes, and now and then."""
+        states = tuple(breaker.state for breaker in self.breakers())
+        figures = (states, self.refusals.turns, self.refusals.memories, self.writer.status().dead)
+        now = time.monotonic()
+        if figures == self._published[1] and now - self._published[0] < PUBLISH_SECONDS:
+            return PUBLISH_SECONDS
+        self._published = (now, figures)
+        writer, backlog = self.writer.status(), self.backlog.status()
+        try:
+            processes.publish(
+                self.folder,
+                processes.snapshot(
+                    self.breakers(),
+                    writer_stored=writer.stored,
+                    writer_waiting=writer.waiting,
+                    writer_dead=writer.dead,
+                    backlog_embedded=backlog.embedded,
+                    backlog_problem=backlog.problem,
+                    refused_turns=self.refusals.turns,
+                    refused_memories=self.refusals.memories,
+                    journal_writer=self.journal.writer,
+                    sync_lag_seconds=self.journal.stats().sync_lag_seconds,
+                ),
+            )
+        except OSError as error:
+            logger.debug("the process file cannot be written (%s)", type(error).__name__)
+        return PUBLISH_SECONDS
 
     def _refused(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
         first = False

@@ -62,6 +62,8 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
         return f"${names.index(match.group(1)) + 1}"
 
     with psycopg.connect(statement_database.runtime_dsn) as connection:
-        text = model_statement(file.stem, 1).as_string(connection) if "_vectors}" in file.read_text() else file.read_text()
+        text = file.read_text(encoding="utf-8")
+        if "_vectors}" in text:
+            text = model_statement(file.stem, 1).as_string(connection)
         body = re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%").strip().rstrip(";")
         connection.execute(f"PREPARE checked AS {body}")  # type: ignore[call-overload]
