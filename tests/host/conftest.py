@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fixtures.hermes import Gateway, HermesHome, MakeHome
+from fixtures.hermes import MakeHome
+from fixtures.hermes_home import HermesHome
+from fixtures.hermes_servers import Gateway
 
 SEEDED = [
     "The customer Arbogast pays by bank transfer only",

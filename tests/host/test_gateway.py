@@ -6,7 +6,8 @@ import json
 from functools import partial
 from typing import Any
 
-from fixtures.hermes import GATEWAY_KEY, Gateway, HermesHome, eventually
+from fixtures.hermes_home import HermesHome
+from fixtures.hermes_servers import GATEWAY_KEY, Gateway, eventually
 from fixtures.llm_server import Call, Request, Say, ScriptedLLM
 
 

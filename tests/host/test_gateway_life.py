@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from fixtures.embed_server import EmbedServer
-from fixtures.hermes import Gateway, HermesHome, MakeHome, eventually, free_port, install_probe
+from fixtures.hermes import MakeHome, install_probe
+from fixtures.hermes_home import HermesHome
+from fixtures.hermes_servers import Gateway, eventually, free_port
 
 from hermes_memory_pgvector.cli.install import homes_of, install_door
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from fixtures.hermes import HermesHome, MakeHome
+from fixtures.hermes import MakeHome
+from fixtures.hermes_home import HermesHome
 from fixtures.llm_server import Call, Say, ScriptedLLM
 
 from hermes_memory_pgvector.cli.install import homes_of, install_door

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fixtures.hermes import HermesHome
+from fixtures.hermes_home import HermesHome
 
 DRIVER = """
 import json, os, sys

@@ -11,7 +11,9 @@ import zipfile
 from typing import Any
 
 import pytest
-from fixtures.hermes import HERMES, HermesHome, MakeHome, WebServer
+from fixtures.hermes import MakeHome
+from fixtures.hermes_home import HERMES, HermesHome
+from fixtures.hermes_servers import WebServer
 
 CHOSEN: dict[str, Any] = {
     "prefetch_limit": 3,
