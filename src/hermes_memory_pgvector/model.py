@@ -233,11 +233,6 @@ class EmbeddingModel:
     dim: int
     min_similarity: float
     candidates: int = 400
-    """How many rows the bits select for exact comparison, where vectors are too long for an exact scan."""
+    """How many rows of a theme the codes select for exact comparison; a theme with no more is searched exactly."""
     vector_oid: int = 0
     """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""
-
-    @property
-    def is_covering(self) -> bool:
-        """Whether a theme is searched exactly from the index alone; must agree with embedding_models.layout."""
-        return self.dim <= 384

@@ -28,8 +28,7 @@ _TIME_WORDS = _words(
     "yesterday today tomorrow tonight weekend ago week month year day hour morning evening afternoon night spring"
     " summer autumn winter birthday anniversary recently last next since"
 )
-_TIME_LEXEMES = frozenset(map(stem, (*MONTHS, *WEEKDAYS, *_TIME_WORDS)))
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_TIME_LEXEMES = frozenset(map(stem, (*MONTHS, *WEEKDAYS, *_TIME_WORDS, *map(str, range(1900, 2100)))))
 _ASKS_WHEN = re.compile(
     r"\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long"
     r"|how many (?:days|weeks|months|years)|how (?:recent|often|old))\b",
@@ -56,7 +55,7 @@ class Period:
 
 def speaks_of_time(lexemes: AbstractSet[str]) -> bool:
     """Whether a text with these lexemes names a day, a period or a time of day."""
-    return not _TIME_LEXEMES.isdisjoint(lexemes) or any(_YEAR.match(lexeme) for lexeme in lexemes if lexeme[0] in "12")
+    return not _TIME_LEXEMES.isdisjoint(lexemes)
 
 
 def asks_when(question: str) -> bool:

@@ -1,47 +1,50 @@
 -- The vector tables of one embedding model; {dim} is its dimension.
 --
--- Two layouts, see embedding_models.layout. "covering" carries the vector itself in the key: a theme is searched
--- exactly, from the index alone. "coded" carries one bit per dimension: the nearest by bits are found from the index
--- alone and compared exactly afterwards. A row belongs to the text row of the same key and goes with it.
+-- `code` says of every number of a vector which of a few ranges it lies in, one bit per bound, so that the number of
+-- differing bits of two codes tells how far their vectors are apart. It travels in the key: the nearest rows of a theme
+-- by code are found from the index alone and compared exactly afterwards. Few dimensions need more bounds to be told
+-- apart. Bounds must agree with store/codes.py. A row belongs to the text row of the same key and goes with it.
 
 CREATE TABLE {turn_vectors} (
-    agent_identity text        NOT NULL,
-    id             bigint      NOT NULL,
-    chunk          smallint    NOT NULL DEFAULT 0,
-    ts             timestamptz NOT NULL,
-    twin           bigint      NOT NULL,
+    agent_identity text           NOT NULL,
+    id             bigint         NOT NULL,
+    chunk          smallint       NOT NULL DEFAULT 0,
+    ts             timestamptz    NOT NULL,
+    twin           bigint         NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    code           bit({dim})  NOT NULL,
     FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
 CREATE TABLE {memory_vectors} (
-    agent_identity text        NOT NULL,
-    id             bigint      NOT NULL,
-    chunk          smallint    NOT NULL DEFAULT 0,
-    ts             timestamptz NOT NULL,
-    target         text        NOT NULL,
+    agent_identity text           NOT NULL,
+    id             bigint         NOT NULL,
+    chunk          smallint       NOT NULL DEFAULT 0,
+    ts             timestamptz    NOT NULL,
+    target         text           NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    code           bit({dim})  NOT NULL,
     FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
-DO $layout$
+DO $code$
+DECLARE
+    bounds double precision[] := CASE WHEN {dim} <= 384 THEN ARRAY[-0.9, -0.3, 0.3, 0.9]
+                                      WHEN {dim} <= 1024 THEN ARRAY[-0.45, 0.45]
+                                      ELSE ARRAY[0.0] END;
+    code   text;
+    name   text;
 BEGIN
-    IF {dim} <= 384 THEN
-        ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, embedding);
-        ALTER TABLE {memory_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, embedding);
-    ELSE
-        ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, code);
-        ALTER TABLE {memory_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
-    END IF;
-    -- A vector beside its key in the page is read many times faster than one out of line, while a row fits a page.
-    IF {dim} <= 3072 THEN
-        ALTER TABLE {turn_vectors} ALTER COLUMN embedding SET STORAGE PLAIN;
-        ALTER TABLE {memory_vectors} ALTER COLUMN embedding SET STORAGE PLAIN;
-    ELSE
-        ALTER TABLE {turn_vectors} ALTER COLUMN embedding SET STORAGE EXTERNAL;
-        ALTER TABLE {memory_vectors} ALTER COLUMN embedding SET STORAGE EXTERNAL;
-    END IF;
+    -- Numbers of a unit vector spread around zero by one over the root of their count.
+    SELECT string_agg(format('binary_quantize(embedding - %L::halfvec)',
+                             array_fill(bound / sqrt({dim}), ARRAY[{dim}])::halfvec::text), ' || ' ORDER BY bound)
+    INTO code FROM unnest(bounds) AS bound;
+    FOREACH name IN ARRAY ARRAY[$name${turn_vectors}$name$, $name${memory_vectors}$name$] LOOP
+        EXECUTE format('ALTER TABLE %s ADD COLUMN code bit(%s) NOT NULL GENERATED ALWAYS AS ((%s)::bit(%s)) STORED',
+                       name, cardinality(bounds) * {dim}, code, cardinality(bounds) * {dim});
+        -- A vector beside its key in the page is read many times faster than one out of line, while a row fits a page.
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STORAGE %s',
+                       name, CASE WHEN {dim} <= 3072 THEN 'PLAIN' ELSE 'EXTERNAL' END);
+    END LOOP;
+    ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, code);
+    ALTER TABLE {memory_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
 END
-$layout$;
+$code$;

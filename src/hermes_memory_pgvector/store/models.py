@@ -46,11 +46,6 @@ def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> H
     return HalfVectors(vectors, model.vector_oid)
 
 
-def code_text(vector: Sequence[float]) -> str:
-    """One bit per number, its sign, as pgvector's binary_quantize gives it."""
-    return "".join(["1" if value > 0 else "0" for value in vector])
-
-
 def current_model(connection: Connection) -> EmbeddingModel | None:
     """The model whose vectors are searched, or None while there is none."""
     with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:

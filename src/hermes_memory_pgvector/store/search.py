@@ -13,7 +13,8 @@ from psycopg.rows import dict_row
 
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Role, Scope
 from hermes_memory_pgvector.searchtext import Term
-from hermes_memory_pgvector.store.models import HalfVector, code_text
+from hermes_memory_pgvector.store.codes import code_of
+from hermes_memory_pgvector.store.models import HalfVector
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.timephrase import Period
 
@@ -62,6 +63,7 @@ def search(
         "until": question.until,
         "terms": [term.lexemes[0] for term in wording.terms],
         "queries": [term.query for term in wording.terms],
+        "own_queries": [term.own_query for term in wording.terms],
         "weights": [term.weight for term in wording.terms],
         "min_similarity": thresholds.min_similarity,
         "min_coverage": thresholds.min_coverage,
@@ -75,7 +77,7 @@ def search(
     }
     if meaning is not None:
         parameters["vector"] = HalfVector(meaning.vector)
-        parameters["code"] = code_text(meaning.vector)
+        parameters["code"] = code_of(meaning.vector)
         parameters["candidates"] = meaning.model.candidates
     if question.scope is Scope.ALL and meaning is not None:
         # Only an index over all themes, where one exists, heeds this: it must look at as many rows as are compared.
@@ -99,7 +101,7 @@ def _statement(question: Question, meaning: Meaning | None) -> sql.SQL | sql.Com
         case Scope.ALL:
             form = "all"
         case Scope.CURRENT | Scope.NAMED | Scope.SESSION:
-            form = "covering" if meaning.model.is_covering else "coded"
+            form = "theme"
         case _:
             assert_never(question.scope)
     return model_statement(f"search_{kind}_{form}", meaning.model.id)

@@ -9,7 +9,6 @@ CREATE TABLE embedding_models (
     id             integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name           text        NOT NULL,
     dim            integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
-    layout         text        NOT NULL GENERATED ALWAYS AS (CASE WHEN dim <= 384 THEN 'covering' ELSE 'coded' END) STORED,
     min_similarity real        NOT NULL DEFAULT 0.30,
     candidates     integer     NOT NULL DEFAULT 400 CHECK (candidates BETWEEN 100 AND 6400),
     is_current     boolean     NOT NULL DEFAULT false,
@@ -18,9 +17,9 @@ CREATE TABLE embedding_models (
 );
 CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
 
--- Themes that only they themselves may see.
+-- Themes that only they themselves may see. Not STRICT: only so can Postgres expand it in place.
 CREATE FUNCTION hermes_is_private(theme text) RETURNS boolean
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$ SELECT theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-') $$;
 
 -- Equal for equal texts: lets a search fold identical turns without reading them.
@@ -125,12 +124,27 @@ CREATE FUNCTION hermes_raise_candidates(model_id integer, needed integer) RETURN
     LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
     AS $$ UPDATE embedding_models SET candidates = least(6400, greatest(candidates, needed)) WHERE id = model_id $$;
 
+-- One candidate's rank: cosine, coverage of the question's words, and what the question says about time and speaker.
+CREATE FUNCTION hermes_rank(
+    similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean,
+    age interval, half_life_days real
+) RETURNS real LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT ((0.7 * coalesce(similarity, 0) + coverage
+             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
+            * CASE WHEN half_life_days > 0 AND age > interval '0'
+                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
+    $$;
+
 -- Candidates by words, and how well each candidate's words cover the question: hermes_match_turns, _memories.
 --
 -- Every term of the question is looked up by itself, inside the theme's part of the index, the rarest first. That gives
--- its exact rarity in this theme, and a bound: a term that more than 2,000 rows contain selects nothing by itself, and
--- the search for candidates ends when enough are gathered. Terms found in the turns before a row count less than
--- its own. Rows in near_ids (found by meaning) are scored too, whatever their words.
+-- its exact rarity in this theme, and a bound: a term that more than `too_many` rows contain selects nothing by itself,
+-- and the search for candidates ends when enough are gathered. Terms found in the turns before a row count less than
+-- its own; long texts, which contain many words by chance, count less. Rows in near_ids (found by meaning) are scored
+-- too, whatever their words. Identical texts count as one candidate.
 --
 -- The theme predicate is written so that only the index on lexemes can serve it: no statistics, cached plan or theme
 -- size makes Postgres read a whole theme. The function reads as its owner because row-level security would keep `@@`
@@ -140,18 +154,20 @@ DECLARE
     template text := $template$
 CREATE FUNCTION <function>(
     theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
-    terms text[], queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer
-) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean)
+    terms text[], queries text[], own_queries text[], weights real[],
+    near_themes text[], near_ids bigint[], near_copies integer[], wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean, copies integer,
+                 ts timestamptz, twin bigint, <columns>)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 200
     SET search_path FROM CURRENT SET enable_seqscan = off
     AS $body$
 #variable_conflict use_column
 DECLARE
-    too_many  CONSTANT integer := 2000;
-    enough    CONSTANT integer := 3000;
-    most_read CONSTANT double precision := 40000;
+    too_many  integer := 800;
+    enough    CONSTANT integer := 1000;
     inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                              WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                              WHEN hermes_is_private(theme)
+                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
                               ELSE '~all'::tsquery END;
     asked     tsquery[];
     places    integer[];
@@ -171,26 +187,33 @@ DECLARE
     hit_ids    bigint[] := '{}';
     hit_twins  bytea[] := '{}';
 BEGIN
-    SELECT array_agg(q::tsquery ORDER BY n) INTO asked FROM unnest(queries) WITH ORDINALITY AS u (q, n);
-    SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
-           array_agg(coalesce(s.fraction, 0) ORDER BY t.place)
-    INTO places, fractions
-    FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
-    LEFT JOIN lexeme_statistics AS s ON s.source = '<table>' AND s.lexeme = t.lexeme;
+    IF cardinality(terms) > 0 THEN
+        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
+               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
+               array_agg(queries[t.place]::tsquery ORDER BY t.place)
+        INTO places, fractions, asked
+        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
+        LEFT JOIN lexeme_statistics AS s ON s.source = '<table>' AND s.lexeme = t.lexeme;
 
-    SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = '<table>'::regclass;
-    IF NOT everywhere THEN
-        total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
-                                   WHERE s.source = '<table>' AND s.lexeme = '~=' || theme), 0);
-        total := greatest(total, (SELECT count(*) FROM (
-            SELECT FROM <table> AS r WHERE r.agent_identity = theme LIMIT 3000) AS counted));
+        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = '<table>'::regclass;
+        IF NOT everywhere THEN
+            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = '<table>' AND s.lexeme = '~=' || theme), 0);
+            IF total < 2000 THEN
+                SELECT greatest(total, count(*)) INTO total
+                FROM (SELECT FROM <table> AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
+            END IF;
+        END IF;
+        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
+        -- A word that a third of the rows contain tells none of them apart.
+        too_many := least(too_many, greatest(60, total / 3));
     END IF;
 
-    idf := array_fill(0::double precision, ARRAY[coalesce(cardinality(places), 0)]);
     FOREACH place IN ARRAY coalesce(places, '{}') LOOP
         frequency := fractions[place] * total;
+        -- What is known to be common is not even looked up while there is anything better.
         IF looked_up < 24 AND cardinality(hit_ids) < enough
-           AND (frequency <= most_read OR cardinality(hit_ids) = 0 AND looked_up < 6) THEN
+           AND (frequency <= too_many OR cardinality(hit_ids) = 0 AND looked_up < 6) THEN
             looked_up := looked_up + 1;
             SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO themes, ids, twins FROM (
                 SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
@@ -212,23 +235,19 @@ BEGIN
         idf[place] := weights[place] * ln(1 + greatest(total - frequency + 0.5, 0.5) / (frequency + 0.5));
     END LOOP;
 
-    -- Only common words: rows with as many of the rarest of them as can be had together, else the newest with one.
+    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
     IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
-        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 2 LOOP
+        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
             every := inside;
             FOREACH place IN ARRAY commons[1:looked_up] LOOP
                 every := every && asked[place];
             END LOOP;
-            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO hit_themes, hit_ids, hit_twins FROM (
+            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin)
+            INTO hit_themes, hit_ids, hit_twins FROM (
                 SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
                 WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
             EXIT WHEN cardinality(hit_ids) > 0;
         END LOOP;
-        IF coalesce(cardinality(hit_ids), 0) = 0 THEN
-            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO hit_themes, hit_ids, hit_twins FROM (
-                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
-                WHERE r.lexemes @@ (inside && asked[commons[1]]) AND <guard> LIMIT too_many) AS f;
-        END IF;
         hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
     END IF;
 
@@ -237,118 +256,45 @@ BEGIN
         SELECT h.theme, h.id, h.twin, sum(idf[h.term]) AS weight
         FROM unnest(hit_themes, hit_ids, hit_twins, hit_terms) AS h (theme, id, twin, term)
         GROUP BY h.theme, h.id, h.twin
-    ), distinct_texts AS (
-        SELECT DISTINCT ON (f.theme, f.twin) f.theme, f.id, f.weight FROM found AS f
-        ORDER BY f.theme, f.twin, f.weight DESC, f.id DESC
+    ), texts AS (
+        SELECT f.theme, (array_agg(f.id ORDER BY f.weight DESC, f.id DESC))[1] AS id, count(*) AS copies
+        FROM found AS f GROUP BY f.theme, f.twin ORDER BY max(f.weight) DESC, max(f.id) DESC LIMIT wanted
     ), chosen AS (
-        (SELECT d.theme, d.id FROM distinct_texts AS d ORDER BY d.weight DESC, d.id DESC LIMIT wanted)
-        UNION SELECT n.theme, n.id FROM unnest(near_themes, near_ids) AS n (theme, id)
+        SELECT t.theme, t.id, max(t.copies)::integer AS copies FROM (
+            SELECT x.theme, x.id, x.copies FROM texts AS x
+            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
+        ) AS t GROUP BY t.theme, t.id
     ), asked_terms AS MATERIALIZED (
-        SELECT a.query, a.idf FROM unnest(asked, idf) AS a (query, idf) ORDER BY a.idf DESC LIMIT 24
-    ), flat AS MATERIALIZED (
-        SELECT r.agent_identity, r.id, strip(r.lexemes) AS every, ts_filter(r.lexemes, '{a}') AS own
-        FROM chosen AS c JOIN <table> AS r ON r.agent_identity = c.theme AND r.id = c.id
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
+        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
     )
-    SELECT f.agent_identity, f.id,
-           (coalesce(words.matched / nullif(words.possible, 0), 0) / (1 + ln(greatest(length(f.own), 40) / 40.0)))::real,
-           f.every @@ '~when'::tsquery
-    FROM flat AS f CROSS JOIN LATERAL (
-        SELECT sum(CASE WHEN f.own @@ a.query THEN a.idf WHEN f.every @@ a.query THEN 0.6 * a.idf ELSE 0 END) AS matched,
+    SELECT r.agent_identity, r.id,
+           (coalesce(words.matched / nullif(words.possible, 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
+           r.lexemes @@ '~when'::tsquery, c.copies, r.<ts>, hermes_twin(r.content), <values>
+    FROM chosen AS c
+    JOIN <table> AS r ON r.agent_identity = c.theme AND r.id = c.id
+    CROSS JOIN LATERAL (
+        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
+                   AS matched,
                sum(a.idf) AS possible
         FROM asked_terms AS a) AS words;
 END
 $body$
 $template$;
+    guard text := $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                              ELSE r.agent_identity || '' = theme END
+                     AND coalesce(r.<narrow> = ANY (narrow), true)
+                     AND coalesce(r.<ts> >= since, true) AND coalesce(r.<ts> < until, true)$guard$;
 BEGIN
-    EXECUTE replace(replace(replace(replace(template,
-        '<function>', 'hermes_match_turns'), '<table>', 'conversations'),
+    template := replace(template, '<guard>', guard);
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_turns'), '<table>', 'conversations'), '<ts>', 'ts'), '<narrow>', 'session_id'),
         '<twin>', 'coalesce(r.digest, int8send(r.id))'),
-        '<guard>', $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                               ELSE r.agent_identity || '' = theme END
-                      AND coalesce(r.session_id = ANY (narrow), true)
-                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true)$guard$);
-    EXECUTE replace(replace(replace(replace(template,
-        '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'),
+        '<columns>', 'session_id text, role text'), '<values>', 'r.session_id, r.role');
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'), '<ts>', 'updated_at'), '<narrow>', 'target'),
         '<twin>', 'int8send(r.id)'),
-        '<guard>', $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                               ELSE r.agent_identity || '' = theme END
-                      AND coalesce(r.target = ANY (narrow), true)
-                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true)$guard$);
+        '<columns>', 'target text'), '<values>', 'r.target');
 END
 $create$;
-
--- One candidate's rank.
-CREATE FUNCTION hermes_rank(
-    similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real)
-    RETURNS real LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-    SELECT ((0.7 * coalesce(similarity, 0) + coverage
-             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
-             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
-            * CASE WHEN half_life_days > 0 AND age > interval '0'
-                   THEN 0.5 ^ (extract(epoch FROM age) / 86400 / half_life_days) ELSE 1 END)::real
-    $$;
-
--- Orders candidates and keeps the best: hermes_rank_turns, hermes_rank_memories.
---
--- rank = cosine + coverage of the question's words + what the question says about time and speaker. A hit by meaning alone must be near
--- enough, a hit by words must cover enough. Identical texts of a theme are one hit with a count; further hits of the
--- same session give way a little. half_life_days > 0 lets rank fade with age.
-CREATE FUNCTION hermes_rank_turns(
-    themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
-    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz, period_end timestamptz,
-    half_life_days real, now_at timestamptz, wanted integer
-) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
-                 session_id text, role text)
-    LANGUAGE sql STABLE PARALLEL SAFE ROWS 20
-    AS $$
-    WITH scored AS MATERIALIZED (
-        SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, given.similarity, hermes_twin(turn.content) AS twin,
-               hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
-                           turn.ts >= period_start AND turn.ts < period_end, turn.role = speaker,
-                           now_at - turn.ts, half_life_days) AS rank
-        FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
-        JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.id = given.id
-        WHERE given.similarity >= min_similarity OR given.coverage >= min_coverage
-    ), distinct_texts AS (
-        SELECT s.*, row_number() OVER same_text AS copy, count(*) OVER (PARTITION BY s.agent_identity, s.twin) AS copies
-        FROM scored AS s
-        WINDOW same_text AS (PARTITION BY s.agent_identity, s.twin ORDER BY s.rank DESC, s.ts DESC, s.id DESC)
-    ), spread AS (
-        SELECT d.*, d.rank - 0.005 * least(4, row_number() OVER (
-                   PARTITION BY d.agent_identity, d.session_id ORDER BY d.rank DESC, d.id) - 1) AS spread_rank
-        FROM distinct_texts AS d WHERE d.copy = 1
-    ), best AS MATERIALIZED (
-        SELECT * FROM spread AS s ORDER BY s.spread_rank DESC, s.ts DESC, s.id DESC LIMIT wanted
-    )
-    SELECT b.agent_identity, b.id, b.ts, turn.content, b.similarity, b.spread_rank::real, b.copies::integer, b.session_id, b.role
-    FROM best AS b JOIN conversations AS turn ON turn.agent_identity = b.agent_identity AND turn.id = b.id
-    ORDER BY b.spread_rank DESC, b.ts DESC, b.id DESC
-    $$;
-
-CREATE FUNCTION hermes_rank_memories(
-    themes text[], ids bigint[], similarities real[], coverages real[], dated boolean[],
-    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz, period_end timestamptz,
-    half_life_days real, now_at timestamptz, wanted integer
-) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
-                 target text)
-    LANGUAGE sql STABLE PARALLEL SAFE ROWS 20
-    AS $$
-    WITH scored AS MATERIALIZED (
-        SELECT memory.agent_identity, memory.id, memory.updated_at AS ts, memory.target, memory.content, given.similarity,
-               hermes_rank(given.similarity, given.coverage, asks_when AND given.is_dated,
-                           memory.updated_at >= period_start AND memory.updated_at < period_end, false,
-                           now_at - memory.updated_at, half_life_days) AS rank
-        FROM unnest(themes, ids, similarities, coverages, dated) AS given (theme, id, similarity, coverage, is_dated)
-        JOIN memory_entries AS memory ON memory.agent_identity = given.theme AND memory.id = given.id
-        WHERE given.similarity >= min_similarity OR given.coverage >= min_coverage
-    ), distinct_texts AS (
-        SELECT s.*, row_number() OVER same_text AS copy, count(*) OVER (PARTITION BY s.agent_identity, s.content) AS copies
-        FROM scored AS s
-        WINDOW same_text AS (PARTITION BY s.agent_identity, s.content ORDER BY s.rank DESC, s.ts DESC, s.id DESC)
-    )
-    SELECT d.agent_identity, d.id, d.ts, d.content, d.similarity, d.rank, d.copies::integer, d.target
-    FROM distinct_texts AS d WHERE d.copy = 1
-    ORDER BY d.rank DESC, d.ts DESC, d.id DESC LIMIT wanted
-    $$;
