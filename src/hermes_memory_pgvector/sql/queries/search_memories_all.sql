@@ -1,10 +1,11 @@
 -- The best memories of all themes the asker may see, by meaning and by words: every public one, and its own.
 --
--- The bits of the public rows are compared by operator, which an index made by sql/index_all.sql can answer.
--- theme; narrow (targets, null for all); since, until (until is exclusive; null for open); terms, queries,
--- weights (searchtext.Term, as three arrays); vector, code (its bits), candidates (how many are compared); min_similarity, min_coverage;
--- asks_when, speaker, period_start, period_end (what the question says about who and when; null for nothing);
--- half_life_days (0: age does not matter); now; limit.
+-- Codes of public rows are compared by operator, which an index made by sql/index_all.sql can answer.
+--
+-- theme; narrow (targets, null for all); since, until (until is exclusive; null for open);
+-- terms, queries, own_queries, weights (searchtext.Term, as four arrays); vector, code (of the vector), candidates (how many rows are compared exactly);
+-- min_similarity, min_coverage; asks_when, speaker, period_start, period_end (what the question says about who and
+-- when; null for nothing); half_life_days (0: age does not matter); now; limit.
 WITH public_rows AS MATERIALIZED (
     SELECT v.agent_identity, v.id
     FROM {memory_vectors} AS v
@@ -22,31 +23,40 @@ WITH public_rows AS MATERIALIZED (
       AND (%(until)s::timestamptz IS NULL OR v.ts < %(until)s::timestamptz)
     ORDER BY hamming_distance(v.code, %(code)s) LIMIT %(candidates)s::integer
 ), nearest AS MATERIALIZED (
-    SELECT near.agent_identity, near.id, min(near.distance) AS distance
+    SELECT near.agent_identity, near.id, min(near.distance) AS distance, count(DISTINCT near.id)::integer AS copies
     FROM (SELECT v.agent_identity, v.id, cosine_distance(v.embedding, %(vector)s::halfvec) AS distance
           FROM (TABLE public_rows UNION TABLE own_rows) AS chosen
-          CROSS JOIN LATERAL (SELECT * FROM {memory_vectors} AS exact
+          CROSS JOIN LATERAL (SELECT exact.* FROM {memory_vectors} AS exact
                               WHERE exact.agent_identity = chosen.agent_identity AND exact.id = chosen.id OFFSET 0) AS v
           ORDER BY distance LIMIT 400) AS near
     GROUP BY near.agent_identity, near.id ORDER BY distance LIMIT 60
 ), matched AS MATERIALIZED (
-    SELECT m.agent_identity, m.id, m.coverage, m.is_dated
+    SELECT m.*
     FROM hermes_match_memories(
         %(theme)s::text, true, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
-        %(terms)s::text[], %(queries)s::text[], %(weights)s::real[],
-        ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), 200) AS m
+        %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
+        ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), ARRAY(SELECT copies FROM nearest), 200) AS m
 ), candidates AS MATERIALIZED (
-    SELECT m.*, meaning.similarity
+    SELECT m.*, meaning.similarity,
+           hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
+                       m.ts >= %(period_start)s::timestamptz AND m.ts < %(period_end)s::timestamptz,
+                       false, %(now)s::timestamptz - m.ts, %(half_life_days)s::real) AS rank
     FROM matched AS m
     CROSS JOIN LATERAL (
         SELECT (1 - min(cosine_distance(v.embedding, %(vector)s::halfvec)))::real AS similarity
         FROM {memory_vectors} AS v WHERE v.agent_identity = m.agent_identity AND v.id = m.id) AS meaning
+), worthy AS (
+    SELECT c.*, row_number() OVER same_text AS copy, max(c.copies) OVER same_texts AS most_copies,
+           count(*) OVER same_texts AS candidates
+    FROM candidates AS c
+    WHERE c.similarity >= %(min_similarity)s::real OR c.coverage >= %(min_coverage)s::real
+    WINDOW same_text AS (PARTITION BY c.agent_identity, c.twin ORDER BY c.rank DESC, c.ts DESC, c.id DESC),
+           same_texts AS (PARTITION BY c.agent_identity, c.twin)
+), best AS MATERIALIZED (
+    SELECT w.*, w.rank AS final_rank FROM worthy AS w WHERE w.copy = 1
+    ORDER BY w.rank DESC, w.ts DESC, w.id DESC LIMIT %(limit)s::integer
 )
-SELECT hit.*
-FROM (SELECT array_agg(c.agent_identity) AS themes, array_agg(c.id) AS ids, array_agg(c.similarity) AS similarities,
-             array_agg(c.coverage) AS coverages, array_agg(c.is_dated) AS dated FROM candidates AS c) AS all_of,
-     hermes_rank_memories(
-         all_of.themes, all_of.ids, all_of.similarities, all_of.coverages, all_of.dated,
-         %(min_similarity)s::real, %(min_coverage)s::real, %(asks_when)s::boolean, %(speaker)s::text,
-         %(period_start)s::timestamptz, %(period_end)s::timestamptz,
-         %(half_life_days)s::real, %(now)s::timestamptz, %(limit)s::integer) AS hit;
+SELECT b.agent_identity, b.id, b.ts, text.content, b.similarity, b.final_rank AS rank,
+       greatest(b.most_copies, b.candidates)::integer AS count, b.target
+FROM best AS b JOIN memory_entries AS text ON text.agent_identity = b.agent_identity AND text.id = b.id
+ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;

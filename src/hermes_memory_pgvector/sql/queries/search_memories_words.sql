@@ -1,20 +1,34 @@
 -- The best memories by words alone, for when there is no vector to compare with.
 --
--- theme; narrow (targets, null for all); since, until (until is exclusive; null for open); terms, queries,
--- weights (searchtext.Term, as three arrays); everywhere (false: only the theme); min_similarity, min_coverage;
--- asks_when, speaker, period_start, period_end (what the question says about who and when; null for nothing);
--- half_life_days (0: age does not matter); now; limit.
-WITH candidates AS MATERIALIZED (
-    SELECT m.agent_identity, m.id, m.coverage, m.is_dated
+-- theme; narrow (targets, null for all); since, until (until is exclusive; null for open);
+-- terms, queries, own_queries, weights (searchtext.Term, as four arrays); everywhere (false: only the theme);
+-- min_similarity, min_coverage; asks_when, speaker, period_start, period_end (what the question says about who and
+-- when; null for nothing); half_life_days (0: age does not matter); now; limit.
+WITH matched AS MATERIALIZED (
+    SELECT m.*
     FROM hermes_match_memories(
         %(theme)s::text, %(everywhere)s::boolean, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
-        %(terms)s::text[], %(queries)s::text[], %(weights)s::real[], NULL, NULL, 200) AS m
+        %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
+        NULL, NULL, NULL, 200) AS m
+), candidates AS MATERIALIZED (
+    SELECT m.*, meaning.similarity,
+           hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
+                       m.ts >= %(period_start)s::timestamptz AND m.ts < %(period_end)s::timestamptz,
+                       false, %(now)s::timestamptz - m.ts, %(half_life_days)s::real) AS rank
+    FROM matched AS m
+    CROSS JOIN LATERAL (SELECT NULL::real AS similarity) AS meaning
+), worthy AS (
+    SELECT c.*, row_number() OVER same_text AS copy, max(c.copies) OVER same_texts AS most_copies,
+           count(*) OVER same_texts AS candidates
+    FROM candidates AS c
+    WHERE c.similarity >= %(min_similarity)s::real OR c.coverage >= %(min_coverage)s::real
+    WINDOW same_text AS (PARTITION BY c.agent_identity, c.twin ORDER BY c.rank DESC, c.ts DESC, c.id DESC),
+           same_texts AS (PARTITION BY c.agent_identity, c.twin)
+), best AS MATERIALIZED (
+    SELECT w.*, w.rank AS final_rank FROM worthy AS w WHERE w.copy = 1
+    ORDER BY w.rank DESC, w.ts DESC, w.id DESC LIMIT %(limit)s::integer
 )
-SELECT hit.*
-FROM (SELECT array_agg(c.agent_identity) AS themes, array_agg(c.id) AS ids, array_agg(NULL::real) AS similarities,
-             array_agg(c.coverage) AS coverages, array_agg(c.is_dated) AS dated FROM candidates AS c) AS all_of,
-     hermes_rank_memories(
-         all_of.themes, all_of.ids, all_of.similarities, all_of.coverages, all_of.dated,
-         %(min_similarity)s::real, %(min_coverage)s::real, %(asks_when)s::boolean, %(speaker)s::text,
-         %(period_start)s::timestamptz, %(period_end)s::timestamptz,
-         %(half_life_days)s::real, %(now)s::timestamptz, %(limit)s::integer) AS hit;
+SELECT b.agent_identity, b.id, b.ts, text.content, b.similarity, b.final_rank AS rank,
+       greatest(b.most_copies, b.candidates)::integer AS count, b.target
+FROM best AS b JOIN memory_entries AS text ON text.agent_identity = b.agent_identity AND text.id = b.id
+ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;

@@ -1,0 +1,59 @@
+-- The best turns of one theme, by meaning and by words, in one statement.
+--
+-- The theme's rows nearest by code come from the key's index alone, never from an approximate index over all themes;
+-- distances are functions, not operators, so that no index of that kind can ever serve this statement.
+--
+-- theme; narrow (session ids, null for all); since, until (until is exclusive; null for open);
+-- terms, queries, own_queries, weights (searchtext.Term, as four arrays); vector, code (of the vector), candidates (how many rows are compared exactly);
+-- min_similarity, min_coverage; asks_when, speaker, period_start, period_end (what the question says about who and
+-- when; null for nothing); half_life_days (0: age does not matter); now; limit.
+WITH nearest AS MATERIALIZED (
+    SELECT %(theme)s::text AS agent_identity, (array_agg(near.id ORDER BY near.distance, near.id DESC))[1] AS id, min(near.distance) AS distance,
+           count(DISTINCT near.id)::integer AS copies
+    FROM (SELECT exact.id, exact.twin, cosine_distance(exact.embedding, %(vector)s::halfvec) AS distance
+          FROM {turn_vectors} AS exact
+          WHERE exact.agent_identity = %(theme)s::text AND exact.id = ANY (ARRAY(
+              SELECT v.id
+              FROM {turn_vectors} AS v
+              WHERE v.agent_identity = %(theme)s::text
+                AND (%(narrow)s::text[] IS NULL OR v.id = ANY (ARRAY(
+                    SELECT c.id FROM conversations AS c
+                    WHERE c.agent_identity = %(theme)s::text AND c.session_id = ANY (%(narrow)s::text[]))))
+                AND (%(since)s::timestamptz IS NULL OR v.ts >= %(since)s::timestamptz)
+                AND (%(until)s::timestamptz IS NULL OR v.ts < %(until)s::timestamptz)
+              ORDER BY hamming_distance(v.code, %(code)s) LIMIT %(candidates)s::integer))
+          ORDER BY distance LIMIT 400) AS near
+    GROUP BY near.twin ORDER BY distance LIMIT 60
+), matched AS MATERIALIZED (
+    SELECT m.*
+    FROM hermes_match_turns(
+        %(theme)s::text, false, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
+        %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
+        ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), ARRAY(SELECT copies FROM nearest), 200) AS m
+), candidates AS MATERIALIZED (
+    SELECT m.*, meaning.similarity,
+           hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
+                       m.ts >= %(period_start)s::timestamptz AND m.ts < %(period_end)s::timestamptz,
+                       m.role = %(speaker)s::text, %(now)s::timestamptz - m.ts, %(half_life_days)s::real) AS rank
+    FROM matched AS m
+    CROSS JOIN LATERAL (
+        SELECT (1 - min(cosine_distance(v.embedding, %(vector)s::halfvec)))::real AS similarity
+        FROM {turn_vectors} AS v WHERE v.agent_identity = m.agent_identity AND v.id = m.id) AS meaning
+), worthy AS (
+    SELECT c.*, row_number() OVER same_text AS copy, max(c.copies) OVER same_texts AS most_copies,
+           count(*) OVER same_texts AS candidates
+    FROM candidates AS c
+    WHERE c.similarity >= %(min_similarity)s::real OR c.coverage >= %(min_coverage)s::real
+    WINDOW same_text AS (PARTITION BY c.agent_identity, c.twin ORDER BY c.rank DESC, c.ts DESC, c.id DESC),
+           same_texts AS (PARTITION BY c.agent_identity, c.twin)
+), spread AS (
+    SELECT w.*, (w.rank - 0.005 * least(4, row_number() OVER (
+               PARTITION BY w.agent_identity, w.session_id ORDER BY w.rank DESC, w.id) - 1))::real AS final_rank
+    FROM worthy AS w WHERE w.copy = 1
+), best AS MATERIALIZED (
+    SELECT s.* FROM spread AS s ORDER BY s.final_rank DESC, s.ts DESC, s.id DESC LIMIT %(limit)s::integer
+)
+SELECT b.agent_identity, b.id, b.ts, text.content, b.similarity, b.final_rank AS rank,
+       greatest(b.most_copies, b.candidates)::integer AS count, b.session_id, b.role
+FROM best AS b JOIN conversations AS text ON text.agent_identity = b.agent_identity AND text.id = b.id
+ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
