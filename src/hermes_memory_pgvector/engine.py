@@ -95,6 +95,7 @@ class Engine:
             batch_records=settings.write_queue_maxsize,
             new_batch=self._new_batch,
             on_stored=self._stored,
+            on_adopted=self.mirror.look_again,
         )
         self.upkeep = Upkeep(
             {

@@ -54,12 +54,20 @@ class Mirror:
         self._max_chars = max_chars
         self._wants_vectors = wants_vectors
         self._seen: dict[Target, Stamp | None] = {}
+        self._asked = 0
+        self._answered = 0
         self._entries: tuple[tuple[Stamp | None, ...], frozenset[str]] | None = None
         self.changes_made = 0
 
     def is_due(self) -> bool:
-        """Whether a file has changed since it was last compared."""
-        return any(self._stamp(target) != self._seen.get(target, _NEVER) for target in FILE_NAMES)
+        """Whether a file, or what should equal it, has changed since it was last compared."""
+        return self._asked != self._answered or any(
+            self._stamp(target) != self._seen.get(target, _NEVER) for target in FILE_NAMES
+        )
+
+    def look_again(self) -> None:
+        """Rows have changed without their file: what a process left in its journal when it died has arrived late."""
+        self._asked += 1
 
     def file_entries(self) -> frozenset[str]:
         """The entries of both files as they are now; read again only when a stamp has changed."""
@@ -73,9 +81,10 @@ class Mirror:
     def run(self, own_theme: str, has_drained: Callable[[], bool], model_id: int | None) -> float:
         """Compare what has changed; return the seconds until it is worth looking again."""
         pause = 0.0
+        asked = self._asked
         for target in FILE_NAMES:
             stamp = self._stamp(target)
-            if stamp == self._seen.get(target, _NEVER):
+            if stamp == self._seen.get(target, _NEVER) and asked == self._answered:
                 continue
             age = time.time() - stamp.modified_ns / 1e9 if stamp is not None else SETTLE_SECONDS
             if 0 <= age < SETTLE_SECONDS:
@@ -92,6 +101,8 @@ class Mirror:
                 written = datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC) if stamp is not None else _LONG_AGO
                 self._make_equal(target, entries, written, own_theme, model_id)
             self._seen[target] = stamp
+        if not pause:
+            self._answered = asked
         return pause
 
     def _make_equal(
@@ -101,8 +112,10 @@ class Mirror:
             key = {"home_id": self._home_id, "target": target}
             connection.execute(statement("mirror_file_create"), key)
             row: Any = connection.execute(statement("mirror_file_lock"), key).fetchone()
-            held = self._held(connection, target, row[0], written)
+            connection.execute(statement("mirror_home_lock"), key)
+            held, unwritten = self._held(connection, target, row[0], written)
             changes = memory_file.compare(row[0], entries, held, own_theme)
+            changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
                 self._apply(connection, target, changes, model_id)
             if changes or row[0] != entries:
@@ -122,18 +135,19 @@ class Mirror:
             vectors.ask(connection, [(theme, "memory", row_id) for theme, row_id in changed])
 
     def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
+        # Always by the exact entry, never by a part of it: the file says precisely what is gone.
         common: dict[str, Any] = {"when": when, "home_id": self._home_id, "origin": Origin.FILE}
         if change.old is None:
             assert change.new is not None
             return AddMemory(change.theme, target, change.new, **common)
         if change.new is None:
-            return RemoveMemory(change.theme, target, change.old, previous=change.old, **common)
-        return ReplaceMemory(change.theme, target, change.new, change.old, previous=change.old, **common)
+            return RemoveMemory(change.theme, target, "", previous=change.old, **common)
+        return ReplaceMemory(change.theme, target, change.new, "", previous=change.old, **common)
 
     def _held(
         self, connection: Connection, target: Target, before: list[str], written: datetime
-    ) -> dict[str, list[str]]:
-        """This home's rows that the file can speak for, by content.
+    ) -> tuple[dict[str, list[str]], set[str]]:
+        """This home's rows with their themes, and those of them that the file cannot speak for.
 
         An entry that a hook announced after the file was last written, and that no comparison has seen in it, is not
         missing from the file: it has not got there yet.
@@ -143,10 +157,12 @@ class Mirror:
         ).fetchall()
         seen = set(before)
         held: dict[str, list[str]] = {}
+        unwritten = set()
         for theme, content, since in rows:
-            if content in seen or since < written:
-                held.setdefault(content, []).append(theme)
-        return held
+            held.setdefault(content, []).append(theme)
+            if content not in seen and since >= written:
+                unwritten.add(content)
+        return held, unwritten
 
     def _stamp(self, target: Target) -> Stamp | None:
         return memory_file.stamp(self._folder / FILE_NAMES[target])

@@ -64,6 +64,7 @@ class Writer(Service):
         batch_records: int,
         new_batch: Callable[[Connection], Batch],
         on_stored: Callable[[], None],
+        on_adopted: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__("hermes-pgvector-writer")
         self._journal = journal
@@ -72,6 +73,7 @@ class Writer(Service):
         self._batch_records = batch_records
         self._new_batch = new_batch
         self._on_stored = on_stored
+        self._on_adopted = on_adopted
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
@@ -160,12 +162,17 @@ class Writer(Service):
         if adoption is None:
             return
         with adoption:
-            self._drain(writer)
+            if self._drain(writer):
+                self._on_adopted()
 
-    def _drain(self, writer: str) -> None:
-        while not self.is_stopping and self._drain_batch(writer):
+    def _drain(self, writer: str) -> int:
+        """Store what a journal holds; return how many records."""
+        total = 0
+        while not self.is_stopping and (count := self._drain_batch(writer)):
+            total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
+        return total
 
     def _recheck(self, writer: str) -> None:
         """Compare the watermark with what we remember: a server that failed over may have gone back."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from fixtures.agent import AgentHome
+
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 Message = dict[str, Any]

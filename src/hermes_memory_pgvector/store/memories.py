@@ -40,42 +40,50 @@ class Placed:
 
 def store(connection: Connection, placed: Sequence[Placed], model_id: int | None) -> list[tuple[str, int]]:
     """Apply operations exactly once; return (theme, id) of entries that are new or have new content."""
+    homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
+    if homes:
+        # A mirror that compares at the same moment would take what is announced here for somebody else's.
+        connection.execute(statement("memory_homes_lock"), {"home_ids": homes})
     groups: dict[tuple[str, Target], list[Placed]] = {}
     for item in placed:
         groups.setdefault((item.operation.theme, item.operation.target), []).append(item)
     changed: list[tuple[str, int]] = []
+    moved: list[Placed] = []
     # A fixed order of locks keeps two writers with the same themes from waiting for each other.
     for (theme, target), items in sorted(groups.items()):
         connection.execute(statement("memory_lock"), {"theme": theme, "target": target})
-        changed += _store_group(connection, theme, target, sorted(items, key=lambda item: item.order), model_id)
-    moved = [extra for item in placed for extra in _withdrawn_guesses(connection, item)]
+        rows = _Rows(connection, theme, target, model_id)
+        fresh, state = _store_group(connection, rows, sorted(items, key=lambda item: item.order))
+        changed += rows.changed
+        moved += [extra for item in fresh for extra in _withdrawn_guesses(connection, item, state)]
     return changed + (store(connection, moved, model_id) if moved else [])
 
 
-def _store_group(
-    connection: Connection, theme: str, target: Target, items: Sequence[Placed], model_id: int | None
-) -> list[tuple[str, int]]:
-    last: Any = connection.execute(statement("memory_operations_last"), {"theme": theme, "target": target}).fetchone()
+def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
+    """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
+    last: Any = connection.execute(statement("memory_operations_last"), rows.key).fetchone()
     fresh = [item for item in items if _record(connection, item)]
     if not fresh:
-        return []
-    rows = _Rows(connection, theme, target, model_id)
+        return [], {}
     if last is not None and fresh[0].order < tuple(last):
-        everything = fold(_all_operations(connection, theme, target))
+        everything = fold(_all_operations(connection, rows.theme, rows.target))
         rows.make_equal(rows.load(everything=True), everything, fresh[-1].operation.when)
-        return rows.changed
+        return fresh, everything
     state = rows.load(operations=[item.operation for item in fresh])
     for item in fresh:
         before = dict(state)
         apply(state, item.operation)
         rows.make_equal(before, state, item.operation.when)
-    return rows.changed
+    return fresh, state
 
 
-def _withdrawn_guesses(connection: Connection, item: Placed) -> list[Placed]:
+def _withdrawn_guesses(connection: Connection, item: Placed, state: State) -> list[Placed]:
     """Removals of what the mirror put into another theme in the moment before the theme that wrote it spoke up."""
     operation = item.operation
     if isinstance(operation, RemoveMemory) or operation.origin is not Origin.TOOL or not operation.home_id:
+        return []
+    if operation.content not in state or operation.home_id not in state[operation.content].homes:
+        # Taken back since: whoever holds it now has come by it in another way.
         return []
     rows: list[Any] = connection.execute(
         statement("memory_guessed_elsewhere"),
@@ -90,12 +98,13 @@ def _withdrawn_guesses(connection: Connection, item: Placed) -> list[Placed]:
     return [
         Placed(
             RemoveMemory(
-                str(theme), operation.target, operation.content, operation.when, operation.home_id,
+                # It takes back the guess, so it comes after it, however late the announcement has arrived.
+                str(theme), operation.target, "", Moment(operation.when.wall_us, int(newest) + 1), operation.home_id,
                 previous=operation.content, origin=Origin.FILE,
             ),
             item.writer, item.seq, item.part + 10_000 + number,
         )
-        for number, (theme,) in enumerate(rows)
+        for number, (theme, newest) in enumerate(rows)
     ]  # fmt: skip
 
 
@@ -143,8 +152,9 @@ class _Rows:
 
     def __init__(self, connection: Connection, theme: str, target: Target, model_id: int | None) -> None:
         self._connection = connection
-        self._theme = theme
-        self._target = target
+        self.theme = theme
+        self.target = target
+        self.key = {"theme": theme, "target": target}
         self._model_id = model_id
         self._when = Moment(0, 0)
         self.changed: list[tuple[str, int]] = []
@@ -156,8 +166,8 @@ class _Rows:
         rows: list[Any] = self._connection.execute(
             statement("memory_candidates"),
             {
-                "theme": self._theme,
-                "target": self._target,
+                "theme": self.theme,
+                "target": self.target,
                 "contents": contents,
                 "old_texts": [old for old in olds if old],
                 "everything": everything,
@@ -188,17 +198,20 @@ class _Rows:
             if known is None:
                 after[content] = self._insert(entry)
                 continue
-            assert known.id is not None
-            entry = after[content] = replace(entry, id=known.id)
+            row_id = known.id
+            assert row_id is not None
+            entry = after[content] = replace(entry, id=row_id)
             if known.content != content:
                 self._update(entry)
-            self._set_homes(known.id, known, entry)
+                # It is another entry now, held since this moment.
+                known = replace(known, homes={})
+            self._set_homes(row_id, known, entry)
 
     def _insert(self, entry: Entry) -> Entry:
         row: Any = self._execute(
-            "memory_insert", target=self._target, **self._columns(entry), **_created(entry)
+            "memory_insert", target=self.target, **self._columns(entry), **_created(entry)
         ).fetchone()
-        self.changed.append((self._theme, int(row[0])))
+        self.changed.append((self.theme, int(row[0])))
         self._set_homes(int(row[0]), None, entry)
         return replace(entry, id=int(row[0]))
 
@@ -207,8 +220,8 @@ class _Rows:
         self._execute("memory_update", id=entry.id, **self._columns(entry))
         if self._model_id is not None:
             query = model_statement("memory_vectors_drop", self._model_id)
-            self._connection.execute(query, {"theme": self._theme, "id": entry.id})
-        self.changed.append((self._theme, entry.id))
+            self._connection.execute(query, {"theme": self.theme, "id": entry.id})
+        self.changed.append((self.theme, entry.id))
 
     def _set_homes(self, row_id: int, before: Entry | None, after: Entry) -> None:
         had = before.homes if before is not None else {}
@@ -225,11 +238,11 @@ class _Rows:
             "content": entry.content,
             "updated_at": time_of(Moment(entry.updated_us, 0)),
             "metadata": _json(entry.metadata),
-            "lexemes": memory_lexemes(self._theme, entry.content),
+            "lexemes": memory_lexemes(self.theme, entry.content),
         }
 
     def _execute(self, name: str, **values: Any) -> Any:
-        return self._connection.execute(statement(name), {"theme": self._theme, **values})
+        return self._connection.execute(statement(name), {"theme": self.theme, **values})
 
 
 def _created(entry: Entry) -> dict[str, Any]:

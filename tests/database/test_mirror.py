@@ -1,0 +1,193 @@
+"""The rows of a home equal its MEMORY.md and USER.md, whoever changed the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fixtures.agent import AgentHome, wait_until
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector import mirror
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+
+Rows = dict[str, list[str]]
+
+
+@pytest.fixture(autouse=True)
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are compared at once: the pause for a hook that is about to announce is not what is tested."""
+    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+
+
+def add(agent: PgvectorMemoryProvider, content: str) -> None:
+    agent.on_memory_write("add", "memory", content, metadata={})
+
+
+def rows(home: AgentHome, target: str = "memory") -> Rows:
+    """Contents and their themes, when everything announced and every file has been taken in."""
+    home.settle()
+    home.mirror()
+    found: Rows = {}
+    for theme, content in home.stored.rows(
+        "SELECT agent_identity, content FROM memory_entries WHERE target = %s ORDER BY 1", target
+    ):
+        found.setdefault(content, []).append(theme)
+    return found
+
+
+def test_the_files_are_taken_into_the_profiles_theme_not_the_requests(agent_home: AgentHome) -> None:
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian")
+    agent_home.write_memories("Prefers tea", target="user")
+    agent_home.provider("marketing")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"], "Servers run Debian": ["hermes"]}
+    assert rows(agent_home, "user") == {"Prefers tea": ["hermes"]}
+
+
+def test_a_second_theme_copies_nothing(agent_home: AgentHome) -> None:
+    agent_home.write_memories("Wifi is hummingbird")
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    agent_home.write_memories("Wifi is hummingbird", "Launch is 14 March")
+    agent_home.provider("trading")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"], "Launch is 14 March": ["marketing"]}
+
+
+def test_an_entry_edited_in_its_place_stays_in_its_theme(agent_home: AgentHome) -> None:
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    agent_home.write_memories("Wifi is hummingbird", "Launch is 14 March")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"], "Launch is 14 March": ["marketing"]}
+    agent_home.write_memories("Wifi is kolibri", "Launch is 21 March")
+    assert rows(agent_home) == {"Wifi is kolibri": ["hermes"], "Launch is 21 March": ["marketing"]}
+
+
+def test_an_entry_gone_from_the_file_is_gone(agent_home: AgentHome) -> None:
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    agent_home.write_memories("Wifi is hummingbird", "Launch is 14 March")
+    rows(agent_home)
+    agent_home.write_memories("Wifi is hummingbird")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
+
+
+def test_a_reset_memory_is_empty(agent_home: AgentHome) -> None:
+    agent_home.write_memories("Wifi is hummingbird")
+    agent_home.provider()
+    assert rows(agent_home)
+    (agent_home.path / "memories" / "MEMORY.md").unlink()
+    assert rows(agent_home) == {}
+
+
+def test_a_missing_folder_says_nothing(agent_home: AgentHome) -> None:
+    agent_home.write_memories("Wifi is hummingbird")
+    agent_home.provider()
+    assert rows(agent_home)
+    (agent_home.path / "memories").rename(agent_home.path / "memories.away")
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
+
+
+def test_rows_of_other_homes_are_not_touched(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:
+    second = AgentHome.create(tmp_path / "second", database)
+    for home in (agent_home, second):
+        home.write_memories("Both have this", f"Only {home.path.name}")
+        home.provider()
+        rows(home)
+    agent_home.write_memories()
+    assert rows(agent_home) == {"Both have this": ["hermes"], "Only second": ["hermes"]}
+    second.write_memories("Only second")
+    assert rows(second) == {"Only second": ["hermes"]}
+
+
+def test_an_announced_remove_that_the_file_shows_too_happens_once(agent_home: AgentHome) -> None:
+    agent = agent_home.provider("marketing")
+    agent_home.write_memories("likes tea", "likes tea with milk")
+    add(agent, "likes tea")
+    add(agent, "likes tea with milk")
+    assert len(rows(agent_home)) == 2
+    agent_home.write_memories("likes tea with milk")
+    assert rows(agent_home) == {"likes tea with milk": ["marketing"]}
+
+
+def test_a_theme_that_changes_anothers_entry_takes_it_over(agent_home: AgentHome) -> None:
+    marketing, trading = agent_home.provider("marketing"), agent_home.provider("trading")
+    agent_home.write_memories("Launch is 14 March")
+    add(marketing, "Launch is 14 March")
+    rows(agent_home)
+    agent_home.write_memories("Launch is 21 March")
+    trading.on_memory_write("replace", "memory", "Launch is 21 March", metadata={"old_text": "14 March"})
+    assert rows(agent_home) == {"Launch is 21 March": ["trading"]}
+
+
+def test_what_the_mirror_guessed_gives_way_to_the_theme_that_announces_it(agent_home: AgentHome) -> None:
+    agent = agent_home.provider("marketing")
+    agent_home.write_memories("Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["hermes"]}
+    add(agent, "Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+
+
+LATE = """
+import threading
+from hermes_memory_pgvector.writer import Writer
+# The writer's turn never comes: what is recorded stays in the journal.
+Writer.run_once = lambda self: 60.0
+agent = provider(arguments[0])
+action, content, old = arguments[1:]
+agent.on_memory_write(action, "memory", content, {"old_text": old} if old else {})
+say("recorded")
+threading.Event().wait()
+"""
+
+
+@contextmanager
+def undelivered(home: AgentHome, *arguments: str) -> Iterator[None]:
+    """A process that has announced something and is killed before it could deliver."""
+    with home.start(LATE, *arguments) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "recorded\n"
+        try:
+            yield
+        finally:
+            child.kill()
+
+
+def adopted(home: AgentHome, operations: int) -> Rows:
+    """The rows when what dead processes have left is in."""
+    home.close()
+    home.provider("hermes")
+    wait_until(lambda: home.stored.count("memory_operations") >= operations)
+    return rows(home)
+
+
+def test_a_change_announced_by_a_process_that_died_replaces_the_guess(agent_home: AgentHome) -> None:
+    """The file was compared before the announcement arrived: the guess went to the theme that held the entry."""
+    agent_home.write_memories("Launch is 14 March")
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+    with undelivered(agent_home, "trading", "replace", "Launch is 21 March", "14 March"):
+        agent_home.write_memories("Launch is 21 March")
+        assert rows(agent_home) == {"Launch is 21 March": ["marketing"]}
+    assert adopted(agent_home, 4) == {"Launch is 21 March": ["trading"]}
+
+
+def test_what_was_deleted_before_its_announcement_arrived_stays_deleted(agent_home: AgentHome) -> None:
+    agent_home.provider("hermes")
+    with undelivered(agent_home, "trading", "add", "Launch is 14 March", ""):
+        agent_home.write_memories("Wifi is hummingbird")
+        assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
+    wait_until(lambda: agent_home.stored.count("memory_operations") >= 2)
+    wait_until(lambda: rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}, seconds=10)
+
+
+def test_a_replayed_announcement_takes_nothing_from_the_theme_that_holds_it_now(agent_home: AgentHome) -> None:
+    """A failed-over server has lost the watermark but not the rows: the same operation arrives again."""
+    agent = agent_home.provider("marketing")
+    add(agent, "Launch is 14 March")
+    agent.on_memory_write("remove", "memory", "", metadata={"old_text": "14 March"})
+    rows(agent_home)
+    agent_home.write_memories("Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["hermes"]}
+    agent_home.stored.rows("UPDATE journal_writers SET seq = 0 RETURNING 1")
+    add(agent, "Something new")
+    agent_home.write_memories("Launch is 14 March", "Something new")
+    assert rows(agent_home) == {"Launch is 14 March": ["hermes"], "Something new": ["marketing"]}
