@@ -95,9 +95,9 @@ class Mirror:
                 pause = max(pause, 0.5)
                 continue
             entries = memory_file.read(self._folder / FILE_NAMES[target], self._max_chars)
-            if entries is None:
+            if entries is None and self._folder.exists():
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
-            else:
+            elif entries is not None:
                 written = datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC) if stamp is not None else _LONG_AGO
                 self._make_equal(target, entries, written, own_theme, model_id)
             self._seen[target] = stamp

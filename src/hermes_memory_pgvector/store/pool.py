@@ -28,6 +28,7 @@ Connection = psycopg.Connection[tuple[object, ...]]
 APPLICATION_NAME = "hermes-pgvector"
 KEEPALIVES = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 MAX_IDLE_SECONDS = 30.0
+MAX_CONNECTING = 2
 # How long the server may still work after our deadline before it stops by itself.
 SERVER_GRACE_SECONDS = 0.25
 
@@ -102,6 +103,7 @@ class Pool:
             self._closed = True
             idle, self._idle = self._idle, []
             self._condition.notify_all()
+        self._watchdog.close()
         for item in idle:
             item.connection.close()
 
@@ -128,7 +130,7 @@ class Pool:
                     connection.close()
                 if self._failures != failures and self._last_error is not None:
                     raise copy.copy(self._last_error)
-                if self._in_use + self._connecting < self._maximum:
+                if self._connecting < MAX_CONNECTING and self._in_use + self._connecting < self._maximum:
                     self._connecting += 1
                     threading.Thread(target=self._connect, name="hermes-pgvector-connect", daemon=True).start()
                 if deadline.is_over:

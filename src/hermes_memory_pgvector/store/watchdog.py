@@ -25,6 +25,13 @@ class Watchdog:
         self._condition = threading.Condition()
         self._watched: dict[object, tuple[float, int]] = {}
         self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Let the thread go as soon as nothing is watched any more."""
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify()
 
     @contextmanager
     def watching(self, descriptor: int, deadline: Deadline) -> Iterator[None]:
@@ -42,6 +49,8 @@ class Watchdog:
             with self._condition:
                 self._watched.pop(token, None)
                 os.close(duplicate)
+                if self._is_closed:
+                    self._condition.notify()
 
     def _ensure_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -55,7 +64,7 @@ class Watchdog:
                 now = time.monotonic()
                 if self._watched:
                     idle_since = now
-                elif now - idle_since >= LINGER_SECONDS:
+                elif self._is_closed or now - idle_since >= LINGER_SECONDS:
                     self._thread = None
                     return
                 for token, (at, descriptor) in list(self._watched.items()):

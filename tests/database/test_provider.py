@@ -1,0 +1,240 @@
+"""The provider's promises, hook by hook, against a real Postgres and the local model."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from fixtures.postgres import Database
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_memory_pgvector import engine as engines
+from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+
+Make = Callable[..., PgvectorMemoryProvider]
+U = "How large is the budget of the spring campaign in Berlin this year?"
+A = "The spring campaign in Berlin has a budget of forty thousand euros."
+
+
+@pytest.fixture
+def make(database: Database, tmp_path: Path) -> Iterator[Make]:
+    """Makes providers of one home, as the host's API server does: a new one per request."""
+    migrate.apply(
+        database.owner_dsn, model=migrate.ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 256, WORDLLAMA.min_similarity)
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def provider(theme: str = "marketing", session_id: str = "s1", **arguments: Any) -> PgvectorMemoryProvider:
+        made = PgvectorMemoryProvider({"dsn": database.runtime_dsn})
+        made.initialize(
+            session_id, hermes_home=str(home), platform="api_server", agent_context="primary",
+            gateway_session_key=theme, agent_identity="default", agent_workspace="hermes", **arguments,
+        )  # fmt: skip
+        return made
+
+    yield provider
+    engines.close_all(Deadline.after(10))
+
+
+def settle(provider: PgvectorMemoryProvider) -> None:
+    """Wait until what was acknowledged is stored and has its vector."""
+    engine = provider._engine
+    assert engine is not None
+    assert engine.settle(Deadline.after(30))
+
+
+def rows(database: Database, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database.owner_dsn) as connection:
+        return connection.execute(query).fetchall()  # type: ignore[call-overload, no-any-return]
+
+
+def tool(provider: PgvectorMemoryProvider, name: str, **arguments: Any) -> Any:
+    return json.loads(provider.handle_tool_call(name, arguments))
+
+
+def test_it_is_a_real_provider_of_the_host() -> None:
+    from agent.memory_provider import MemoryProvider
+
+    assert issubclass(PgvectorMemoryProvider, MemoryProvider)
+    assert PgvectorMemoryProvider().name == "pgvector"
+
+
+def test_both_sides_of_a_turn_are_stored_and_found(make: Make, database: Database) -> None:
+    provider = make()
+    provider.sync_turn(
+        U, A, session_id="s1", messages=[{"role": "user", "content": U}, {"role": "assistant", "content": A}]
+    )
+    provider.sync_turn("ok", "You are welcome!", session_id="s1", messages=[])
+    settle(provider)
+    assert rows(database, "SELECT role, content FROM conversations ORDER BY id") == [("user", U), ("assistant", A)]
+    found = tool(provider, "recall_conversation", query="what may the campaign cost")
+    assert {row["content"] for row in found["results"]} == {U, A}
+    assert all(0 <= row["score"] <= 1 for row in found["results"])
+
+
+def test_a_memory_is_offered_for_the_current_question(make: Make) -> None:
+    provider = make()
+    provider.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})
+    provider.on_memory_write("add", "user", "Prefers answers in metric units", {})
+    settle(provider)
+    assert "14 March" in provider.prefetch("when does the spring campaign launch?")
+    assert provider.prefetch("when does the spring campaign launch?") == ""
+    assert provider.prefetch("zebra migration patterns across the Serengeti") == ""
+
+
+def test_no_default_recall_crosses_themes_even_with_colliding_sessions(make: Make) -> None:
+    marketing, trading = make("marketing", "same-id"), make("trading", "same-id")
+    marketing.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})
+    marketing.sync_turn(U, A, session_id="same-id", messages=[])
+    settle(marketing)
+    for name in ("recall_memory", "recall_conversation"):
+        assert tool(trading, name, query="spring campaign budget launch")["count"] == 0
+    assert tool(trading, "recall_conversation", query="spring campaign", scope="session")["count"] == 0
+    assert trading.prefetch("spring campaign budget and launch") == ""
+    assert tool(trading, "recall_memory", query="spring campaign", scope="all")["count"] == 1
+    assert tool(trading, "recall_memory", query="spring campaign", scope="Marketing")["count"] == 1
+
+
+def test_private_themes_are_seen_by_themselves_only(make: Make) -> None:
+    partner = make("agent:main:whatsapp:dm:15550100123")
+    partner.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})
+    settle(partner)
+    theme = partner._session.theme
+    assert tool(make("trading"), "recall_memory", query="spring campaign", scope="all")["count"] == 0
+    assert "error" in tool(make("trading"), "recall_memory", query="spring campaign", scope=theme)
+    assert tool(partner, "recall_memory", query="spring campaign")["count"] == 1
+    assert tool(partner, "recall_memory", query="spring campaign", scope="all")["count"] == 1
+
+
+def test_files_are_imported_into_the_profiles_theme_only(make: Make, database: Database, tmp_path: Path) -> None:
+    memories = tmp_path / "home" / "memories"
+    memories.mkdir()
+    (memories / "MEMORY.md").write_text("Servers run Debian 12\n§\nDeploys happen on Thursdays", encoding="utf-8")
+    provider = make("marketing")
+    wait_for(lambda: len(rows(database, "SELECT FROM memory_entries")) == 2)
+    assert set(rows(database, "SELECT agent_identity FROM memory_entries")) == {("hermes",)}
+    assert tool(provider, "recall_memory", query="which day do deploys happen")["count"] == 0
+
+
+def test_a_delegation_is_an_edge_and_a_turn(make: Make, database: Database) -> None:
+    provider = make()
+    provider.on_delegation("Compare three print shops in Berlin", "Druckhaus is cheapest", child_session_id="child-1")
+    provider.on_delegation("Compare three print shops in Berlin", "Druckhaus is cheapest", child_session_id="child-1")
+    settle(provider)
+    assert rows(database, "SELECT session_id, child_session_id FROM delegations") == [("s1", "child-1")]
+    found = tool(provider, "recall_conversation", query="print shops", scope="session")
+    assert "Druckhaus" in found["results"][0]["content"]
+    assert found["count"] == 1
+
+
+def test_the_prompt_block_is_short_stable_and_names_theme_and_tools(make: Make) -> None:
+    provider = make()
+    block = provider.system_prompt_block()
+    assert all(word in block for word in ("marketing", "recall_memory", "recall_conversation"))
+    assert len(block) < 600
+    provider.on_memory_write("add", "memory", "another fact to remember", {})
+    assert provider.system_prompt_block() == block
+    assert make().system_prompt_block() == block
+
+
+def test_contexts_that_may_not_write_only_recall(make: Make, database: Database) -> None:
+    writer = make()
+    writer.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})
+    settle(writer)
+    reader = PgvectorMemoryProvider({"dsn": database.runtime_dsn})
+    reader.initialize("s2", hermes_home=str(writer._home), gateway_session_key="marketing", agent_context="subagent")
+    reader.on_memory_write("add", "memory", "should not be there", {})
+    reader.sync_turn(U, A, session_id="s2", messages=[])
+    settle(reader)
+    assert rows(database, "SELECT count(*) FROM memory_entries") == [(1,)]
+    assert rows(database, "SELECT count(*) FROM conversations") == [(0,)]
+    assert tool(reader, "recall_memory", query="spring campaign")["count"] == 1
+
+
+def test_300_providers_share_six_threads_and_four_connections(make: Make, database: Database) -> None:
+    make()
+
+    def request(number: int) -> None:
+        provider = make("marketing", f"s{number}")
+        provider.prefetch(U)
+        provider.sync_turn(f"{U} ({number})", f"{A} ({number})", session_id=f"s{number}", messages=[])
+
+    threads = [threading.Thread(target=lambda n=n: [request(n * 38 + i) for i in range(38)]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    most_threads = most_connections = 0
+    while any(thread.is_alive() for thread in threads):
+        ours = [thread for thread in threading.enumerate() if thread.name.startswith("hermes-pgvector")]
+        most_threads = max(most_threads, len(ours))
+        backends = rows(database, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hermes-pgvector'")
+        most_connections = max(most_connections, backends[0][0])
+    settle(make())
+    assert rows(database, "SELECT count(*) FROM conversations") == [(8 * 38 * 2,)]
+    assert most_connections <= 4
+    assert most_threads <= 6
+
+
+def test_a_provider_without_initialize_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    provider = PgvectorMemoryProvider({"dsn": "host=127.0.0.1 port=1 dbname=x"})
+    assert provider.is_available()
+    assert len(provider.get_tool_schemas()) == 2
+    assert provider.get_config_schema()
+    assert provider.backup_paths() == []
+    assert provider.identity_signature()
+    assert provider.queue_prefetch("x", session_id="s") is None
+    provider.shutdown()
+
+
+def test_an_impossible_dsn_makes_it_unavailable_with_a_reason() -> None:
+    provider = PgvectorMemoryProvider({"dsn": "this is not = a 'dsn"})
+    assert not provider.is_available()
+    assert "dsn" in provider.unavailable_reason()
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=5)
+ANYTHING = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), PLAIN, max_size=3)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(ANYTHING, min_size=6, max_size=6))
+def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) -> None:
+    provider = make()
+    a, b, c, d, e, f = values
+    provider.initialize(a, hermes_home=b if not isinstance(b, str) else "", gateway_session_key=c, agent_context=d, x=e)
+    provider = make()
+    provider.on_turn_start(a, b, kind=c)
+    provider.prefetch(a, session_id=b)
+    provider.queue_prefetch(a, session_id=b)
+    provider.sync_turn(a, b, session_id=c, messages=d, turn_author=e)
+    provider.on_memory_write(a, b, c, d)
+    provider.on_memory_write("add", "memory", a, metadata=b)
+    provider.on_memory_write("replace", "user", c, metadata={"old_text": d, "previous_content": e, "x": f})
+    provider.on_memory_write("remove", "user", "", metadata={"old_text": d})
+    provider.on_delegation(a, b, child_session_id=c, more=d)
+    provider.on_pre_compress(a)
+    provider.on_session_end(b)
+    provider.on_session_switch(a, parent_session_id=b, reset=c, rewound=d, reason=e)
+    assert isinstance(json.loads(provider.handle_tool_call(a, b)), dict)
+    assert isinstance(
+        json.loads(provider.handle_tool_call("recall_memory", {"query": c, "limit": d, "scope": e})), dict
+    )
+    assert isinstance(provider.system_prompt_block(), str)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it did not happen in time"
+        time.sleep(0.02)
