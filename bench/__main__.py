@@ -1,0 +1,101 @@
+"""python -m bench run | report | compare | recall: from the root of the repository."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.compare import compare, missing
+from bench.measure import Result
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 done, 1 worse than before or a scenario failed, 2 usage."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["recall"]:
+        sys.argv = ["bench recall", *words[1:]]
+        runpy.run_path(str(ROOT / "bench" / "recall_quality.py"), run_name="__main__")
+        return 0
+    options = _parser().parse_args(words)
+    code: int = options.act(options)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="run | report | compare | recall")
+    run = commands.add_parser("run", help="measure both systems")
+    run.add_argument("--size", choices=("small", "full"), default="small")
+    run.add_argument("--only", default="", help="scenarios, separated by commas; all without it")
+    run.add_argument("--out", type=Path, default=RESULTS, help="folder for the result")
+    run.set_defaults(act=_run)
+    report = commands.add_parser("report", help="tables and plots from results; later ones add to the first")
+    report.add_argument("results", type=Path, nargs="+")
+    report.add_argument("--page", type=Path, help="write between the markers of this Markdown page, not to stdout")
+    report.add_argument("--images", type=Path, help="folder for the plots")
+    report.add_argument("--png", action="store_true", help="plots as PNG too")
+    report.set_defaults(act=_report)
+    compare = commands.add_parser("compare", help="fail when a ratio got worse")
+    compare.add_argument("old", type=Path)
+    compare.add_argument("new", type=Path)
+    compare.add_argument("--margin", type=float, default=0.25, help="share of a ratio that may be lost (0.25)")
+    compare.set_defaults(act=_compare)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from bench import run
+    from bench.report import table
+
+    only = [word for word in options.only.split(",") if word]
+    unknown = set(only) - {scenario.name for scenario in run.SCENARIOS}
+    if unknown:
+        known = ", ".join(scenario.name for scenario in run.SCENARIOS)
+        print(f"no such scenario: {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
+        return 2
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    path = options.out / f"{options.size}-{stamp}.json"
+    result = run.run(options.size, only, path)
+    print(table(result))
+    print(f"\n{path}")
+    return 1 if result.problems else 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from bench.report import merged, page, write_page
+
+    result = merged([Result.load(path) for path in options.results])
+    if options.images is not None:
+        from bench.plots import draw
+
+        for plot in result.plots:
+            draw(plot, options.images, with_png=options.png)
+    if options.page is not None:
+        images = options.images.relative_to(options.page.parent).as_posix() if options.images is not None else None
+        write_page(options.page, page(result, images))
+    else:
+        print(page(result, None))
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    old, new = Result.load(options.old), Result.load(options.new)
+    changes = compare(old, new, options.margin)
+    for change in changes:
+        mark = "WORSE" if change.is_worse else "     "
+        print(f"{mark} {-change.loss:+7.0%}  {change.old:10.4g} -> {change.new:10.4g}  {change.key}")
+    for key in missing(old, new):
+        print(f"not measured any more: {key}")
+    worse = sum(change.is_worse for change in changes)
+    print(f"{worse} of {len(changes)} figures lost more than {options.margin:.0%}")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Rows to search: themes of Zipf sizes, texts of Zipf words, vectors in clusters; and what brute force finds in them.
+
+Vectors have the halfvec precision from the start, so the truth does not depend on how a system stores them. Half of a
+theme's rows come from clusters the theme prefers, as people have their subjects; the rest from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Halves = npt.NDArray[np.float16]
+Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+CHUNK = 20_000
+CLUSTERS = 400
+OWN_CLUSTERS = 12
+RANK = 64
+VOCABULARY = 4000
+COMMON = 12
+TOP = 10
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Queries about some rows, and the ten rows nearest to each."""
+
+    vectors: Floats
+    truth: list[list[int]]
+
+
+class Corpus:
+    """`rows` rows in `themes` themes; the same for the same numbers."""
+
+    def __init__(self, rows: int, themes: int, dim: int, folder: Path, *, name: str = "turns", seed: int = 1) -> None:
+        self.rows = rows
+        self.themes = themes
+        self.dim = dim
+        self._random = np.random.default_rng([seed, rows, themes])
+        self._words = vocabulary()
+        weights = 1 / np.arange(1, themes + 1)
+        self.theme_of: Integers = self._random.choice(themes, size=rows, p=weights / weights.sum())
+        self._file = folder / f"{name}-{rows}-{themes}.f16"
+        self.vectors: Halves = np.memmap(self._file, dtype=np.float16, mode="w+", shape=(rows, dim))
+        self._make_vectors()
+
+    def remove(self) -> None:
+        """Delete the vectors' file."""
+        self._file.unlink(missing_ok=True)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Rows of each theme."""
+        return np.bincount(self.theme_of, minlength=self.themes)
+
+    def theme(self, size: str) -> int:
+        """A small theme (the smallest that has ten rows to find), one in the middle, or the biggest."""
+        if size == "biggest":
+            return int(self.sizes.argmax())
+        enough = np.flatnonzero(self.sizes >= TOP)
+        ordered = enough[np.argsort(self.sizes[enough], kind="stable")]
+        return int(ordered[0] if size == "small" else ordered[-max(1, round(len(ordered) ** 0.5))])
+
+    def content(self, row: int) -> str:
+        """The text of a row; its number is in it."""
+        random = np.random.default_rng([3, row])
+        count = int(random.integers(12, 60))
+        picks = np.minimum(random.zipf(1.25, size=count) - 1, VOCABULARY - 1)
+        return f"row{row} " + " ".join(self._words[pick] for pick in picks)
+
+    def questions(self, theme: int | None, count: int, seed: int = 5) -> Questions:
+        """Queries near rows of a theme, or of all themes, with what brute force finds there."""
+        random = np.random.default_rng([seed, -1 if theme is None else theme] if theme is not None else [seed])
+        pool = np.arange(self.rows) if theme is None else np.flatnonzero(self.theme_of == theme)
+        asked = np.sort(random.choice(pool, size=count, replace=len(pool) < count))
+        near = self.vectors[asked].astype(np.float32)
+        noise = unit(random.standard_normal((count, RANK)).astype(np.float32) @ self._basis)
+        vectors = unit(near + 0.35 * noise + 0.2 * unit(random.standard_normal((count, self.dim)).astype(np.float32)))
+        return Questions(vectors, self._nearest(vectors, pool))
+
+    def _nearest(self, queries: Floats, pool: Integers) -> list[list[int]]:
+        best_scores = np.full((len(queries), TOP), -np.inf, dtype=np.float32)
+        best_rows = np.zeros((len(queries), TOP), dtype=np.int64)
+        for start in range(0, len(pool), CHUNK):
+            rows = pool[start : start + CHUNK]
+            scores = queries @ unit(self.vectors[rows].astype(np.float32)).T
+            scores = np.concatenate([best_scores, scores], axis=1)
+            numbers = np.concatenate([best_rows, np.broadcast_to(rows, (len(queries), len(rows)))], axis=1)
+            order = np.argsort(-scores, axis=1)[:, :TOP]
+            best_scores = np.take_along_axis(scores, order, axis=1)
+            best_rows = np.take_along_axis(numbers, order, axis=1)
+        return [
+            [int(row) for row, score in zip(rows, scores, strict=True) if score > -np.inf]
+            for rows, scores in zip(best_rows, best_scores, strict=True)
+        ]
+
+    def chunks(self) -> Iterator[range]:
+        """The row numbers, in portions."""
+        for start in range(0, self.rows, CHUNK):
+            yield range(start, min(start + CHUNK, self.rows))
+
+    def _make_vectors(self) -> None:
+        random = self._random
+        centres = unit(random.standard_normal((CLUSTERS, self.dim)).astype(np.float32))
+        self._basis: Floats = random.standard_normal((RANK, self.dim)).astype(np.float32)
+        preferred = random.integers(0, CLUSTERS, size=(self.themes, OWN_CLUSTERS))
+        for rows in self.chunks():
+            count = len(rows)
+            themes = self.theme_of[rows.start : rows.stop]
+            own = preferred[themes, random.integers(0, OWN_CLUSTERS, size=count)]
+            cluster = np.where(random.random(count) < 0.5, own, random.integers(0, CLUSTERS, size=count))
+            low = unit(random.standard_normal((count, RANK)).astype(np.float32) @ self._basis)
+            noise = unit(random.standard_normal((count, self.dim)).astype(np.float32))
+            self.vectors[rows.start : rows.stop] = unit(centres[cluster] + 0.8 * low + 0.4 * noise)
+
+
+def unit(rows: npt.NDArray[np.floating]) -> Floats:
+    """Rows of length one."""
+    normed: Floats = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return normed
+
+
+def vocabulary() -> list[str]:
+    """Made-up words, the commonest first."""
+    random = np.random.default_rng(2)
+    words: dict[str, None] = {}
+    while len(words) < VOCABULARY:
+        words["".join(random.choice(_SYLLABLES, size=int(random.integers(2, 5))))] = None
+    return list(words)
+
+
+def common_questions(count: int) -> list[str]:
+    """Queries of four of the commonest words each."""
+    random = np.random.default_rng(4)
+    words = vocabulary()[:COMMON]
+    return [" ".join(random.choice(words, size=4, replace=False)) for _ in range(count)]
+
+
+def recall_at_ten(found: Sequence[Sequence[int]], truth: Sequence[Sequence[int]]) -> float:
+    """The share of the true nearest rows that were found, averaged over the queries."""
+    shares = [len(set(rows[:TOP]) & set(true)) / len(true) for rows, true in zip(found, truth, strict=True)]
+    return float(np.mean(shares))

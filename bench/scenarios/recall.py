@@ -1,0 +1,164 @@
+"""What recall finds against brute force, how fast it answers, and how that grows with rows and themes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.corpus import Corpus, Questions, common_questions, recall_at_ten
+from bench.load import load, size_of, theme_name
+from bench.measure import Figure, Line, Metric, Plot, Result, Target, percentile
+from bench.stage import DIM, Seat, Stage
+
+SMALL = ((10_000, 100),)
+FULL = ((10_000, 100), (100_000, 100), (100_000, 1_000), (100_000, 10_000), (1_000_000, 1_000))
+SIZES = ("small", "middle", "biggest")
+SYSTEMS = ("ours", "peer")
+# One memory for ten turns: MEMORY.md is small by design.
+MEMORY_SHARE = 10
+Figures = dict[str, dict[str, list[float]]]
+"""system -> figure -> one value per round."""
+
+
+def run(stage: Stage, result: Result, is_full: bool) -> None:
+    """Every cell of rows × themes, then the growth plots."""
+    growth: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for rows, themes in FULL if is_full else SMALL:
+        figures = _cell(stage, rows, themes, 200 if is_full else 60, 3)
+        _note(result, figures, rows, themes)
+        for name in ("recall_conversation, biggest theme, p95", "prefetch, biggest theme, p95", "database size"):
+            for system in SYSTEMS:
+                if name in figures[system]:
+                    growth.setdefault((name, system), []).append((rows, Figure.of(figures[system][name]).median))
+    _plot_growth(result, growth)
+
+
+def _cell(stage: Stage, rows: int, themes: int, count: int, rounds: int) -> Figures:
+    turns = Corpus(rows, themes, DIM, stage.folder)
+    memories = Corpus(max(1000, rows // MEMORY_SHARE), themes, DIM, stage.folder, name="memories", seed=2)
+    figures: Figures = {system: {} for system in SYSTEMS}
+    try:
+        asked = _Asked(stage, turns, memories, count)
+        with stage.seat(stage.systems[0]) as ours, stage.seat(stage.systems[1]) as peer:
+            seats = {seat.system.name: seat for seat in (ours, peer)}
+            for seat in seats.values():
+                seconds = load(seat, turns, memories)
+                print(f"   {rows} rows, {themes} themes into {seat.system.name}: {seconds:.0f} s", flush=True)
+                figures[seat.system.name]["database size"] = [size_of(seat) / 1e6]
+            for systems in stage.rounds(rounds):
+                for system in systems:
+                    asked.of(seats[system.name], figures[system.name])
+    finally:
+        turns.remove()
+        memories.remove()
+    return figures
+
+
+class _Asked:
+    """The questions of a cell, known to the embed server by number."""
+
+    def __init__(self, stage: Stage, turns: Corpus, memories: Corpus, count: int) -> None:
+        self._themes = {size: turns.theme(size) for size in SIZES}
+        self._sizes = {size: int(turns.sizes[theme]) for size, theme in self._themes.items()}
+        self._turns: dict[str, Questions] = {
+            size: turns.questions(theme, count) for size, theme in self._themes.items()
+        }
+        self._turns["all"] = turns.questions(None, count)
+        biggest = memories.theme("biggest")
+        self._memory_theme = biggest
+        self._memories = memories.questions(biggest, count)
+        vectors = [questions.vectors for questions in self._turns.values()] + [self._memories.vectors]
+        path = stage.folder / "queries.npy"
+        np.save(path, np.concatenate(vectors))
+        stage.embedder.set(vectors=str(path))
+        self._count = count
+        self._common = common_questions(count)
+        self._again = 0
+
+    def of(self, seat: Seat, figures: dict[str, list[float]]) -> None:
+        """Ask everything of one system, in one process."""
+        self._again += 1
+        with seat.child() as child:
+            for place, (size, questions) in enumerate(self._turns.items()):
+                child.ask("start", theme=theme_name(self._themes.get(size, 0)))
+                scope = "all" if size == "all" else "current"
+                label = "scope all" if size == "all" else f"{size} theme"
+                queries = self._queries(place)
+                child.ask("ask", tool="recall_conversation", queries=queries[:10], scope=scope)
+                answer = child.ask("ask", seconds=600, tool="recall_conversation", queries=queries, scope=scope)
+                self._times(figures, f"recall_conversation, {label}", answer["micros"])
+                _add(figures, f"recall_conversation, {label}, recall@10", recall_at_ten(answer["rows"], questions.truth))
+                short = sum(len(rows) < len(true) for rows, true in zip(answer["rows"], questions.truth, strict=True))
+                _add(figures, f"recall_conversation, {label}, short answers", short / self._count)
+                if size in ("biggest", "all"):
+                    answer = child.ask("ask", seconds=600, tool="recall_conversation", queries=self._common, scope=scope)
+                    self._times(figures, f"common words, {label}", answer["micros"])
+                if size != "all":
+                    answer = child.ask("ask", seconds=600, tool="prefetch", queries=queries)
+                    self._times(figures, f"prefetch, {label}", answer["micros"])
+            child.ask("start", theme=theme_name(self._memory_theme))
+            answer = child.ask("ask", seconds=600, tool="recall_memory", queries=self._queries(len(self._turns)))
+            self._times(figures, "recall_memory, biggest theme", answer["micros"])
+            _add(figures, "recall_memory, biggest theme, recall@10", recall_at_ten(answer["rows"], self._memories.truth))
+
+    def _queries(self, place: int) -> list[str]:
+        # The words differ each time, so that no cache of answers or vectors helps anybody.
+        return [f"zq{place * self._count + number} again{self._again}x{number}" for number in range(self._count)]
+
+    def _times(self, figures: dict[str, list[float]], name: str, micros: list[float]) -> None:
+        _add(figures, f"{name}, p50", percentile(micros, 0.50) / 1000)
+        _add(figures, f"{name}, p95", percentile(micros, 0.95) / 1000)
+
+
+def _add(figures: dict[str, list[float]], name: str, value: float) -> None:
+    figures.setdefault(name, []).append(value)
+
+
+def _note(result: Result, figures: Figures, rows: int, themes: int) -> None:
+    for name, values in figures["ours"].items():
+        unit = "recall" if "recall@10" in name else "share" if "short" in name else "MB" if "size" in name else "ms"
+        is_count = unit in ("recall", "share")
+        result.metrics.append(
+            Metric(
+                f"recall, {rows:,} rows, {themes:,} themes",
+                name,
+                unit,
+                "higher" if unit == "recall" else "lower",
+                Figure.of(values),
+                Figure.of(figures["peer"][name]),
+                target=_target(name, rows),
+                is_portable=is_count or unit == "MB",
+            )
+        )
+
+
+def _target(name: str, rows: int) -> Target | None:
+    if name.endswith("recall@10"):
+        if "scope all" in name:
+            return Target("at least", 0.98, "issue 4") if rows >= 1_000_000 else None
+        return Target("at least", 0.998, "issue 4")
+    if name.endswith("short answers") and "all" not in name:
+        return Target("at most", 0, "issue 4")
+    if rows == 100_000 and name.endswith("p95"):
+        if name.startswith(("prefetch", "recall_conversation")) and "all" not in name:
+            return Target("ratio at least", 2, "issues 4 and 5")
+        if name.startswith("common words"):
+            return Target("at most", 50, "issue 4")
+    return None
+
+
+def _plot_growth(result: Result, growth: dict[tuple[str, str], list[tuple[float, float]]]) -> None:
+    titles = {
+        "recall_conversation, biggest theme, p95": ("recall-growth", "recall_conversation, biggest theme", "p95, ms"),
+        "prefetch, biggest theme, p95": ("prefetch-growth", "prefetch, biggest theme", "p95, ms"),
+        "database size": ("size-growth", "Database with all indexes", "MB"),
+    }
+    for name, (file, title, unit) in titles.items():
+        lines = []
+        for system in SYSTEMS:
+            best: dict[float, list[float]] = {}
+            for x, y in growth.get((name, system), []):
+                best.setdefault(x, []).append(y)
+            # Several numbers of themes at the same size: the dearest is drawn.
+            points = tuple((x, max(values)) for x, values in sorted(best.items()))
+            lines.append(Line("this package" if system == "ours" else "peer", "ours" if system == "ours" else "peer", points))
+        result.plots.append(Plot(file, title, "rows", unit, tuple(lines), is_log_x=True, is_log_y=True))
