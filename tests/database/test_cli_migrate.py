@@ -1,0 +1,74 @@
+"""`migrate` as an administrator runs it, alone and all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixtures.command import Commands, with_password
+from fixtures.embed_server import EmbedServer
+from fixtures.postgres import DIM, Database
+from fixtures.stored import Stored
+
+
+@pytest.fixture
+def commands(empty_database: Database, tmp_path: Path) -> Commands:
+    """A home that connects as the runtime role to a database without a schema."""
+    runtime, password = with_password(empty_database.runtime_dsn)
+    made = Commands(tmp_path, [password, with_password(empty_database.owner_dsn)[1]])
+    made.configure(dsn=runtime, embed_url="http://127.0.0.1:9/v1", embed_model="some-model", embed_dim=DIM)
+    return made
+
+
+def admin_of(database: Database) -> str:
+    return with_password(database.owner_dsn)[0]
+
+
+def test_ten_at_once_on_an_empty_database_all_succeed(commands: Commands, empty_database: Database) -> None:
+    running = [commands.start("migrate", "--json", "--admin-dsn", admin_of(empty_database)) for _ in range(10)]
+    finished = [commands.finish(process) for process in running]
+    assert [done.code for done in finished] == [0] * 10
+    applied = [done.json["applied"] for done in finished]
+    assert sorted(map(len, applied)) == [0] * 9 + [Stored(empty_database.owner_dsn).count("hermes_pgvector_migrations")]
+    assert Stored(empty_database.owner_dsn).count("embedding_models") == 1
+
+
+def test_the_role_of_the_configured_dsn_gets_the_rights(commands: Commands, empty_database: Database) -> None:
+    done = commands.run("migrate", variables={"HERMES_PGVECTOR_ADMIN_DSN": admin_of(empty_database)})
+    assert done.code == 0, done
+    assert "the schema is up to date" in done.out
+    assert commands.run("status", "--json").json["stored"]["server"]["role"] == "hermes"
+
+
+def test_the_runtime_role_itself_may_not_migrate(commands: Commands) -> None:
+    done = commands.run("migrate")
+    assert done.code == 1
+    assert "Postgres refuses the role" in done.err
+
+
+def test_an_unreachable_server_is_exit_code_2(commands: Commands) -> None:
+    done = commands.run("migrate", "--admin-dsn", "postgresql://me@127.0.0.1:9/x", "--json")
+    assert done.code == 2
+    assert "Postgres" in done.json["error"]
+
+
+def test_vectors_wait_for_an_endpoint_that_is_down_and_come_with_it(
+    commands: Commands, empty_database: Database
+) -> None:
+    admin = admin_of(empty_database)
+    runtime = commands.config["memory"]["pgvector"]["dsn"]
+    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/v1", embed_model="some-model")
+    done = commands.run("migrate", "--admin-dsn", admin)
+    assert done.code == 3, done
+    assert "vectors wait" in done.out
+    assert "run again: hermes-pgvector migrate" in done.out
+    stored = Stored(empty_database.owner_dsn)
+    assert stored.count("embedding_models") == 0
+    assert commands.run("status").code == 0
+    with EmbedServer(dim=48) as server:
+        commands.configure(dsn=runtime, embed_url=server.url, embed_model="some-model")
+        done = commands.run("migrate", "--admin-dsn", admin)
+        assert done.code == 0, done
+        assert "some-model, 48 dimensions" in done.out
+        assert commands.run("doctor", "--json").json["exit_code"] == 1  # the door is not installed in this home
+    assert stored.rows("SELECT name, dim FROM embedding_models") == [("some-model", 48)]

@@ -1,0 +1,240 @@
+"""status, recall, backfill and journal on a database that has something to tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from fixtures.command import Commands, with_password
+from fixtures.embed_server import EmbedServer
+from fixtures.postgres import DIM, MODEL, Database
+from fixtures.stored import Stored
+
+from hermes_memory_pgvector import cli, processes, wire
+from hermes_memory_pgvector.breaker import Breaker
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal, Urgency
+from hermes_memory_pgvector.model import AddTurn, Moment
+
+ROWS = """
+INSERT INTO memory_entries (agent_identity, target, content) VALUES
+    ('hermes', 'memory', 'The harbour master signs every permit in blue ink'),
+    ('hermes', 'user', 'Likes tea'), ('dm-0123', 'memory', 'A private harbour secret');
+INSERT INTO conversations (agent_identity, session_id, role, content, ts) VALUES
+    ('hermes', 's1', 'user', 'Where do we moor the harbour pilot boat tonight?', '2026-03-01'),
+    ('hermes', 's1', 'assistant', 'At the northern quay, beside the fuel barge of the harbour.', '2026-03-02'),
+    ('other', 's2', 'user', 'The other theme also has a harbour to speak about', '2026-04-01');
+"""
+
+
+@pytest.fixture
+def embedder() -> Iterator[EmbedServer]:
+    with EmbedServer(dim=DIM) as server:
+        yield server
+
+
+@pytest.fixture
+def commands(database: Database, embedder: EmbedServer, tmp_path: Path) -> Commands:
+    """A home whose database holds rows that nobody has embedded yet."""
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL)
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(ROWS)
+    return made
+
+
+def test_status_counts_rows_by_theme(commands: Commands) -> None:
+    stored = commands.run("status", "--json").json["stored"]
+    assert (stored["memories"], stored["turns"], stored["theme_count"]) == (3, 3, 3)
+    assert [(row["theme"], row["memories"], row["turns"]) for row in stored["themes"]] == [
+        ("hermes", 2, 2), ("dm-0123", 1, 0), ("other", 0, 1),
+    ]  # fmt: skip
+    assert stored["model"]["name"] == MODEL
+    done = commands.run("stats", "--top", "1")
+    assert done.code == 0
+    assert "3 memories, 3 turns in 3 themes" in done.out
+    assert "and 2 themes more" in done.out
+    assert "dm-0123" not in done.out
+
+
+def test_status_without_a_database_says_what_is_known(commands: Commands) -> None:
+    done = commands.run("status", "--json", variables={"HERMES_PGVECTOR_DSN": "postgresql://me@127.0.0.1:9/x"})
+    assert done.code == 2
+    assert done.json["stored"] is None
+    assert "Postgres" in done.json["error"]
+    assert done.json["journal"]["waiting"] == 0
+
+
+def test_status_shows_live_processes_and_what_they_miss(commands: Commands) -> None:
+    breaker = Breaker("database writes", threshold=1)
+    breaker.failed("Postgres cannot be reached")
+    folder = commands.home / "pgvector"
+    processes.publish(folder, processes.snapshot([breaker.status()], writer_stored=1234, refused_turns=2))
+    done = commands.run("status")
+    assert "1,234" in done.out
+    assert "database writes: Postgres cannot be reached" in done.out
+    assert "turned away  2 writes" in done.out
+    found = [check for check in commands.run("doctor", "--json").json["checks"] if check["name"] == "processes"]
+    assert [check["level"] for check in found] == ["warning"]
+    processes.withdraw(folder)
+
+
+def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands, database: Database) -> None:
+    by_words = commands.run("recall", "harbour", "--json").json
+    assert {hit["agent_identity"] for hit in by_words["results"]} == {"hermes"}
+    assert all(hit["score"] is None for hit in by_words["results"])
+    done = commands.run("backfill", "--json")
+    assert done.code == 0, done
+    assert (done.json["asked"], done.json["embedded"], done.json["pending"]) == (6, 6, 0)
+    by_meaning = commands.run("recall", "harbour permit ink", "--json").json["results"]
+    assert by_meaning[0]["content"] == "The harbour master signs every permit in blue ink"
+    assert by_meaning[0]["score"] > 0.3
+    assert Stored(database.owner_dsn).count("memory_vectors_1") == 3
+
+
+def test_recall_keeps_to_what_was_asked(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> int:
+        return cli.main(["recall", *arguments, "--hermes-home", str(commands.home)])
+
+    def found(*arguments: str) -> set[tuple[str, str]]:
+        assert run("harbour", "--json", *arguments) == 0
+        return {(row["agent_identity"], row["kind"]) for row in json.loads(capsys.readouterr().out)["results"]}
+
+    assert found("--kind", "memories") == {("hermes", "memory")}
+    assert found("--kind", "turns", "--scope", "all") == {("hermes", "turn"), ("other", "turn")}
+    assert found("--scope", "other") == {("other", "turn")}
+    assert found("--theme", "Other") == {("other", "turn")}
+    assert found("--theme", "dm-0123") == {("dm-0123", "memory")}
+    assert found("--since", "2026-03-02", "--until", "2026-03-02", "--kind", "turns") == {("hermes", "turn")}
+    run("harbour", "--limit", "1", "--kind", "turns", "--json")
+    assert json.loads(capsys.readouterr().out)["count"] == 1
+    assert run("harbour", "--scope", "dm-0123") == 2
+    assert run("harbour", "--since", "yesterday-ish") == 2
+    assert run("   ") == 2
+
+
+def test_recall_reads_well_and_cannot_steer_the_terminal(commands: Commands, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('hermes', 'memory', %s)",
+            ("zeppelin \x1b[2J docks\nat noon",),
+        )
+    done = commands.run("recall", "zeppelin")
+    assert "zeppelin" in done.out
+    assert "docks at noon" in done.out
+    assert "\x1b" not in done.out
+    assert "1 hit in theme hermes" in done.out
+
+
+def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Database) -> None:
+    done = commands.run("backfill", "--theme", "other", "--json")
+    assert done.code == 0
+    assert (done.json["asked"], done.json["embedded"]) == (1, 1)
+    done = commands.run("backfill", "--limit", "2")
+    assert done.code == 3
+    assert "2 rows got a vector" in done.out
+    assert "run it again" in done.out
+    assert commands.run("backfill").code == 0
+    done = commands.run("backfill", "--json")
+    assert (done.code, done.json["asked"]) == (0, 0)
+    stored = Stored(database.owner_dsn)
+    assert (stored.count("memory_vectors_1"), stored.count("turn_vectors_1")) == (3, 3)
+
+
+def test_backfill_with_the_embedder_down_is_exit_code_2_and_loses_nothing(
+    commands: Commands, embedder: EmbedServer
+) -> None:
+    assert commands.run("backfill", "--limit", "1").code == 3
+    embedder.mode = "500"
+    done = commands.run("backfill")
+    assert done.code == 2, done
+    embedder.mode = "ok"
+    assert commands.run("backfill").code == 0
+
+
+def test_backfill_respects_which_turns_get_vectors(commands: Commands) -> None:
+    done = commands.run("backfill", "--json", variables={"HERMES_PGVECTOR_CONVERSATION_EMBED_POLICY": "none"})
+    assert (done.code, done.json["embedded"]) == (0, 3)
+
+
+def left_behind(commands: Commands, payloads: list[bytes]) -> None:
+    """Records of a process that has ended before they arrived."""
+    journal = Journal(commands.home / "pgvector" / "journal", max_bytes=1 << 20)
+    journal.open()
+    for payload in payloads:
+        journal.append(payload, Urgency.TURN)
+    journal.close(Deadline.after(10))
+
+
+def turn(content: str, role: str = "user") -> bytes:
+    moment = Moment(1_770_000_000_000_000, 1_770_000_000_000_000)
+    return wire.encode([AddTurn("hermes", "s9", role, content, 1, moment, is_live=True)])  # type: ignore[arg-type]
+
+
+def test_journal_status_tells_what_waits(commands: Commands) -> None:
+    left_behind(commands, [turn("first"), turn("second")])
+    done = commands.run("journal", "status", "--json")
+    assert done.code == 0
+    assert done.json["waiting"] == 2
+    assert done.json["writers"][0]["process"] == "ended"
+    assert "2 records" in commands.run("journal", "status").out
+    assert "2 records waiting" in commands.run("status").out
+
+
+def bury(database: Database, payload: bytes) -> int:
+    """A record that Postgres has refused."""
+    with psycopg.connect(database.owner_dsn) as owner:
+        row = owner.execute(
+            "INSERT INTO dead_letters (writer, seq, payload, reason)"
+            " VALUES ('gone', 7, %s, 'Postgres refuses the data') RETURNING id", (payload,),
+        ).fetchone()  # fmt: skip
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_dead_letter_is_listed_and_shown_without_its_words(commands: Commands, database: Database) -> None:
+    letter = bury(database, turn("the words inside"))
+    assert "Postgres refuses the data" in commands.run("journal", "dead", "list").out
+    assert [row["id"] for row in commands.run("journal", "dead", "list", "--json").json] == [letter]
+    shown = commands.run("journal", "dead", "show", str(letter))
+    assert "AddTurn" in shown.out
+    assert "the words inside" not in shown.out
+    assert "the words inside" in commands.run("journal", "dead", "show", str(letter), "--content").out
+    found = [check for check in commands.run("doctor", "--json").json["checks"] if check["name"] == "dead letters"]
+    assert found[0]["level"] == "warning"
+
+
+def test_dropping_a_dead_letter_is_a_dry_run_at_first(commands: Commands, database: Database) -> None:
+    letter = str(bury(database, b"rubbish"))
+    assert "unreadable" in commands.run("journal", "dead", "show", letter).out
+    assert "would forget" in commands.run("journal", "dead", "drop", letter).out
+    assert Stored(database.owner_dsn).count("dead_letters") == 1
+    assert commands.run("journal", "dead", "drop", letter, "--execute", "--json").json["dropped"] is True
+    assert Stored(database.owner_dsn).count("dead_letters") == 0
+    assert commands.run("journal", "dead", "drop", letter, "--execute").code == 1
+
+
+def test_a_dead_letter_that_is_fine_now_is_stored_and_gone(commands: Commands, database: Database) -> None:
+    letter = str(bury(database, turn("It was refused once and is welcome now")))
+    done = commands.run("journal", "dead", "retry", letter)
+    assert done.code == 0, done
+    stored = Stored(database.owner_dsn)
+    assert [row[2] for row in stored.turns("hermes", "welcome now")] == ["It was refused once and is welcome now"]
+    assert stored.count("dead_letters") == 0
+
+
+def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands, database: Database) -> None:
+    letter = bury(database, turn("nobody has this role", role="ghost"))
+    done = commands.run("journal", "dead", "retry", str(letter), "--json")
+    assert done.code == 1
+    assert done.json == {"id": letter, "stored": False, "refused_again": True}
+    assert Stored(database.owner_dsn).rows("SELECT id, writer FROM dead_letters") == [(letter, "gone")]
+
+
+def test_everything_a_script_may_read_is_json(commands: Commands) -> None:
+    for arguments in (("status",), ("doctor",), ("config", "show"), ("journal", "status"), ("journal", "dead", "list")):
+        json.loads(commands.run(*arguments, "--json").out)

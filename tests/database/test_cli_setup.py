@@ -1,0 +1,215 @@
+"""From nothing to a working memory with one command, on the embedded server and on one's own."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from fixtures.command import Commands, with_password
+from fixtures.postgres import Database
+from fixtures.stored import Stored
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.server import EmbeddedPostgres
+
+OWN_FILE = "# mine\nmodel:\n  default: some-model  # kept\n"
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """A home that `up` has set up on its embedded server."""
+    commands = Commands(tmp_path_factory.mktemp("embedded"))
+    commands.home.mkdir()
+    (commands.home / "config.yaml").write_text(OWN_FILE, encoding="utf-8")
+    try:
+        done = commands.run("up")
+        assert done.code == 0, done
+        (commands.folder / "first.out").write_text(done.out, encoding="utf-8")
+        yield commands
+    finally:
+        EmbeddedPostgres(commands.home / "pgvector").stop(Deadline.after(60), mode="immediate")
+
+
+def test_the_first_up_shows_a_recall_and_the_next_command(embedded: Commands) -> None:
+    out = (embedded.folder / "first.out").read_text(encoding="utf-8")
+    assert "made and started" in out
+    assert "recalled   The dentist" in out
+    assert "checks are in order" in out
+    assert "hermes-pgvector status" in out
+
+
+def test_up_writes_the_provider_and_nothing_else(embedded: Commands) -> None:
+    assert (embedded.home / "config.yaml").read_text(encoding="utf-8").startswith(OWN_FILE)
+    assert embedded.config["memory"] == {"provider": "pgvector"}
+    assert (embedded.home / "plugins" / "pgvector" / "plugin.yaml").exists()
+    assert not (embedded.home / ".env").exists()
+
+
+def test_the_demonstration_leaves_nothing_behind(embedded: Commands) -> None:
+    info = EmbeddedPostgres(embedded.home / "pgvector").ensure_running(Deadline.after(60))
+    stored = Stored(info.owner_dsn)
+    for table in ("conversations", "memory_entries", "memory_operations", "turn_vectors_1", "pending_vectors"):
+        assert stored.count(table) == 0, table
+
+
+def test_up_again_changes_nothing(embedded: Commands) -> None:
+    before = (embedded.home / "config.yaml").read_bytes()
+    done = embedded.run("up", "--json")
+    assert done.code == 0, done
+    assert done.json["changed"] == []
+    assert done.json["exit_code"] == 0
+    assert {check["level"] for check in done.json["checks"]} == {"ok"}
+    assert "dentist" in done.json["recalled"]
+    assert (embedded.home / "config.yaml").read_bytes() == before
+
+
+def test_doctor_is_content(embedded: Commands) -> None:
+    done = embedded.run("doctor")
+    assert done.code == 0, done
+    assert "checks are in order" in done.out
+    assert embedded.run("doctor", "--quiet").out.count("\n") == 2
+
+
+def test_doctor_notices_what_is_missing(embedded: Commands) -> None:
+    door = embedded.home / "plugins" / "pgvector"
+    door.rename(embedded.folder / "door")
+    try:
+        done = embedded.run("doctor", "--json", variables={"HERMES_PGVECTOR_POOL_MAX": "none"})
+    finally:
+        (embedded.folder / "door").rename(door)
+    assert done.code == 1
+    found = {check["name"]: check for check in done.json["checks"] if check["level"] == "problem"}
+    assert set(found) == {"settings", "door"}
+    assert "pool_max" in found["settings"]["text"]
+    assert found["door"]["hint"] == "hermes-pgvector install"
+
+
+def test_doctor_notices_an_embedder_that_does_not_answer(embedded: Commands) -> None:
+    done = embedded.run("doctor", "--json", variables={"HERMES_PGVECTOR_EMBED_URL": "http://127.0.0.1:9/v1"})
+    assert done.code == 2
+    (found,) = [check for check in done.json["checks"] if check["is_unreachable"]]
+    assert found["name"] == "embedder"
+
+
+def test_doctor_notices_another_model(embedded: Commands) -> None:
+    other = {"HERMES_PGVECTOR_EMBED_URL": "http://127.0.0.1:9/v1", "HERMES_PGVECTOR_EMBED_DIM": "32"}
+    done = embedded.run("backfill", variables=other)
+    assert done.code == 1
+    assert "wordllama" in done.err
+    assert "nomic-embed-text (32)" in done.err
+
+
+def test_stop_and_start_by_itself(embedded: Commands) -> None:
+    assert embedded.run("up", "--stop", "--json").json == {"stopped": True}
+    assert embedded.run("up", "--stop", "--json").json == {"stopped": False}
+    assert embedded.run("status", "--json").json["stored"]["memories"] == 0
+
+
+def test_the_tour_shows_recall_and_walls_and_leaves_nothing(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    elsewhere = {"HERMES_PGVECTOR_DSN": "postgresql://nobody@127.0.0.1:9/none", "TMPDIR": str(temporary)}
+    done = commands.run("try", variables={**elsewhere, "HERMES_PGVECTOR_ALLOWED_THEMES": "none"})
+    assert done.code == 0, done
+    assert "✗" not in done.out
+    assert "budget of 12,000 euros" in done.out.partition("Before each answer")[2]
+    assert "marketing asks for the lathe's part: nothing" in done.out
+    assert "workshop asks for the lathe's part: found" in done.out
+    assert list(temporary.iterdir()) == []
+    assert not commands.home.exists()
+
+
+@pytest.fixture
+def own(empty_database: Database, tmp_path: Path) -> Iterator[tuple[Commands, str]]:
+    """A home, and the administrator's login to a Postgres that is not ours."""
+    dsn, password = with_password(empty_database.owner_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.home.mkdir()
+    (commands.home / ".env").write_text("OTHER=kept\n", encoding="utf-8")
+    yield commands, dsn
+    # Roles are the server's, not the database's: take those the test has made out again.
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        for (role,) in admin.execute("SELECT rolname FROM pg_roles WHERE rolname ~ '^hermes_[0-9a-f]'").fetchall():
+            for statement in ("REASSIGN OWNED BY {} TO CURRENT_USER", "DROP OWNED BY {}", "DROP ROLE {}"):
+                admin.execute(sql.SQL(statement).format(sql.Identifier(role)))
+
+
+def test_up_on_ones_own_postgres_makes_a_role_for_the_agents(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    done = commands.run("up", "--dsn", dsn)
+    assert done.code == 0, done
+    written = commands.config["memory"]["pgvector"]["dsn"]
+    assert "password=${HERMES_PGVECTOR_PASSWORD}" in written
+    role = conninfo_to_dict(written)["user"]
+    # The name `hermes` is in use on this server, with a password this home does not know: it must keep working.
+    assert str(role).startswith("hermes_")
+    env = commands.home / ".env"
+    lines = env.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "OTHER=kept"
+    assert lines[1].startswith("HERMES_PGVECTOR_PASSWORD=")
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
+    commands.secrets.append(lines[1].partition("=")[2])
+    checks = {check["name"]: check for check in commands.run("doctor", "--json").json["checks"]}
+    assert checks["role"]["level"] == "ok"
+    assert str(role) in checks["role"]["text"]
+
+
+def test_up_on_ones_own_postgres_again_changes_nothing(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    assert commands.run("up", "--dsn", dsn).code == 0
+    before = [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")]
+    for arguments in (("up", "--dsn", dsn), ("up",)):
+        done = commands.run(*arguments, variables={"HERMES_PGVECTOR_ADMIN_DSN": dsn})
+        assert done.code == 0, done
+        assert [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")] == before
+
+
+def test_the_role_may_be_named(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    done = commands.run("up", "--dsn", dsn, "--runtime-role", "hermes_0named")
+    assert done.code == 0, done
+    assert conninfo_to_dict(commands.config["memory"]["pgvector"]["dsn"])["user"] == "hermes_0named"
+
+
+def test_an_administrator_who_may_not_make_roles_becomes_the_login(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    commands.secrets.append("plain-password")
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        name = conninfo_to_dict(dsn)["dbname"]
+        admin.execute("CREATE ROLE hermes_0plain LOGIN PASSWORD 'plain-password'")
+        admin.execute("CREATE EXTENSION vector")
+        admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO hermes_0plain").format(sql.Identifier(str(name))))
+        admin.execute("GRANT ALL ON SCHEMA public TO hermes_0plain")
+    plain = make_conninfo(dsn, user="hermes_0plain", password="plain-password")
+    done = commands.run("up", "--dsn", plain)
+    assert done.code == 0, done
+    assert "agents use the login given with --dsn" in done.out
+    assert conninfo_to_dict(commands.config["memory"]["pgvector"]["dsn"])["user"] == "hermes_0plain"
+    assert "plain-password" not in (commands.home / "config.yaml").read_text(encoding="utf-8")
+    assert "owns the tables" in commands.run("doctor", "--quiet").out
+
+
+@pytest.mark.parametrize(
+    ("dsn", "code"), [("not a dsn", 1), ("postgresql://nobody@127.0.0.1:9/none", 2), ("postgresql://h:99999999/x", 2)]
+)
+def test_a_wrong_dsn_changes_nothing(tmp_path: Path, dsn: str, code: int) -> None:
+    commands = Commands(tmp_path)
+    done = commands.run("up", "--dsn", dsn)
+    assert done.code == code, done
+    assert list(commands.home.iterdir()) in ([], [commands.home / "pgvector"])
+
+
+def test_an_endpoint_that_is_down_leaves_only_the_vectors_waiting(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    done = commands.run("up", "--dsn", dsn, "--embed-url", "http://127.0.0.1:9/v1", "--embed-model", "some-model")
+    assert done.code == 2, done
+    assert "vectors wait" in done.out
+    assert commands.config["memory"]["pgvector"]["embed_model"] == "some-model"
+    with psycopg.connect(dsn) as admin:
+        assert admin.execute("SELECT count(*) FROM hermes_pgvector_migrations").fetchone() != (0,)

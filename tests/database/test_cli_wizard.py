@@ -1,0 +1,95 @@
+"""What `hermes memory setup pgvector` runs: asks, tests, migrates, writes what differs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fixtures.command import Commands, Finished, with_password
+from fixtures.embed_server import EmbedServer
+from fixtures.postgres import DIM, Database
+from fixtures.stored import Stored
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.server import EmbeddedPostgres
+
+WIZARD = "import pathlib, sys; from hermes_memory_pgvector.cli import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
+
+
+def ask(commands: Commands, answers: str) -> Finished:
+    done = subprocess.run(
+        [sys.executable, "-c", WIZARD, str(commands.home)], input=answers, env=commands.environment, text=True,
+        capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+    finished = Finished(done.returncode, done.stdout, done.stderr)
+    assert finished.code == 0, finished
+    for secret in commands.secrets:
+        assert secret not in finished.everything
+    return finished
+
+
+@pytest.fixture
+def commands(database: Database, tmp_path: Path) -> Commands:
+    """A home whose owner has chosen a few things."""
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_url="http://127.0.0.1:9/v1", embed_model="some-model", embed_dim=DIM, pool_max=3)
+    return made
+
+
+@pytest.mark.parametrize("answers", ["\n" * 20, "", "\n"])
+def test_enter_and_silence_change_nothing(commands: Commands, answers: str) -> None:
+    before = (commands.home / "config.yaml").read_bytes()
+    done = ask(commands, answers)
+    assert "answers and is ready" in done.out
+    assert "some-model" in done.out
+    assert (commands.home / "config.yaml").read_bytes() == before
+    assert not (commands.home / ".env").exists()
+
+
+def test_only_the_provider_is_set_where_it_was_not(commands: Commands) -> None:
+    path = commands.home / "config.yaml"
+    before = commands.config
+    path.write_text(path.read_text(encoding="utf-8").replace("provider: pgvector", "provider: ''"), encoding="utf-8")
+    assert commands.config != before
+    ask(commands, "\n" * 20)
+    assert commands.config == before
+
+
+def test_an_answer_is_written_and_a_wrong_one_is_not(commands: Commands) -> None:
+    before = commands.config["memory"]["pgvector"]
+    done = ask(commands, "not a dsn\nhttp://127.0.0.1:9/other\n\nMY_KEY\n")
+    assert "not a valid connection string" in done.out
+    after = commands.config["memory"]["pgvector"]
+    assert after == {**before, "embed_url": "http://127.0.0.1:9/other", "embed_api_key_env": "MY_KEY"}
+
+
+def test_a_new_database_is_migrated_when_the_owner_says_yes(empty_database: Database, tmp_path: Path) -> None:
+    owner, password = with_password(empty_database.owner_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.home.mkdir()
+    with EmbedServer(dim=DIM) as server:
+        done = ask(commands, f"{owner}\n{server.url}\nsome-model\n\nyes\n")
+    assert "no schema of ours yet" in done.out
+    assert "the schema is up to date" in done.out
+    assert Stored(empty_database.owner_dsn).rows("SELECT name, dim FROM embedding_models") == [("some-model", DIM)]
+    assert commands.config["memory"]["provider"] == "pgvector"
+    assert password not in (commands.home / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_no_means_no_and_nothing_is_made(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    commands.home.mkdir()
+    done = ask(commands, "\n\n\n\nno\n")
+    assert "hermes-pgvector migrate" in done.out
+    assert commands.config == {"memory": {"provider": "pgvector"}}
+    assert EmbeddedPostgres(commands.home / "pgvector").stop(Deadline.after(10)) is False
+
+
+def test_an_unreachable_database_is_told_and_kept(commands: Commands) -> None:
+    done = ask(commands, "postgresql://me@127.0.0.1:9/x\n\n\n\n")
+    assert "Postgres" in done.out
+    assert "waits in the journal" in done.out
+    assert "127.0.0.1" in commands.config["memory"]["pgvector"]["dsn"]

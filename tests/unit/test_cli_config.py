@@ -1,0 +1,125 @@
+"""`config`: every value with its layer, changes checked, everything else in the file left alone."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from fixtures.command import Commands
+
+FILE = """\
+# my own words
+model: {default: x}
+memory:
+  provider: pgvector   # chosen
+  pgvector:
+    prefetch_limit: 3
+    allowed_themes: [a, b]
+plugins:
+  pgvector:
+    turn_max_chars: 5000
+"""
+PASSWORD = "s3cret-Word"
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    made = Commands(tmp_path, [PASSWORD])
+    made.home.mkdir()
+    (made.home / "config.yaml").write_text(FILE, encoding="utf-8")
+    return made
+
+
+def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
+    done = commands.run("config", "show", "--json", variables={"HERMES_PGVECTOR_TURN_MIN_CHARS": "12"})
+    assert done.code == 0
+    settings = done.json["settings"]
+    assert settings["prefetch_limit"] == {"value": 3, "from": "memory.pgvector"}
+    assert settings["turn_max_chars"] == {"value": 5000, "from": "plugins.pgvector"}
+    assert settings["turn_min_chars"] == {"value": 12, "from": "environment"}
+    assert settings["sync_turns"] == {"value": True, "from": "default"}
+
+
+def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
+    done = commands.run("config", "show", "--changed")
+    names = [line.split()[0] for line in done.out.splitlines()[2:]]
+    assert names == ["prefetch_limit", "turn_max_chars", "allowed_themes"]
+
+
+def test_show_names_every_wrong_value(commands: Commands) -> None:
+    wrong = {"HERMES_PGVECTOR_TURN_MIN_CHARS": "few", "HERMES_PGVECTOR_POOL_MAX": "0"}
+    done = commands.run("config", "show", variables=wrong)
+    assert done.code == 1
+    assert "turn_min_chars" in done.out
+    assert "pool_max" in done.out
+
+
+def test_set_changes_one_line_and_keeps_comments(commands: Commands) -> None:
+    assert commands.run("config", "set", "prefetch_limit", "7").code == 0
+    text = (commands.home / "config.yaml").read_text(encoding="utf-8")
+    assert text == FILE.replace("prefetch_limit: 3", "prefetch_limit: 7")
+    assert commands.run("config", "get", "prefetch_limit").out == "7\n"
+
+
+def test_set_takes_lists_as_people_write_them(commands: Commands) -> None:
+    commands.run("config", "set", "allowed_themes", "Red, blue")
+    assert commands.config["memory"]["pgvector"]["allowed_themes"] == ["red", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("prefetch_limit", "many"), ("embed_protocol", "telepathy"), ("dsn", "a b")]
+)
+def test_set_refuses_a_wrong_value_and_changes_nothing(commands: Commands, name: str, value: str) -> None:
+    done = commands.run("config", "set", name, value)
+    assert done.code in (1, 2)
+    assert "nothing was changed" in done.err
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
+
+
+def test_unset_returns_to_the_layer_below(commands: Commands) -> None:
+    commands.run("config", "set", "turn_max_chars", "7000")
+    assert commands.run("config", "get", "turn_max_chars", "--json").json["from"] == "memory.pgvector"
+    done = commands.run("config", "unset", "turn_max_chars", "--json")
+    assert done.json == {"name": "turn_max_chars", "changed": True, "value": 5000, "from": "plugins.pgvector"}
+    assert commands.run("config", "unset", "prefetch_limit", "--json").json["value"] == 5
+    assert commands.run("config", "unset", "prefetch_limit", "--json").json["changed"] is False
+
+
+def test_set_says_when_the_environment_wins(commands: Commands) -> None:
+    done = commands.run("config", "set", "prefetch_limit", "9", variables={"HERMES_PGVECTOR_PREFETCH_LIMIT": "4"})
+    assert done.code == 0
+    assert "HERMES_PGVECTOR_PREFETCH_LIMIT" in done.out
+    assert commands.config["memory"]["pgvector"]["prefetch_limit"] == 9
+
+
+def test_a_password_goes_to_the_env_file_and_is_never_shown(commands: Commands) -> None:
+    env = commands.home / ".env"
+    env.write_text("# keys\nOTHER='kept as it is'\nexport MORE=1", encoding="utf-8")
+    done = commands.run("config", "set", "dsn", f"postgresql://me:{PASSWORD}@db.example/mine")
+    assert done.code == 0
+    assert PASSWORD not in (commands.home / "config.yaml").read_text(encoding="utf-8")
+    lines = env.read_text(encoding="utf-8").splitlines()
+    assert lines == ["# keys", "OTHER='kept as it is'", "export MORE=1", f"HERMES_PGVECTOR_PASSWORD={PASSWORD}"]
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
+    shown = commands.run("config", "get", "dsn").out
+    assert "***" in shown
+    assert "host=db.example" in shown
+    assert "***" in commands.run("config", "show").out
+
+
+def test_the_same_connection_string_again_changes_nothing(commands: Commands) -> None:
+    dsn = f"postgresql://me:{PASSWORD}@db.example/mine"
+    commands.run("config", "set", "dsn", dsn)
+    before = [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")]
+    commands.run("config", "set", "dsn", dsn)
+    assert [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")] == before
+
+
+def test_broken_yaml_is_named_and_left_alone(commands: Commands) -> None:
+    (commands.home / "config.yaml").write_text("memory: [", encoding="utf-8")
+    assert "not valid YAML" in commands.run("config", "show").out
+    done = commands.run("config", "set", "prefetch_limit", "7")
+    assert done.code == 1
+    assert "not valid YAML" in done.err
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == "memory: ["

@@ -1,0 +1,196 @@
+"""The command tree: quick, helpful, and clear about mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fixtures.command import PROGRAM, Commands
+
+from hermes_memory_pgvector import __version__, cli
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
+
+PROMISED = ("up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "config", "journal")
+LIGHT = """
+import sys
+from hermes_memory_pgvector.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+print([name for name in ("psycopg", "numpy", "wordllama", "hermes_memory_pgvector.engine") if name in sys.modules])
+"""
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    return Commands(tmp_path)
+
+
+def test_help_names_every_command(commands: Commands) -> None:
+    done = commands.run("--help")
+    assert done.code == 0
+    for name in PROMISED:
+        assert f"    {name}" in done.out
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    assert ended.value.code == 0
+    assert f"hermes-pgvector {name}" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_is_quick(commands: Commands) -> None:
+    def once() -> float:
+        before = time.process_time() + sum(os.times()[2:4])
+        commands.run("--help")
+        return time.process_time() + sum(os.times()[2:4]) - before
+
+    # Processor time, because other tests may be using the machine; 0.3 s is what a person notices.
+    assert min(once() for _ in range(5)) < 0.3
+
+
+def test_version(commands: Commands) -> None:
+    assert commands.run("--version").out.strip() == f"hermes-memory-pgvector {__version__}"
+
+
+def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Commands) -> None:
+    done = commands.run()
+    assert done.code == 2
+    assert "recall" in done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",), ("recall",), ("recall", "x", "--limit", "0"), ("recall", "x", "--limit", "many"),
+        ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config",), ("config", "get", "nonsense"),
+        ("config", "set", "prefetch_limit"), ("journal",), ("journal", "dead"), ("journal", "dead", "show", "x"),
+        ("status", "--top", "none"), ("up", "--nonsense"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    try:
+        code: object = cli.main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+
+
+def test_a_home_that_is_not_there_is_named(commands: Commands) -> None:
+    done = commands.run("status", "--hermes-home", str(commands.folder / "nowhere"))
+    assert done.code == 1
+    assert "nowhere" in done.err
+
+
+def test_reading_commands_make_no_database(commands: Commands) -> None:
+    commands.home.mkdir()
+    for arguments in (("status",), ("recall", "anything"), ("doctor",)):
+        done = commands.run(*arguments)
+        assert done.code == 2, done
+        assert "hermes-pgvector up" in done.everything
+    assert not list(commands.home.glob("pgvector/postmaster*"))
+    assert not list(commands.home.rglob("PG_VERSION"))
+
+
+def test_stopping_what_does_not_run_is_no_error(commands: Commands) -> None:
+    done = commands.run("up", "--stop", "--json")
+    assert done.code == 0
+    assert done.json == {"stopped": False}
+
+
+def test_a_terminal_without_unicode_gets_letters(commands: Commands) -> None:
+    done = commands.run(
+        "config", "show", variables={"PYTHONIOENCODING": "ascii", "HERMES_PGVECTOR_TURN_MIN_CHARS": "x"}
+    )
+    assert done.code == 1
+    assert " xx turn_min_chars" in done.out
+    assert done.out.isascii()
+
+
+def test_a_reader_that_goes_away_is_no_error_message(commands: Commands) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = subprocess.Popen(
+        [PROGRAM, "migrate", "--print"], env=commands.environment, stdout=write_end, stderr=subprocess.PIPE
+    )
+    os.close(write_end)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 141
+    assert err == b""
+
+
+def _failing(error: BaseException) -> argparse.Namespace:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    return argparse.Namespace(pgvector_run=run, json=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x is wrong"), 1), (DatabaseUnavailable("x is away"), 2), (EmbeddingUnavailable("x is away"), 2),
+        (ServerError("x does not start"), 2), (KeyboardInterrupt(), 130),
+    ],
+)  # fmt: skip
+def test_an_error_becomes_one_sentence_and_a_code(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.dispatch(_failing(error)) == code
+    said = capsys.readouterr()
+    assert len(said.err.splitlines()) == 1
+    assert str(error) in said.err
+
+
+def test_an_unexpected_error_says_its_class_and_not_its_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(args: argparse.Namespace) -> int:
+        raise RuntimeError("the secret sauce is mustard")
+
+    monkeypatch.setattr("hermes_memory_pgvector.cli.status.run", fail)
+    assert cli.main(["status"]) == 1
+    said = capsys.readouterr()
+    assert "RuntimeError" in said.err
+    assert "mustard" not in said.err + said.out
+
+
+def test_an_error_is_json_where_json_was_asked_for(commands: Commands) -> None:
+    commands.home.mkdir()
+    done = commands.run("recall", "anything", "--json")
+    assert done.code == 2
+    assert "hermes-pgvector up" in done.json["error"]
+
+
+def test_print_connects_to_nothing(commands: Commands) -> None:
+    commands.configure(dsn="postgresql://nobody@127.0.0.1:9/none", embed_url="http://127.0.0.1:9/v1", embed_dim=64)
+    done = commands.run("migrate", "--print", "--runtime-role", "agents")
+    assert done.code == 0
+    assert "CREATE TABLE memory_entries" in done.out
+    assert "halfvec(64)" in done.out
+    assert '"agents"' in done.out
+    assert done.err == ""
+
+
+def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
+    commands.configure(embed_url="http://127.0.0.1:9/v1")
+    done = commands.run("migrate", "--print")
+    assert done.code == 0
+    assert "set embed_dim" in done.out
+    assert "halfvec(768)" not in done.out
