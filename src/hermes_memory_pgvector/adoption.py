@@ -45,18 +45,16 @@ WITH copied AS (
 ) SELECT count(*) FROM copied"""
 TURN_VECTORS: LiteralString = """
 WITH copied AS (
-    INSERT INTO {turn_vectors} (agent_identity, id, ts, twin, embedding, code)
-    SELECT turn.agent_identity, turn.id, turn.ts, hermes_twin(turn.content), old.embedding::halfvec({dim}),
-           binary_quantize(old.embedding::halfvec({dim}))
+    INSERT INTO {turn_vectors} (agent_identity, id, ts, twin, embedding)
+    SELECT turn.agent_identity, turn.id, turn.ts, hermes_twin(turn.content), l2_normalize(old.embedding)::halfvec({dim})
     FROM adopted_conversations AS old JOIN conversations AS turn ON turn.id = old.id
     WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
     RETURNING 1
 ) SELECT count(*) FROM copied"""
 MEMORY_VECTORS: LiteralString = """
 WITH copied AS (
-    INSERT INTO {memory_vectors} (agent_identity, id, ts, target, embedding, code)
-    SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, old.embedding::halfvec({dim}),
-           binary_quantize(old.embedding::halfvec({dim}))
+    INSERT INTO {memory_vectors} (agent_identity, id, ts, target, embedding)
+    SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, l2_normalize(old.embedding)::halfvec({dim})
     FROM adopted_memory_entries AS old JOIN memory_entries AS entry ON entry.id = old.id
     WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
     RETURNING 1

@@ -35,6 +35,7 @@ from hermes_memory_pgvector.settings import Parsed, Settings
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.upkeep import Upkeep
 from hermes_memory_pgvector.writer import Writer
 
@@ -45,6 +46,7 @@ SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 LONG_SECONDS = 3600.0
 PUBLISH_SECONDS = 15.0
+STATISTICS_SECONDS = 300.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 
@@ -103,6 +105,7 @@ class Engine:
                 "vectors": self.backlog.run,
                 "mirror": self._mirror,
                 "refused turns": self._recover,
+                "word statistics": self._refresh_statistics,
                 "connections": self._reap,
                 "process file": self._publish,
             }
@@ -116,6 +119,7 @@ class Engine:
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
         self._published: tuple[float, object] = (0.0, None)
+        self._statistics = (0.0, 0)
 
     def start(self) -> None:
         """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
@@ -282,6 +286,16 @@ class Engine:
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
             self.refusals.recover(lambda items: self.record(items, Urgency.TURN))
         return 5.0
+
+    def _refresh_statistics(self) -> float:
+        """Keep the rarity of words current while rows keep coming."""
+        stored, now = self.writer.status().stored, time.monotonic()
+        at, seen = self._statistics
+        if stored != seen and (at == 0.0 or now - at >= STATISTICS_SECONDS) and not self.writer.breaker.is_open:
+            with self.pool.transaction(Deadline.after(STATISTICS_SECONDS)) as connection:
+                connection.execute(statement("statistics_refresh"))
+            self._statistics = (now, stored)
+        return STATISTICS_SECONDS
 
     def _reap(self) -> float:
         self.pool.reap()

@@ -131,8 +131,8 @@ def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
     outcome = migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 1024))
     assert outcome.vectors_wanted == 2
     with psycopg.connect(database.runtime_dsn) as connection:
-        models = connection.execute("SELECT name, layout FROM embedding_models WHERE is_current").fetchall()
-    assert models == [("other-model", "coded")]
+        models = connection.execute("SELECT name, dim FROM embedding_models WHERE is_current").fetchall()
+    assert models == [("other-model", 1024)]
 
 
 def test_the_views_show_text_and_current_vector_side_by_side(database: Database) -> None:
@@ -141,8 +141,8 @@ def test_the_views_show_text_and_current_vector_side_by_side(database: Database)
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
         connection.execute(
-            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding, code)"
-            " SELECT agent_identity, id, ts, 0, %(v)s, binary_quantize(%(v)s::halfvec(64)) FROM conversations",
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)"
+            " SELECT agent_identity, id, ts, 0, %(v)s FROM conversations",
             {"v": vector},
         )
         turns = connection.execute("SELECT content, embedding IS NULL FROM conversations_embedded").fetchall()

@@ -8,3 +8,6 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     dead_letters TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, embedding_models, lexeme_statistics TO {role};
+-- What runs with the owner's rights is for this role, not for everybody who can connect.
+REVOKE EXECUTE ON FUNCTION hermes_refresh_statistics(), hermes_raise_candidates(integer, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION hermes_refresh_statistics(), hermes_raise_candidates(integer, integer) TO {role};
