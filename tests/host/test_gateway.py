@@ -110,16 +110,22 @@ def test_an_add_said_twice_is_one_entry(gateway: Gateway, gateway_home: HermesHo
     assert ("memory", fact) in gateway_home.stored.memories("archive")
 
 
-def test_a_theme_does_not_change_the_rows_of_another(
+def test_an_entry_that_another_theme_takes_out_of_the_shared_file_is_gone(
     gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM
 ) -> None:
-    fact = "The bakery's sourdough rests for fourteen hours"
+    """The host keeps one MEMORY.md for all themes, so a fact forgotten there must not live on in a row."""
+    stored = gateway_home.stored
+    fact, correction = "The bakery's sourdough rests for fourteen hours", "The brewery's mash rests for two hours"
     remember(gateway, llm, "bakery", fact)
-    assert eventually(lambda: gateway_home.stored.memories("bakery") == [("memory", fact)])
-    remember(gateway, llm, "brewery", "rest removed", action="remove", target="memory", old_text="sourdough rests")
+    assert eventually(lambda: stored.memories("bakery") == [("memory", fact)])
+    remember(
+        gateway, llm, "brewery", correction,
+        action="replace", target="memory", old_text="sourdough rests", content=correction,
+    )  # fmt: skip
+    assert eventually(lambda: stored.memories("brewery") == [("memory", correction)])
     gateway.chat("The brewery asks about hops and about the water of the valley.", theme="brewery")
-    assert eventually(lambda: len(gateway_home.stored.turns("brewery")) >= 2)
-    assert gateway_home.stored.memories("brewery") == []
+    assert eventually(lambda: stored.themes_of(fact) == set())
+    assert stored.memories("brewery") == [("memory", correction)]
 
 
 def test_the_files_of_the_home_are_imported_into_its_own_theme_only(
