@@ -43,7 +43,8 @@ def test_the_role_of_the_configured_dsn_gets_the_rights(commands: Commands, empt
 def test_the_runtime_role_itself_may_not_migrate(commands: Commands) -> None:
     done = commands.run("migrate")
     assert done.code == 1
-    assert "Postgres refuses the role" in done.err
+    assert "may not change the schema" in done.err
+    assert "--admin-dsn" in done.err
 
 
 def test_an_unreachable_server_is_exit_code_2(commands: Commands) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.cli.status import place
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, MemoryPluginError, SchemaError
 
@@ -76,7 +75,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
             with pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
                 connection.execute("SELECT 1").fetchone()
                 took = output.seconds(time.perf_counter() - started)
-                yield ok("database", f"{place(home, settings)}; answers in {took}")
+                yield ok("database", f"{options.place(home, settings)}; answers in {took}")
                 yield from _server(connection)
                 try:
                     state = schema.verify(connection)
@@ -88,7 +87,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)
     except MemoryPluginError as error:
-        yield problem("database", f"{place(home, settings)}: {error}", hint, unreachable=True)
+        yield problem("database", f"{options.place(home, settings)}: {error}", hint, unreachable=True)
 
 
 def _server(connection: Connection) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import EmbeddingError
+from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
 from hermes_memory_pgvector.settings_file import data_folder, load, secret
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ HELP = "create or update the database schema (needs the owner's login)"
 DEFAULT_ROLE = "hermes"
 ASK_SECONDS = 30.0
 SERVER_SECONDS = 120.0
+NO_PRIVILEGE = "42501"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +125,24 @@ def apply(
 ) -> Outcome:
     """Run the migration and tell its steps."""
     from hermes_memory_pgvector import migrate
+    from hermes_memory_pgvector.store.address import brief
 
-    return migrate.apply(
-        admin,
-        runtime_role=role,
-        runtime_password=password,
-        model=spec,
-        adopt_model=adopt_model,
-        report=(lambda _: None) if quiet else (lambda text: output.bullet("note", text)),
-    )
+    try:
+        return migrate.apply(
+            admin,
+            runtime_role=role,
+            runtime_password=password,
+            model=spec,
+            adopt_model=adopt_model,
+            report=(lambda _: None) if quiet else (lambda text: output.bullet("note", text)),
+        )
+    except DatabaseDenied as error:
+        if error.sqlstate != NO_PRIVILEGE:
+            raise
+        raise SchemaError(
+            f"the login {brief(admin)} may not change the schema; give the owner's: "
+            "hermes-pgvector migrate --admin-dsn OWNER_DSN"
+        ) from None
 
 
 def tell(outcome: Outcome, wanted: Wanted) -> None:

@@ -59,6 +59,18 @@ def has_embedded_data(home: Path) -> bool:
     return (data_folder(home) / DATA_NAME).is_dir()
 
 
+def place(home: Path, settings: Settings) -> str:
+    """Where the database is, without its password."""
+    if not settings.dsn:
+        return f"embedded, in {data_folder(home)}"
+    from hermes_memory_pgvector.store.address import brief
+
+    try:
+        return brief(settings.dsn)
+    except ConfigError as error:
+        return str(error)
+
+
 def runtime_dsn(home: Path, settings: Settings, deadline: Deadline) -> str:
     """The connection string in force; starts an existing embedded server but never makes one."""
     if settings.dsn:

@@ -84,7 +84,7 @@ def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
         outcome = f": {', '.join(said)}" if said else ""
         took = seconds(time.perf_counter() - started)
         line = f"{text}{outcome}"
-        bullet("ok", f"{line}{' ' * max(2, 68 - _width(line))}{took:>7}")
+        bullet("ok", f"{line}{' ' * max(2, 72 - _width(line))}{took:>7}")
 
 
 def one_line(value: Any) -> str:

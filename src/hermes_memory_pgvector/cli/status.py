@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_memory_pgvector.cli import journals, options, output
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.settings import redact_dsn
-from hermes_memory_pgvector.settings_file import data_folder, load
+from hermes_memory_pgvector.settings_file import load
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.journals import JournalReport
@@ -86,11 +85,6 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
         )
 
 
-def place(home: Path, settings: Settings) -> str:
-    """Where the database is, without its password."""
-    return redact_dsn(settings.dsn) if settings.dsn else f"embedded, in {data_folder(home)}"
-
-
 def _document(
     home: Path,
     settings: Settings,
@@ -100,7 +94,7 @@ def _document(
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
         "home": str(home),
-        "database": place(home, settings),
+        "database": options.place(home, settings),
         "error": str(problem) if problem else None,
         "stored": None,
         "journal": {
@@ -130,7 +124,7 @@ def _tell(
     if stored is None:
         output.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
     else:
-        _tell_stored(place(home, settings), stored)
+        _tell_stored(options.place(home, settings), stored)
     output.say()
     _tell_waiting(stored, report)
     if report.processes:

@@ -10,8 +10,8 @@ from pathlib import Path
 from hermes_memory_pgvector import settings_file
 from hermes_memory_pgvector.cli import demonstration, doctor, env_file, install, migrate, options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import Settings, redact_dsn
+from hermes_memory_pgvector.errors import ConfigError, SchemaError
+from hermes_memory_pgvector.settings import Settings
 from hermes_memory_pgvector.settings_file import PROVIDER_NAME, data_folder, load
 
 NAME = "up"
@@ -31,6 +31,8 @@ class Database:
     password: str | None = None
     is_given: bool = False
     """Named with --dsn: the runtime's own login is still to be settled."""
+    is_ready: bool = False
+    """Found as it should be, so that nobody's rights to change it are needed."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -112,20 +114,19 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
 def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Database:
     """Find or start the database."""
     if args.dsn:
-        from hermes_memory_pgvector.store.pool import check_conninfo
+        from hermes_memory_pgvector.store.address import brief
 
-        if check_conninfo(args.dsn) is not None:
-            raise ConfigError("--dsn is not a valid connection string; write it like postgresql://user@host/database")
         with output.step("your Postgres", quiet=quiet) as said:
             role, password = _runtime_login(home, settings, args.dsn, args.runtime_role)
-            said.append(redact_dsn(args.dsn))
+            said.append(brief(args.dsn))
         return Database(args.dsn, role, password, is_given=True)
     if settings.dsn:
         admin = migrate.admin_dsn(home, settings, None)
         role = args.runtime_role or migrate.role_for(settings, admin)
-        if not quiet:
-            output.bullet("ok", f"database: {redact_dsn(settings.dsn)}, as configured")
-        return Database(admin, role)
+        with output.step("your Postgres", quiet=quiet) as said:
+            said.append(f"{options.place(home, settings)}, as configured")
+            is_ready = _is_ready(home, settings)
+        return Database(admin, role, is_ready=is_ready)
     from hermes_memory_pgvector.hostconfig import obstacle
     from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
 
@@ -159,9 +160,27 @@ def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | Non
     return f"{migrate.DEFAULT_ROLE}_{home_id(home)[:8]}", password
 
 
+def _is_ready(home: Path, settings: Settings) -> bool:
+    """Whether the configured database has the schema and the vector tables we need."""
+    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.store.models import current_model
+
+    with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+        try:
+            schema.verify(connection)
+        except SchemaError:
+            return False
+        model = current_model(connection)
+    wanted = migrate.wanted_model(home, settings).spec
+    return wanted is not None and model is not None and (model.name, model.dim) == (wanted.name, wanted.dim)
+
+
 def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool) -> migrate.Wanted:
     with output.step("schema", quiet=quiet) as said:
         wanted = migrate.wanted_model(home, settings)
+        if database.is_ready:
+            said.append("up to date")
+            return wanted
         outcome = migrate.apply(
             database.admin_dsn,
             database.role,
@@ -174,7 +193,7 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
         if outcome.adopted_memories or outcome.adopted_turns:
             said.append(f"{output.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
         if wanted.spec is not None:
-            said.append(f"{wanted.spec.name} with {wanted.spec.dim} dimensions")
+            said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
     if database.is_given:
         _place(home, database, quiet=quiet)
     if not quiet:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hermes_memory_pgvector import settings_file
 from hermes_memory_pgvector.cli import env_file, migrate, options, output
-from hermes_memory_pgvector.cli.status import place
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
 from hermes_memory_pgvector.settings import DECLARATIONS, Settings, redact_dsn
@@ -66,14 +65,14 @@ def _test(home: Path) -> None:
         if not is_new:
             with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
                 schema.verify(reader)
-            output.bullet("ok", f"the database answers and is ready: {place(home, settings)}")
+            output.bullet("ok", f"the database answers and is ready: {options.place(home, settings)}")
             return
         output.bullet("note", "the embedded database of this home does not exist yet")
     except SchemaError as error:
         output.bullet("warning", str(error))
     except MemoryPluginError as error:
         output.bullet(
-            "problem", f"{place(home, settings)}: {error}", "what is remembered waits in the journal meanwhile"
+            "problem", f"{options.place(home, settings)}: {error}", "what is remembered waits in the journal meanwhile"
         )
         return
     if _ask("Create or update the database schema now? (yes/no)", "yes", hears_silence=False).lower() in NO:

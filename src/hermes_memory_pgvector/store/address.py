@@ -19,6 +19,16 @@ def user_of(conninfo: str) -> str:
         return str(conninfo_to_dict(conninfo).get("user") or "")
 
 
+def brief(conninfo: str) -> str:
+    """A connection string in words: which database, where, as whom; never with a password."""
+    with _readable():
+        parts = conninfo_to_dict(conninfo)
+    where = str(parts.get("host") or parts.get("hostaddr") or parts.get("service") or "the default host")
+    port = f":{parts['port']}" if parts.get("port") else ""
+    user = f" as {parts['user']}" if parts.get("user") else ""
+    return f"{parts.get('dbname') or 'the default database'} on {where}{port}{user}"
+
+
 def split_password(conninfo: str) -> tuple[str, str]:
     """The connection string without its password, and the password."""
     with _readable():
