@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from hermes_memory_pgvector.model import TARGETS, Role, Target
@@ -25,10 +26,14 @@ _HOST_NOTES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 _MERGED_NOTE = "COMPACTION SUMMARY BELOW]"
 METADATA_MAX_CHARS = 4096
 METADATA_MAX_DEPTH = 6
+TEXT_MAX_DEPTH = 8
+ID_MAX_CHARS = 256
+MAX_INTEGER = 2**63 - 1
 DIGEST_BYTES = 16
+REMEMBERED_CHARS = 8192
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Said:
     """One turn of a transcript, as clean text."""
 
@@ -38,7 +43,16 @@ class Said:
     @property
     def digest(self) -> str:
         """Hex of what identifies these words within a session; the same function exists in SQL."""
-        return turn_digest(self.role, self.content)
+        known = self.__dict__.get("_digest")
+        if known is None:
+            known = self.__dict__["_digest"] = turn_digest(self.role, self.content)
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Said) and self.content == other.content and self.role == other.role
+
+    def __hash__(self) -> int:
+        return hash(self.content)
 
 
 def turn_digest(role: str, content: str) -> str:
@@ -57,19 +71,29 @@ def clean(value: str) -> str:
     return value
 
 
-def text_of(value: Any) -> str:
+def text_of(value: Any, depth: int = TEXT_MAX_DEPTH) -> str:
     """The text within a message's content: a string, a list of parts, or nothing; stripped."""
     if isinstance(value, str):
         return clean(value).strip()
     if isinstance(value, bytes | bytearray):
         return clean(bytes(value).decode("utf-8", "replace")).strip()
+    if depth <= 0:
+        return ""
     if isinstance(value, Mapping):
         inner = value.get("text", value.get("content"))
-        return text_of(inner) if isinstance(inner, str | list | tuple) else ""
+        return text_of(inner, depth - 1) if isinstance(inner, str | list | tuple) else ""
     if isinstance(value, list | tuple):
-        parts = [text_of(part) for part in value[:1000] if isinstance(part, str | Mapping)]
+        parts = [text_of(part, depth - 1) for part in value[:1000] if isinstance(part, str | Mapping)]
         return "\n".join(part for part in parts if part)
     return ""
+
+
+def id_of(value: Any) -> str:
+    """A session's id in the form it is stored: one that is too long to be indexed is told apart by its digest."""
+    text = text_of(value)
+    if len(text) <= ID_MAX_CHARS:
+        return text
+    return f"{text[: ID_MAX_CHARS - 33]}~{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def capped(content: str, max_chars: int) -> str:
@@ -82,7 +106,18 @@ def capped(content: str, max_chars: int) -> str:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
-    content = text_of(value)
+    if isinstance(value, str) and len(value) <= REMEMBERED_CHARS:
+        return _remembered(role, value, max_chars)
+    return _spoken(role, text_of(value), max_chars)
+
+
+# A message is seen again with every turn that follows it.
+@lru_cache(maxsize=4096)
+def _remembered(role: Role, value: str, max_chars: int) -> Said | None:
+    return _spoken(role, text_of(value), max_chars)
+
+
+def _spoken(role: Role, content: str, max_chars: int) -> Said | None:
     if "<memory-context" in content:
         # What was recalled is not what was said; storing it would feed memory with itself.
         content = _INJECTED.sub("", content).strip()
@@ -119,9 +154,10 @@ def transcript(
             continue
         if isinstance(said_at, int | float) and not isinstance(said_at, bool) and said_at < not_before:
             continue
-        content = text_of(message.get("content"))
-        if role == "user" and clean_user is not None and content:
-            content = clean_user(content) or ""
+        content = message.get("content")
+        if role == "user" and clean_user is not None:
+            typed = text_of(content)
+            content = clean_user(typed) if typed else ""
         said = spoken(role, content, max_chars)
         if said is not None:
             found.append(said)
@@ -156,7 +192,7 @@ def metadata_of(value: Any) -> dict[str, Any]:
     """Metadata that is sure to be JSON of bounded size; what is not is shown as text or dropped."""
     if not isinstance(value, Mapping):
         return {}
-    kept = {clean(str(key))[:128]: _jsonable(item, METADATA_MAX_DEPTH) for key, item in list(value.items())[:64]}
+    kept = {_name(key): _jsonable(item, METADATA_MAX_DEPTH) for key, item in list(value.items())[:64]}
     if len(json.dumps(kept, ensure_ascii=False)) <= METADATA_MAX_CHARS:
         return kept
     small = {key: item for key, item in kept.items() if isinstance(item, str | int | float | bool) or item is None}
@@ -166,9 +202,18 @@ def metadata_of(value: Any) -> dict[str, Any]:
     return small
 
 
+def _name(key: Any) -> str:
+    if isinstance(key, str):
+        return clean(key)[:128]
+    is_short = key is None or isinstance(key, bool | float) or (isinstance(key, int) and abs(key) <= MAX_INTEGER)
+    return str(key) if is_short else type(key).__name__
+
+
 def _jsonable(value: Any, depth: int) -> Any:
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int(value) if -MAX_INTEGER <= value <= MAX_INTEGER else "int"
     if isinstance(value, float):
         return value if value - value == 0 else str(value)
     if isinstance(value, str):
@@ -176,7 +221,7 @@ def _jsonable(value: Any, depth: int) -> Any:
     if depth <= 0:
         return None
     if isinstance(value, Mapping):
-        return {clean(str(key))[:128]: _jsonable(item, depth - 1) for key, item in list(value.items())[:64]}
+        return {_name(key): _jsonable(item, depth - 1) for key, item in list(value.items())[:64]}
     if isinstance(value, list | tuple | set | frozenset):
         return [_jsonable(item, depth - 1) for item in list(value)[:64]]
     return type(value).__name__

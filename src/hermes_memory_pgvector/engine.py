@@ -46,6 +46,7 @@ SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 LONG_SECONDS = 3600.0
 PUBLISH_SECONDS = 15.0
+LOOK_SECONDS = 2.0
 STATISTICS_SECONDS = 300.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
@@ -128,7 +129,7 @@ class Engine:
         with self._start_lock:
             if self._started:
                 return
-            self.journal.on_append = self.writer.wake
+            self.journal.on_append = self.writer.nudge
             self.journal.open()
             self.writer.start()
             self.upkeep.start()
@@ -205,11 +206,6 @@ class Engine:
         self.pool.close()
         self.embedder.close()
 
-    def nudge_mirror(self) -> None:
-        """The memory files may have changed."""
-        if self._started and self.settings.bulk_sync_on_init and self.mirror.is_due():
-            self.upkeep.wake()
-
     def degradation(self) -> str:
         """One sentence while something is out of order, else nothing."""
         if self.writer.breaker.is_open or self.read_breaker.is_open:
@@ -264,7 +260,7 @@ class Engine:
 
     def _mirror(self) -> float:
         if not self.settings.bulk_sync_on_init or self.profile_theme is None or not self.mirror.is_due():
-            return 60.0
+            return LOOK_SECONDS
         if self.writer.breaker.is_open:
             return 5.0
         with self.pool.connection(Deadline.after(MODEL_SECONDS)) as connection:
@@ -273,7 +269,7 @@ class Engine:
         pause = self.mirror.run(self.profile_theme, lambda: self.writer.status().waiting == 0, model_id)
         if self.mirror.changes_made != made:
             self._stored()
-        return pause or 60.0
+        return pause or LOOK_SECONDS
 
     def _warm_up(self) -> float:
         """Load the local model before somebody waits for it."""

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -115,13 +116,18 @@ class PgvectorMemoryProvider(MemoryProvider):
         )
         if warning:
             _warn_once(warning)
+        session = self._session
+        self._session = replace(
+            session,
+            session_id=capture.id_of(session.session_id),
+            parent_session_id=capture.id_of(session.parent_session_id),
+        )
         self._started_at = time.time()
         self._block = None
         tell = kwargs.get("warning_callback")
         self._engine.on_warning(tell if callable(tell) else None)
         self._engine.profile_theme = self._session.profile_theme
         self._engine.start()
-        self._engine.nudge_mirror()
 
     @_guarded("")
     def system_prompt_block(self) -> str:
@@ -217,20 +223,17 @@ class PgvectorMemoryProvider(MemoryProvider):
             for said, ordinal in new
         ]  # fmt: skip
         engine.record([*trims, *items], Urgency.TURN)
-        engine.nudge_mirror()
 
     @_guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
-        """A turn begins: the files may have been changed since the last one."""
+        """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
         engine = self._current()
         engine.sessions.begin((self._session.theme, self._session.session_id), capture.text_of(message)[:ASKED_CHARS])
-        engine.nudge_mirror()
 
     @_guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
         """A transcript at some boundary: store what no turn has reported."""
         self._backstop(messages)
-        self._current().nudge_mirror()
 
     @_guarded("")
     def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
@@ -252,7 +255,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         """The agent goes on under another session id, or has taken back its last exchange."""
         engine = self._current()
         old = (self._session.theme, self._session.session_id)
-        new_id = capture.text_of(new_session_id) or self._session.session_id
+        new_id = capture.id_of(new_session_id) or self._session.session_id
         new = (self._session.theme, new_id)
         if rewound:
             undone = engine.sessions.undo(new)
@@ -266,7 +269,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._spoken.clear()
             self._session = Session(
                 self._session.theme, new_id, self._session.profile_theme, self._session.platform,
-                capture.text_of(parent_session_id), self._session.may_write,
+                capture.id_of(parent_session_id), self._session.may_write,
             )  # fmt: skip
 
     @_guarded(None)
@@ -287,7 +290,6 @@ class PgvectorMemoryProvider(MemoryProvider):
         )
         if operation is not None and self._session.may_write:
             engine.record([operation], Urgency.MEMORY)
-        engine.nudge_mirror()
 
     @_guarded(None)
     def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:
@@ -298,8 +300,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             return
         now = engine.clock.now()
         session = self._session
-        child = capture.text_of(child_session_id)
-        asked, done = capture.text_of(task), capture.text_of(result)
+        child = capture.id_of(child_session_id)
+        asked, done = (capture.capped(capture.text_of(side), settings.turn_max_chars) for side in (task, result))
         items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, now)]
         told = capture.spoken("tool", f"Delegated: {asked}\nResult: {done}", settings.turn_max_chars)
         if settings.sync_turns and told is not None and (asked or done):
@@ -368,7 +370,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     def _session_for(self, session_id: Any) -> Session:
         """The session a call is about: what it says, else what initialize said."""
-        named = capture.text_of(session_id)
+        named = capture.id_of(session_id)
         session = self._session
         if not named or named == session.session_id:
             return session

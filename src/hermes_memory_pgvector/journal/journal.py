@@ -73,6 +73,8 @@ class Journal:
         keep_bytes: int = 64 * _MIB,
     ) -> None:
         self.on_append: Callable[[], None] | None = None
+        """Called by the helper soon after records were appended."""
+        self._told = 0
         self._directory = directory
         self._idle_seal_bytes = segment_bytes // 16
         self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
@@ -99,10 +101,7 @@ class Journal:
 
     def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> int:
         """Write one record and return its number; JournalFull and JournalError mean that it was not taken."""
-        seq = self._tail.append(payload, urgency)
-        if self.on_append is not None:
-            self.on_append()
-        return seq
+        return self._tail.append(payload, urgency)
 
     def close(self, deadline: Deadline) -> None:
         """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""
@@ -251,6 +250,13 @@ class Journal:
                 lock.unlink()
             lock.release()
         self._closed.set()
+
+    def tell(self) -> None:
+        """Helper: say that there are new records. A hook that woke another thread itself would wait for the GIL."""
+        seq = self._tail.last_seq
+        if seq != self._told and self.on_append is not None:
+            self.on_append()
+        self._told = seq
 
     def count_others(self) -> None:
         """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
