@@ -129,14 +129,15 @@ class TestAppending:
         assert [(record.seq, record.payload) for record in drain(journal, journal.writer)] == sorted(seen)
         assert len(seen) == 2400
 
-    def test_on_append_is_called_after_each_success_only(self, make: Callable[..., Journal]) -> None:
+    def test_new_records_are_told_soon_and_by_another_thread(self, make: Callable[..., Journal]) -> None:
         journal = make(max_bytes=200)
-        seen: list[int] = []
-        journal.on_append = lambda: seen.append(journal.last_seq)
+        seen: list[tuple[int, str]] = []
+        journal.on_append = lambda: seen.append((journal.last_seq, threading.current_thread().name))
         journal.append(b"a")
         with pytest.raises(JournalFull):
             journal.append(b"b" * 500)
-        assert seen == [1]
+        wait_until(lambda: bool(seen))
+        assert seen == [(1, "hermes-pgvector-journal")]
 
     def test_a_journal_that_is_not_open_takes_nothing(self, directory: Path, make: Callable[..., Journal]) -> None:
         with pytest.raises(JournalError, match="not open"):
