@@ -10,14 +10,23 @@ import ast
 import hashlib
 import importlib.util
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector import settings_file
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.dump import dump_embedded
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.postgres_folder import DATA_NAME
 from hermes_memory_pgvector.settings import DECLARATIONS, Settings, plain, redact_dsn
 from hermes_memory_pgvector.store.pool import check_conninfo
 
+logger = logging.getLogger(__name__)
+
+DUMP_SECONDS = 120.0
 EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]', or set dsn to your own Postgres"
 
 
@@ -80,9 +89,17 @@ def identity_signature(settings: Settings) -> dict[str, Any]:
     return {"pgvector": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
-def backup_paths(home: Path) -> list[str]:  # noqa: ARG001
-    """Nothing: what lies outside the home is a live database cluster, which only pg_dump can copy whole."""
-    return []
+def backup_paths(home: Path, settings: Settings) -> list[str]:
+    """A dump of the embedded database, made now, where the host's backup looks for what lies outside the home."""
+    if settings.dsn or not (settings_file.data_folder(home) / DATA_NAME).is_dir():
+        return []
+    target = Path.home() / ".hermes-pgvector" / f"{home_identity.home_id(home)}.dump"
+    try:
+        made = dump_embedded(settings_file.data_folder(home), target, Deadline.after(DUMP_SECONDS))
+    except MemoryPluginError as error:
+        logger.warning("the backup has no copy of the memory database: %s", error)
+        return []
+    return [str(target)] if made else []
 
 
 def _is_in_force(name: str, value: Any, settings: Settings) -> bool:

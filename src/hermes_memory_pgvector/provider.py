@@ -359,8 +359,8 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @_guarded([])
     def backup_paths(self) -> list[str]:
-        """Paths outside the home that belong to it."""
-        return hostconfig.backup_paths(self._home)
+        """Paths outside the home that belong to it: a fresh dump of the embedded database."""
+        return hostconfig.backup_paths(self._home, settings_file.load(self._home, self._overrides).settings)
 
     def _current(self) -> Engine:
         if self._engine is None or self._engine.is_retired:
