@@ -51,8 +51,12 @@ def schema(settings: Settings) -> list[dict[str, Any]]:
             "key": name,
             "description": declaration.help,
             "required": False,
-            "default": redact_dsn(value) if declaration.secret else str(plain(value)),
         }
+        if declaration.secret:
+            # The host then keeps it out of config.yaml and never sends it to a browser.
+            entry |= {"secret": True, "env_var": settings_file.ENVIRONMENT_PREFIX + name.upper()}
+        else:
+            entry["default"] = str(plain(value))
         if declaration.choices:
             entry["choices"] = list(declaration.choices)
         fields.append(entry)
