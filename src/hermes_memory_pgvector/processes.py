@@ -74,18 +74,25 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
     )
 
 
-def publish(folder: Path, shot: Snapshot) -> None:
-    """Write this process's file, in one step; `folder` is the plugin's data folder of the home. May raise OSError."""
+def publish(folder: Path, shot: Snapshot) -> bool:
+    """Write this process's file, in one step; False when the disk does not let us, which harms nobody's memory.
+
+    `folder` is the plugin's data folder of the home.
+    """
     place = folder / FOLDER_NAME
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps(dataclasses.asdict(shot), ensure_ascii=False)
-    handle, name = tempfile.mkstemp(dir=place, prefix=".process-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(_path(folder, shot.pid))
-    finally:
-        Path(name).unlink(missing_ok=True)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=place, prefix=".process-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(_path(folder, shot.pid))
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def read_all(folder: Path) -> list[Snapshot]:

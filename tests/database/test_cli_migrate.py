@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from fixtures.command import Commands, with_password
 from fixtures.embed_server import EmbedServer
-from fixtures.postgres import DIM, Database
+from fixtures.postgres import DIM, Database, new_database
 from fixtures.stored import Stored
+
+from hermes_memory_pgvector.server import ConnectionInfo
 
 
 @pytest.fixture
@@ -73,3 +76,18 @@ def test_vectors_wait_for_an_endpoint_that_is_down_and_come_with_it(
         assert "some-model, 48 dimensions" in done.out
         assert commands.run("doctor", "--json").json["exit_code"] == 1  # the door is not installed in this home
     assert stored.rows("SELECT name, dim FROM embedding_models") == [("some-model", 48)]
+
+
+def test_an_older_server_without_contrib_is_enough(postgres_without_contrib: ConnectionInfo, tmp_path: Path) -> None:
+    with new_database(postgres_without_contrib) as database, EmbedServer(dim=DIM) as server:
+        runtime, password = with_password(database.runtime_dsn)
+        commands = Commands(tmp_path, [password])
+        commands.configure(dsn=runtime, embed_url=server.url, embed_model="some-model")
+        assert commands.run("migrate", "--admin-dsn", admin_of(database)).code == 0
+        with psycopg.connect(database.owner_dsn) as owner:
+            owner.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'a lighthouse keeper')")
+        assert commands.run("backfill").code == 0
+        assert commands.run("recall", "lighthouse", "--theme", "default", "--json").json["count"] == 1
+        checks = {check["name"]: check for check in commands.run("doctor", "--json").json["checks"]}
+        assert "contrib available: none, and none is needed" in checks["server"]["text"]
+        assert {name for name, check in checks.items() if check["level"] == "problem"} == {"door"}

@@ -238,3 +238,88 @@ def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands,
 def test_everything_a_script_may_read_is_json(commands: Commands) -> None:
     for arguments in (("status",), ("doctor",), ("config", "show"), ("journal", "status"), ("journal", "dead", "list")):
         json.loads(commands.run(*arguments, "--json").out)
+
+
+def found(commands: Commands, name: str, **variables: str) -> list[tuple[str, str]]:
+    """(level, text) of doctor's checks of that name."""
+    done = commands.run("doctor", "--json", variables=variables)
+    return [(check["level"], check["text"]) for check in done.json["checks"] if check["name"] == name]
+
+
+def test_doctor_compares_the_floor_with_the_distances_of_unrelated_texts(
+    commands: Commands, database: Database
+) -> None:
+    words = [
+        "anchor", "bridge", "candle", "dragon", "engine", "forest", "garden", "hammer", "island", "jungle", "kettle",
+        "ladder", "magnet", "needle",
+    ]  # fmt: skip
+        "anchor",
+        "bridge",
+        "candle",
+        "dragon",
+        "engine",
+        "forest",
+        "garden",
+        "hammer",
+        "island",
+        "jungle",
+        "kettle",
+        "ladder",
+        "magnet",
+        "needle",
+    ]
+    with psycopg.connect(database.owner_dsn) as owner:
+        for first, second in zip(words, [*words[5:], *words[:5]], strict=True):
+            owner.execute(
+                "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('hermes', 'memory', %s)",
+                (f"{first} and {second}",),
+            )
+    assert ("warning", "20 rows without a vector; words still find them") in found(commands, "vectors")
+    assert commands.run("backfill").code == 0
+    assert found(commands, "vectors") == [("ok", "every row that should have one has one")]
+    ((level, text),) = found(commands, "similarity", HERMES_PGVECTOR_MIN_SIMILARITY="0.95")
+    assert level == "ok"
+    assert "unrelated texts: p50" in text
+    ((level, text),) = found(commands, "similarity", HERMES_PGVECTOR_MIN_SIMILARITY="0")
+    assert level == "warning"
+    assert "min_similarity 0.00" in text
+
+
+def test_doctor_compares_files_with_rows(commands: Commands) -> None:
+    (commands.home / "memories").mkdir()
+    (commands.home / "memories" / "MEMORY.md").write_text("one fact\n§\nanother fact", encoding="utf-8")
+    assert found(commands, "mirror") == [
+        ("warning", "MEMORY.md: 2 entries not stored yet, 0 stored entries no longer in it"),
+        ("ok", "USER.md: 0 entries, all stored"),
+    ]
+
+
+def test_doctor_notices_damage_and_an_unwritable_journal(commands: Commands) -> None:
+    folder = commands.home / "pgvector" / "journal"
+    folder.mkdir(parents=True)
+    (folder / "0190a1b2c3d-0123456789abcdef.00000001.damaged").write_bytes(b"x")
+    assert "1 damaged segment" in found(commands, "journal")[-1][1]
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.write_text("a file where a folder should be", encoding="utf-8")
+    ((level, _), *_) = found(commands, "journal")
+    assert level == "problem"
+
+
+def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, session_id, role, content)"
+            " SELECT 'hermes', 's', 'user', 'saying number ' || n FROM generate_series(1, 4000) AS n"
+        )
+        owner.execute(
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)"
+            " SELECT agent_identity, id, ts, id, array_fill(1 + id, ARRAY[64])::real[]::halfvec(64) FROM conversations"
+        )
+        owner.execute("ANALYZE turn_vectors_1")
+        levels = [level for level, text in found(commands, "index") if "turn_vectors_1" in text]
+        assert levels == ["warning"]
+        owner.execute("VACUUM turn_vectors_1")
+        levels = [level for level, text in found(commands, "index") if "turn_vectors_1" in text]
+        assert levels == ["ok"]

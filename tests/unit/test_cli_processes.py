@@ -103,3 +103,9 @@ def test_withdrawing_twice_is_no_error(tmp_path: Path) -> None:
 
 def test_a_home_without_processes_has_none(tmp_path: Path) -> None:
     assert processes.read_all(tmp_path / "nowhere") == []
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert processes.publish(tmp_path / "file", processes.snapshot([])) is False
+    assert processes.publish(tmp_path, processes.snapshot([])) is True

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.journals import JournalReport
     from hermes_memory_pgvector.model import EmbeddingModel
     from hermes_memory_pgvector.settings import Settings
-    from hermes_memory_pgvector.store.overview import ServerFacts, ThemeRows
+    from hermes_memory_pgvector.store.overview import Contents, ServerFacts
 
 NAME = "status"
 ALIASES = ("stats",)
 HELP = "what is stored, what waits, and which processes are at work"
 
-READ_SECONDS = 30.0
+READ_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,7 @@ class Stored:
     """What the database holds."""
 
     server: ServerFacts
-    memories: int
-    turns: int
-    theme_count: int
-    themes: tuple[ThemeRows, ...]
+    contents: Contents
     model: EmbeddingModel | None
     vectors_pending: int
     dead_letters: int
@@ -71,13 +68,9 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
 
     with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)
-        memories, turns, theme_count = overview.totals(connection)
         return Stored(
             server=overview.server_facts(connection),
-            memories=memories,
-            turns=turns,
-            theme_count=theme_count,
-            themes=tuple(overview.themes(connection, top)),
+            contents=overview.contents(connection, top),
             model=current_model(connection),
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(progress.dead_letters(connection, 10_000)),
@@ -109,7 +102,9 @@ def _document(
         "processes": [asdict(each) for each in report.processes],
     }
     if stored is not None:
-        document["stored"] = {key: value for key, value in asdict(stored).items() if key != "marks"}
+        told = asdict(stored)
+        del told["marks"]
+        document["stored"] = {**told.pop("contents"), **told}
     return document
 
 
@@ -133,7 +128,7 @@ def _tell(
 
 
 def _tell_stored(where: str, stored: Stored) -> None:
-    server, model = stored.server, stored.model
+    server, model, contents = stored.server, stored.model, stored.contents
     size = output.size(server.database_bytes)
     rows = [
         ("database", where),
@@ -141,24 +136,24 @@ def _tell_stored(where: str, stored: Stored) -> None:
         ("vectors", f"{model.name}, {model.dim} dimensions" if model else "no model yet; run: hermes-pgvector migrate"),
         (
             "rows",
-            f"{output.count(stored.memories, 'memory', 'memories')}, {output.count(stored.turns, 'turn')} "
-            f"in {output.count(stored.theme_count, 'theme')}",
+            f"{output.count(contents.memories, 'memory', 'memories')}, {output.count(contents.turns, 'turn')} "
+            f"in {output.count(contents.theme_count, 'theme')}",
         ),
     ]
     output.pairs(rows)
-    if not stored.themes:
+    if not contents.themes:
         return
     output.say()
     output.table(
         ("theme", "memories", "turns", "newest"),
         [
             (each.theme, output.number(each.memories), output.number(each.turns), output.ago(each.newest))
-            for each in stored.themes
+            for each in contents.themes
         ],
         right=(1, 2),
     )
-    if stored.theme_count > len(stored.themes):
-        output.say(f"  and {output.count(stored.theme_count - len(stored.themes), 'theme')} more; see --top")
+    if contents.theme_count > len(contents.themes):
+        output.say(f"  and {output.count(contents.theme_count - len(contents.themes), 'theme')} more; see --top")
 
 
 def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import migrate, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
 from hermes_memory_pgvector.settings_file import data_folder, load
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
     with _home() as home:
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
         _write(agents)
-        _settle(agents["marketing"])
+        _settle(home)
         _prefetch(agents)
         _tools(agents)
         _walls(agents)
@@ -136,9 +136,13 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
         output.bullet("ok", f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs")
 
 
-def _settle(agent: PgvectorMemoryProvider) -> None:
+def _settle(home: Path) -> None:
+    from hermes_memory_pgvector.engine import engine_for
+
     with output.step("all of it has reached Postgres and has its vector"):
-        agent._current().settle(Deadline.after(SETTLE_SECONDS))
+        engine, _ = engine_for(home, SETTINGS)
+        if not engine.settle(Deadline.after(SETTLE_SECONDS)):
+            raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors did not come in time")
 
 
 def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:

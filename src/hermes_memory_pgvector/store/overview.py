@@ -25,6 +25,17 @@ class ThemeRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """How much the database holds."""
+
+    memories: int
+    turns: int
+    theme_count: int
+    themes: tuple[ThemeRows, ...]
+    """Those with the most rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerFacts:
     """What the server says of itself and of the role we are."""
 
@@ -67,19 +78,15 @@ class Visibility:
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     row: Any = connection.execute(statement("overview_server"), {"contrib": list(CONTRIB)}).fetchone()
-    return ServerFacts(*row[:6], contrib=tuple(row[6]), now=row[7], database_bytes=int(row[8]))
+    version, database, role, is_superuser, owns_tables, pgvector, contrib, now, size = row
+    return ServerFacts(version, database, role, is_superuser, owns_tables, pgvector, tuple(contrib), now, int(size))
 
 
-def themes(connection: Connection, limit: int) -> list[ThemeRows]:
-    """The themes with the most rows, and how much they hold."""
+def contents(connection: Connection, limit: int) -> Contents:
+    """How much there is, and the themes that hold the most of it."""
     rows: list[Any] = connection.execute(statement("overview_themes"), {"limit": limit}).fetchall()
-    return [ThemeRows(*row) for row in rows]
-
-
-def totals(connection: Connection) -> tuple[int, int, int]:
-    """(memories, turns, themes) of the database."""
-    row: Any = connection.execute(statement("overview_totals")).fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
+    memories, turns, theme_count = rows[0][4:7] if rows else (0, 0, 0)
+    return Contents(memories, turns, theme_count, tuple(ThemeRows(*row[:4]) for row in rows))
 
 
 def similarities(connection: Connection, model: EmbeddingModel, sample: int) -> Similarities | None:

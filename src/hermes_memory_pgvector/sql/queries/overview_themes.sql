@@ -1,5 +1,6 @@
--- Which themes hold the most rows?
-SELECT theme, sum(memories)::bigint, sum(turns)::bigint, max(newest)
+-- Which themes hold the most rows, and how many rows and themes are there in all?
+SELECT theme, sum(memories)::bigint, sum(turns)::bigint, max(newest),
+       sum(sum(memories)) OVER ()::bigint, sum(sum(turns)) OVER ()::bigint, count(*) OVER ()
 FROM (
     SELECT agent_identity AS theme, count(*) AS memories, 0 AS turns, max(updated_at) AS newest
     FROM memory_entries GROUP BY 1
