@@ -117,6 +117,7 @@ class Engine:
         self._start_lock = threading.Lock()
         self._started = False
         self._is_warm = False
+        self._has_complained = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
         self._published: tuple[float, object] = (0.0, None)
@@ -134,6 +135,16 @@ class Engine:
             self.writer.start()
             self.upkeep.start()
             self._started = True
+
+    def begin(self) -> None:
+        """Start as `start` does; a failure is told once and counted when a write meets it."""
+        try:
+            self.start()
+        except (JournalError, OSError) as error:
+            if not self._has_complained:
+                self._has_complained = True
+                reason = str(error) if isinstance(error, JournalError) else type(error).__name__
+                logger.error("the journal cannot be opened (%s); writes are refused until it can", reason)
 
     @property
     def is_retired(self) -> bool:
@@ -343,19 +354,21 @@ class Engine:
             self._tell(text)
 
 
-_engines: dict[Path, Engine] = {}
+_engines: dict[tuple[Path, str], Engine] = {}
+"""By home and by what an embedding program has overridden; the host overrides nothing."""
 _engines_lock = threading.Lock()
 
 
 def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Engine, Parsed]:
     """The engine of a home under the configuration in force, made on first use."""
     parsed = settings_file.load(home, overrides)
+    key = (home, repr(sorted(overrides.items())) if overrides else "")
     with _engines_lock:
-        engine = _engines.get(home)
+        engine = _engines.get(key)
         if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
             return engine, parsed
         old, engine = engine, Engine(home, parsed.settings)
-        _engines[home] = engine
+        _engines[key] = engine
     if old is not None:
         old.retire()
     return engine, parsed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +17,18 @@ KEY_BYTES = 32
 
 def home_id(home: Path) -> str:
     """A random id that stays with this home; it names the rows that came from its files."""
-    return _kept(data_folder(home) / "home-id", lambda: secrets.token_hex(8))
+    try:
+        return _kept(data_folder(home) / "home-id", lambda: secrets.token_hex(8))
+    except OSError:
+        # A home that cannot be written to still needs an identity that does not change between processes.
+        return hashlib.sha256(f"{socket.gethostname()}:{home}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def pseudonym_key(home: Path) -> bytes:
-    """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder."""
+    """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder.
+
+    Raises OSError rather than inventing one: a key that changes would give the same person a new theme each time.
+    """
     return bytes.fromhex(_kept(data_folder(home) / "identity.key", lambda: secrets.token_hex(KEY_BYTES)))
 
 

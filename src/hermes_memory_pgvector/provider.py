@@ -127,7 +127,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         tell = kwargs.get("warning_callback")
         self._engine.on_warning(tell if callable(tell) else None)
         self._engine.profile_theme = self._session.profile_theme
-        self._engine.start()
+        self._engine.begin()
 
     @_guarded("")
     def system_prompt_block(self) -> str:
