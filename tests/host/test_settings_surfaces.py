@@ -139,7 +139,7 @@ def at_a_terminal(home: HermesHome, *arguments: str, first: bytes, then: bytes) 
     keys, end = first, time.monotonic() + 60
     try:
         while time.monotonic() < end:
-            ready, _, _ = select.select([ours], [], [], 1.5)
+            ready, _, _ = select.select([ours], [], [], 0.7)
             if ready:
                 try:
                     screen += os.read(ours, 65536)
