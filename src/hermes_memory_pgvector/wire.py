@@ -7,9 +7,10 @@ the writer turns into a dead letter: an unreadable record is kept, never guessed
 from __future__ import annotations
 
 import json
-from typing import Any, assert_never, cast
+from typing import Any, TypeVar, assert_never, cast, get_args
 
 from hermes_memory_pgvector.model import (
+    TARGETS,
     AddMemory,
     AddTurn,
     ForgetTurns,
@@ -19,18 +20,23 @@ from hermes_memory_pgvector.model import (
     RemoveMemory,
     ReplaceMemory,
     Role,
-    Target,
     TrimSession,
     WriteItem,
 )
 
 VERSION = 1
+ROLES: tuple[Role, ...] = get_args(Role)
+MAX_ORDINAL = 2**31 - 1
+MAX_MICROSECONDS = 253_370_764_800_000_000
+"""The year 9999, where dates end."""
+_Word = TypeVar("_Word", bound=str)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def encode(items: list[WriteItem]) -> bytes:
     """The payload for one journal record."""
-    return _encode({"v": VERSION, "items": [_to_dict(item) for item in items]}).encode("utf-8")
+    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
+    return _encode({"v": VERSION, "items": [_to_dict(item) for item in items]}).encode("utf-8", "surrogatepass")
 
 
 def decode(payload: bytes) -> list[WriteItem]:
@@ -38,9 +44,9 @@ def decode(payload: bytes) -> list[WriteItem]:
     try:
         record = json.loads(payload)
         if record["v"] != VERSION:
-            raise ValueError(f"record version {record['v']!r} is not known")
+            raise ValueError("the record's version is not known")
         return [_from_dict(raw) for raw in record["items"]]
-    except (KeyError, TypeError, AttributeError, RecursionError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, IndexError, OverflowError) as error:
         raise ValueError(f"not a record of this program ({type(error).__name__})") from error
 
 
@@ -79,29 +85,51 @@ def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict
 
 
 def _from_dict(raw: dict[str, Any]) -> WriteItem:
-    when = Moment(int(raw["w"][0]), int(raw["w"][1]))
-    theme = str(raw["t"])
+    when = Moment(_bounded(raw["w"][0], MAX_MICROSECONDS), _bounded(raw["w"][1], MAX_MICROSECONDS))
+    theme = _text(raw["t"])
     kind = raw["k"]
     if kind == "turn":
         return AddTurn(
-            theme, str(raw["s"]), cast(Role, raw["r"]), str(raw["c"]), int(raw["n"]), when, bool(raw["l"]),
-            str(raw["p"]), dict(raw["m"]),
+            theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _text(raw["c"]), _bounded(raw["n"], MAX_ORDINAL), when,
+            bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
-        target = cast(Target, raw["g"])
-        common: dict[str, Any] = {"when": when, "home_id": str(raw["h"]), "origin": Origin(raw["f"])}
+        target = _one_of(raw["g"], TARGETS)
+        common: dict[str, Any] = {"when": when, "home_id": _text(raw["h"]), "origin": Origin(raw["f"])}
         common["metadata"] = dict(raw["m"])
         if kind == "add":
-            return AddMemory(theme, target, str(raw["c"]), **common)
+            return AddMemory(theme, target, _text(raw["c"]), **common)
+        previous = None if raw["e"] is None else _text(raw["e"])
         if kind == "replace":
-            return ReplaceMemory(theme, target, str(raw["c"]), str(raw["o"]), previous=raw["e"], **common)
-        return RemoveMemory(theme, target, str(raw["o"]), previous=raw["e"], **common)
+            return ReplaceMemory(theme, target, _text(raw["c"]), _text(raw["o"]), previous=previous, **common)
+        return RemoveMemory(theme, target, _text(raw["o"]), previous=previous, **common)
     if kind in ("forget", "trim"):
-        turns = tuple((str(digest), int(ordinal)) for digest, ordinal in raw["x"])
-        session_id = str(raw["s"])
+        turns = tuple((bytes.fromhex(digest).hex(), _bounded(ordinal, MAX_ORDINAL)) for digest, ordinal in raw["x"])
+        session_id = _text(raw["s"])
         if kind == "forget":
             return ForgetTurns(theme, session_id, turns, when)
         return TrimSession(theme, session_id, turns, when)
     if kind == "delegation":
-        return RecordDelegation(theme, str(raw["s"]), str(raw["d"]), str(raw["c"]), str(raw["o"]), when, dict(raw["m"]))
-    raise ValueError(f"record kind {kind!r} is not known")
+        return RecordDelegation(
+            theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
+        )
+    raise ValueError("the record's kind is not known")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _bounded(value: Any, most: int) -> int:
+    number = int(value)
+    if not 0 <= number <= most:
+        raise ValueError("a number of the record is out of bounds")
+    return number
+
+
+def _one_of(value: Any, known: tuple[_Word, ...]) -> _Word:
+    if value not in known:
+        raise ValueError("a word of the record is not known")
+    return cast(_Word, value)

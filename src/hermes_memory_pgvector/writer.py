@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hermes_memory_pgvector import wire
@@ -38,6 +39,8 @@ BATCH_SECONDS = 60.0
 HOLD_SECONDS = 30.0
 VISIT_SECONDS = 5.0
 RECHECK_SECONDS = 30.0
+WATCHED_SECONDS = 1000.0
+"""A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
 IDLE_SECONDS = 5.0
 
 
@@ -79,8 +82,13 @@ class Writer(Service):
         self._progress = threading.Condition()
         self._visited_at = 0.0
         self._checked_at = 0.0
+        self._arrived_at = 0.0
+        self._settled: dict[str, int] = {}
+        """Journals of dead processes of which everything has arrived, with their watermarks."""
         self._stored = 0
         self._dead = 0
+        self._burials: list[str] = []
+        """What the transaction under way puts aside; told when it is committed."""
         self._last_error = ""
         self._is_verified = False
         self._outage_stored = 0
@@ -104,6 +112,11 @@ class Writer(Service):
             self.breaker.succeeded()
             return 0.0 if self._own_waits() else IDLE_SECONDS
         return max(0.05, self.breaker.retry_in())
+
+    def nudge(self) -> None:
+        """A record was appended. During an outage the writer comes back by itself: waking it would only cost time."""
+        if not self.breaker.is_open and not self._wake.is_set():
+            self._wake.set()
 
     def flush(self, deadline: Deadline) -> bool:
         """Wait until everything appended so far has arrived; False when the deadline came first."""
@@ -147,14 +160,19 @@ class Writer(Service):
         now = time.monotonic()
         if now - self._visited_at >= VISIT_SECONDS:
             self._visited_at = now
-            for writer in self._journal.writers():
-                if writer != own and not self.is_stopping:
-                    self._visit(writer)
-                if self._own_waits():
-                    self._drain(own)
+            self._visit_others(own)
         if now - self._checked_at >= RECHECK_SECONDS:
             self._checked_at = now
             self._recheck(own)
+
+    def _visit_others(self, own: str) -> None:
+        found = self._journal.writers()
+        self._settled = {writer: mark for writer, mark in self._settled.items() if writer in found}
+        for writer in found:
+            if writer != own and writer not in self._settled and not self.is_stopping:
+                self._visit(writer)
+            if self._own_waits():
+                self._drain(own)
 
     def _visit(self, writer: str) -> None:
         """Drain a journal whose process is gone."""
@@ -164,6 +182,8 @@ class Writer(Service):
         with adoption:
             if self._drain(writer):
                 self._on_adopted()
+            if not self.is_stopping:
+                self._settled[writer] = self._marks[writer]
 
     def _drain(self, writer: str) -> int:
         """Store what a journal holds; return how many records."""
@@ -174,48 +194,46 @@ class Writer(Service):
                 self._drain_batch(self._journal.writer)
         return total
 
-    def _recheck(self, writer: str) -> None:
-        """Compare the watermark with what we remember: a server that failed over may have gone back."""
-        if not any(self._marks.values()):
+    def _recheck(self, own: str) -> None:
+        """Compare watermarks with what we remember: a server that failed over may have gone back."""
+        is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
+        if not is_watched and not self._settled:
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            marks = progress.watermarks(connection, [writer])
-        self._marks[writer] = marks.get(writer, 0)
-        self._journal.forget(writer, self._marks[writer])
+            marks = progress.watermarks(connection, [own, *self._settled])
+        for writer, mark in list(self._settled.items()):
+            if marks.get(writer, 0) != mark:
+                del self._settled[writer]
+                self._visit(writer)
+            elif (adoption := self._journal.adopt(writer)) is not None:
+                with adoption:
+                    self._journal.forget(writer, mark)
+        self._marks[own] = marks.get(own, 0)
+        self._journal.forget(own, self._marks[own])
         if self._own_waits():
-            self._drain(writer)
+            self._drain(own)
 
     def _drain_batch(self, writer: str) -> int:
-        """Store the next records of a journal; return how many."""
-        try:
-            with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-                mark = progress.lock(connection, writer, self._home_id)
-                records = self._read(writer, mark, self._batch_records)
-                if records:
-                    self._store(connection, writer, records)
-                    mark = records[-1].seq
-        except DatabaseRejected:
-            return self._narrow_down(writer, self._batch_records)
-        self._arrived(writer, mark, len(records))
-        return len(records)
-
-    def _narrow_down(self, writer: str, batch: int) -> int:
-        """Half as many records until the batch is accepted; a single record that is refused is split into items."""
-        while batch > 1:
-            batch //= 2
+        """Store the next records of a journal, as many as are accepted together; return how many."""
+        most = self._batch_records
+        while True:
             try:
-                with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-                    mark = progress.lock(connection, writer, self._home_id)
-                    records = self._read(writer, mark, batch)
+                with self._transaction(writer) as (connection, mark):
+                    records = self._read(writer, mark, most)
                     if records:
                         self._store(connection, writer, records)
                         mark = records[-1].seq
             except DatabaseRejected:
+                if most == 1:
+                    return self._store_apart(writer)
+                most //= 2
                 continue
             self._arrived(writer, mark, len(records))
             return len(records)
-        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-            mark = progress.lock(connection, writer, self._home_id)
+
+    def _store_apart(self, writer: str) -> int:
+        """Store the next record, which is refused as a whole, item by item."""
+        with self._transaction(writer) as (connection, mark):
             records = self._read(writer, mark, 1)
             for record in records:
                 mark = record.seq
@@ -223,6 +241,13 @@ class Writer(Service):
                 progress.advance(connection, writer, mark)
         self._arrived(writer, mark, len(records))
         return len(records)
+
+    @contextmanager
+    def _transaction(self, writer: str) -> Iterator[tuple[Connection, int]]:
+        """A transaction that holds a journal's watermark."""
+        self._burials = []
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+            yield connection, progress.lock(connection, writer, self._home_id)
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
@@ -262,11 +287,14 @@ class Writer(Service):
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         progress.bury(connection, record.writer, record.seq, payload, reason)
-        self._dead += 1
-        logger.warning("record %s/%d was refused and is kept as a dead letter: %s", record.writer, record.seq, reason)
+        self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
 
     def _arrived(self, writer: str, mark: int, count: int) -> None:
         self._journal.forget(writer, mark)
+        self._arrived_at = time.monotonic()
+        for burial in self._burials:
+            logger.warning("%s", burial)
+        self._dead += len(self._burials)
         with self._progress:
             self._marks[writer] = mark
             self._stored += count

@@ -1,0 +1,286 @@
+"""The writer: every record arrives once, bad ones are kept aside, nothing stops the rest."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from fixtures.agent import wait_until
+from fixtures.postgres import Database
+from fixtures.stored import Stored
+
+from hermes_memory_pgvector import wire, writer
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal
+from hermes_memory_pgvector.model import AddMemory, AddTurn, Moment, WriteItem
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.writer import Writer
+
+MIB = 1024 * 1024
+START = 1_700_000_000_000_000
+
+
+def turn(number: int, content: str | None = None, **more: Any) -> AddTurn:
+    when = Moment(START + number, START + number)
+    return AddTurn("theme", "session", "user", content or f"turn {number}", 1, when, True, **more)
+
+
+class Rig:
+    """A journal, a pool and a writer, without the rest of the engine."""
+
+    def __init__(self, folder: Path, dsn: str, *, batch: int = 64) -> None:
+        self.journal = Journal(folder, max_bytes=64 * MIB, segment_bytes=64 * 1024)
+        self.pool = Pool(lambda _: dsn, maximum=2, connect_seconds=3)
+        self.writer = Writer(
+            self.journal,
+            self.pool,
+            home_id="home",
+            batch_records=batch,
+            new_batch=lambda connection: Batch(
+                connection, model_id=None, retry_window=600, wants_vector=lambda _: True, memories_want_vectors=True
+            ),
+            on_stored=lambda: None,
+        )
+        self.journal.on_append = self.writer.nudge
+        self.journal.open()
+
+    def append(self, *items: WriteItem) -> None:
+        self.journal.append(wire.encode(list(items)))
+
+    def flush(self, seconds: float = 30) -> None:
+        self.writer.start()
+        wait_until(lambda: self.writer.flush(Deadline.after(1)), seconds=seconds)
+
+    def close(self) -> None:
+        self.writer.stop(Deadline.after(10))
+        self.journal.close(Deadline.after(5))
+        self.pool.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path, database: Database) -> Iterator[Callable[..., Rig]]:
+    made: list[Rig] = []
+
+    def rig(**more: Any) -> Rig:
+        made.append(Rig(tmp_path / "journal", database.runtime_dsn, **more))
+        return made[-1]
+
+    yield rig
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def stored(database: Database) -> Stored:
+    return Stored(database.owner_dsn)
+
+
+def numbers(stored: Stored) -> list[int]:
+    return sorted(int(text.split()[1]) for _, _, text in stored.turns("theme"))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 256])
+def test_every_record_arrives_once_whatever_the_batch(make: Callable[..., Rig], stored: Stored, batch: int) -> None:
+    rig = make(batch=batch)
+    for number in range(500):
+        rig.append(turn(number))
+    rig.flush()
+    assert numbers(stored) == list(range(500))
+    assert stored.rows("SELECT seq FROM journal_writers") == [(500,)]
+
+
+LONG_SESSION = wire.encode([turn(1)]).replace(
+    b'"s":"session"', b'"s":"' + random.Random(1).randbytes(9000).hex().encode() + b'"'
+)
+POISON: dict[str, bytes] = {
+    "not json": b"\xff\xfe garbage",
+    "another program's": b'{"hello": "world"}',
+    "a later version": b'{"v": 99, "items": []}',
+    "an unknown kind": b'{"v":1,"items":[{"k":"dance","t":"theme","w":[1,1]}]}',
+    "deeply nested": b'{"v":1,"items":' + b"[" * 100_000,
+    "a time beyond the calendar": wire.encode([turn(1)]).replace(str(START + 1).encode(), b"9" * 25),
+    "a negative ordinal": wire.encode([turn(1)]).replace(b'"n":1', b'"n":-7'),
+    "an unknown role": wire.encode([turn(1)]).replace(b'"r":"user"', b'"r":"king"'),
+    "a number for words": wire.encode([turn(1)]).replace(b'"c":"turn 1"', b'"c":17'),
+    "a number too long to read": wire.encode([turn(1)]).replace(b'"n":1', b'"n":' + b"1" * 5000),
+    "a NUL in its words": wire.encode([turn(1)]).replace(b"turn 1", b"turn\\u0000 1"),
+    "a lone surrogate": wire.encode([turn(1)]).replace(b"turn 1", b"turn \\ud800 1"),
+    "metadata that is not JSON": wire.encode([turn(1, metadata={"a": 1})]).replace(b'"a":1', b'"a":NaN'),
+    "a session too long to be indexed": LONG_SESSION,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("poison", list(POISON.values()), ids=list(POISON))
+@pytest.mark.parametrize("batch", [1, 64])
+def test_a_bad_record_is_kept_aside_and_its_neighbours_arrive(
+    make: Callable[..., Rig], stored: Stored, poison: bytes, batch: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make(batch=batch)
+    for number in range(10, 20):
+        rig.append(turn(number))
+    rig.journal.append(poison)
+    for number in range(20, 30):
+        rig.append(turn(number))
+    with caplog.at_level(logging.WARNING):
+        rig.flush()
+    assert [number for number in numbers(stored) if number >= 10] == list(range(10, 30))
+    letters = stored.rows("SELECT seq, payload, reason FROM dead_letters")
+    if letters:
+        ((seq, payload, reason),) = letters
+        assert (seq, rig.writer.status().dead) == (11, 1)
+        assert payload
+        assert reason
+        assert "kept as a dead letter" in caplog.text
+    else:
+        assert len(numbers(stored)) == 21, "neither stored nor kept"
+
+
+def test_a_bad_item_takes_no_neighbour_of_its_own_record(make: Callable[..., Rig], stored: Stored) -> None:
+    rig = make()
+    payload = wire.encode([turn(1), turn(2), turn(3)])
+    rig.journal.append(payload.replace(b"turn 2", b"turn\\u0000 2"))
+    rig.flush()
+    assert numbers(stored) == [1, 3]
+    ((kept,),) = stored.rows("SELECT payload FROM dead_letters")
+    (item,) = json.loads(bytes(kept))["items"]
+    assert item["c"] == "turn\x00 2"
+
+
+def test_many_bad_records_cost_no_good_one(make: Callable[..., Rig], stored: Stored) -> None:
+    rig = make()
+    for number in range(200):
+        rig.append(turn(number, "bad\x00" if number % 3 == 0 else None))
+    rig.flush(60)
+    assert numbers(stored) == [number for number in range(200) if number % 3]
+    assert stored.count("dead_letters") == 67
+
+
+def test_the_log_and_the_dead_letters_reason_hold_no_content(
+    make: Callable[..., Rig], stored: Stored, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    with caplog.at_level(logging.DEBUG):
+        rig.append(turn(1, "very secret words \x00"))
+        rig.journal.append(b'{"v":1,"items":[{"k":"very secret words that are not a kind","t":"x","w":[1,1]}]}')
+        rig.flush()
+    assert "very secret words" not in caplog.text
+    assert not any("secret words" in reason for (reason,) in stored.rows("SELECT reason FROM dead_letters"))
+
+
+def test_the_journal_of_a_dead_process_is_adopted(make: Callable[..., Rig], stored: Stored) -> None:
+    dead = make()
+    for number in range(100):
+        dead.append(turn(number))
+    dead.close()
+    rig = make()
+    rig.writer.start()
+    wait_until(lambda: len(numbers(stored)) == 100)
+    assert numbers(stored) == list(range(100))
+
+
+def test_journals_that_have_arrived_are_not_asked_for_again_and_again(make: Callable[..., Rig], stored: Stored) -> None:
+    for first in range(0, 30, 3):
+        dead = make()
+        for number in range(first, first + 3):
+            dead.append(turn(number))
+        dead.close()
+    rig = make()
+    while rig.writer.run_once() == 0.0:
+        pass
+    assert numbers(stored) == list(range(30))
+    before = _transactions(stored)
+    rig.writer._visited_at = 0.0
+    rig.writer.run_once()
+    time.sleep(1.1)  # how long Postgres may hold back its counters
+    assert _transactions(stored) - before <= 3
+
+
+def test_a_server_that_has_lost_commits_gets_them_again(make: Callable[..., Rig], stored: Stored) -> None:
+    """An asynchronous standby takes over: rows and watermark of the last seconds are gone together."""
+    dead = make()
+    for number in range(50):
+        dead.append(turn(number))
+    dead.flush()
+    dead.close()
+    rig = make()
+    for number in range(50, 100):
+        rig.append(turn(number))
+    rig.flush()
+    wait_until(lambda: len(rig.writer._settled) == 1)
+    _lose(stored, 20, dead.journal.writer)
+    _lose(stored, 70, rig.journal.writer)
+    rig.writer._checked_at = 0.0
+    rig.writer.wake()
+    wait_until(lambda: len(numbers(stored)) == 100)
+    assert numbers(stored) == list(range(100))
+    rig.append(turn(100))
+    rig.flush()
+    assert numbers(stored) == list(range(101))
+
+
+def test_a_lost_watermark_alone_doubles_nothing(make: Callable[..., Rig], stored: Stored) -> None:
+    rig = make()
+    for number in range(50):
+        rig.append(turn(number), AddMemory("theme", "memory", f"fact {number}", Moment(START, START + number), "home"))
+    rig.flush()
+    stored.rows("DELETE FROM journal_writers RETURNING 1")
+    rig.writer._checked_at = 0.0
+    rig.append(turn(50))
+    rig.flush()
+    assert numbers(stored) == list(range(51))
+    assert stored.count("memory_entries") == 50
+    assert stored.count("memory_operations") == 50
+
+
+def test_two_writers_on_one_journal_store_it_once(make: Callable[..., Rig], stored: Stored) -> None:
+    """A copied folder, or a lock that does not exclude: the watermark's row is the mutex."""
+    rig = make(batch=5)
+    for number in range(300):
+        rig.append(turn(number))
+    second = Writer(
+        rig.journal, rig.pool, home_id="home", batch_records=7, new_batch=rig.writer._new_batch, on_stored=lambda: None
+    )
+    second.start()
+    rig.flush()
+    wait_until(lambda: second.flush(Deadline.after(1)))
+    second.stop(Deadline.after(5))
+    assert numbers(stored) == list(range(300))
+
+
+def test_an_idle_writer_lets_its_connection_go(
+    make: Callable[..., Rig], stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr(writer, "WATCHED_SECONDS", 0.2)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
+    rig = make()
+    rig.append(turn(1))
+    rig.flush()
+    wait_until(lambda: rig.pool.size() == 1)
+    wait_until(lambda: time.monotonic() - rig.writer._arrived_at > 0.3)
+    for item in list(rig.pool._idle):
+        item.since = 0.0
+    rig.pool.reap()
+    looked_at = rig.writer._checked_at
+    wait_until(lambda: rig.writer._checked_at > looked_at)
+    assert stored.connections() == 0
+
+
+def _lose(stored: Stored, first: int, writer: str) -> None:
+    with psycopg.connect(stored.dsn) as connection:
+        gone = "strpos(content, 'turn ') = 1 AND substr(content, 6)::integer BETWEEN %s AND %s"
+        connection.execute(f"DELETE FROM conversations WHERE {gone}".encode(), (first, first - first % 50 + 49))
+        connection.execute("UPDATE journal_writers SET seq = %s WHERE writer = %s", (first % 50, writer))
+
+
+def _transactions(stored: Stored) -> int:
+    ((count,),) = stored.rows("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+    return int(count)

@@ -1,0 +1,125 @@
+"""Memory operations against plain models: the meaning of the fold, and rows that equal it however they arrive."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+from fixtures.postgres import Database
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_memory_pgvector.fold import fold
+from hermes_memory_pgvector.model import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection
+
+HOMES = ("home-a", "home-b")
+# Few words with few letters, so that substrings, wildcards, quotes and repetitions meet each other often.
+CONTENTS = st.text(alphabet="ab%_\\' ", min_size=1, max_size=4).map(str.strip).filter(bool)
+PARTS = st.text(alphabet="ab%_\\' ", max_size=3)
+_themes = itertools.count(1)
+
+
+@dataclass
+class PlainModel:
+    """The contract, written down once more: an entry is its words and the homes that hold it."""
+
+    homes_of: dict[str, set[str]]
+
+    def add(self, content: str, home: str) -> None:
+        self.homes_of.setdefault(content, set()).add(home)
+
+    def drop(self, content: str, home: str) -> None:
+        self.homes_of[content].discard(home)
+        if not self.homes_of[content]:
+            del self.homes_of[content]
+
+    def meant(self, old_text: str, previous: str | None, home: str) -> str | None:
+        own = [content for content, homes in self.homes_of.items() if home in homes]
+        if previous is not None and previous in own:
+            return previous
+        found = [content for content in own if old_text.strip() and old_text.strip() in content]
+        return found[0] if len(found) == 1 else None
+
+    def take(self, operation: MemoryOperation) -> None:
+        home = operation.home_id
+        if isinstance(operation, AddMemory):
+            self.add(operation.content, home)
+            return
+        meant = self.meant(operation.old_text, operation.previous, home)
+        if meant is not None and not (isinstance(operation, ReplaceMemory) and meant == operation.content):
+            self.drop(meant, home)
+        if isinstance(operation, ReplaceMemory):
+            self.add(operation.content, home)
+
+
+@st.composite
+def operations(draw: st.DrawFn, theme: str = "theme") -> list[MemoryOperation]:
+    made: list[MemoryOperation] = []
+    for number in range(draw(st.integers(1, 12))):
+        # Some share their moment: then the journal's place decides.
+        when = Moment(1_700_000_000_000_000 + number, number // draw(st.sampled_from((1, 1, 2))))
+        home = draw(st.sampled_from(HOMES))
+        kind = draw(st.sampled_from(("add", "add", "replace", "remove")))
+        if kind == "add":
+            made.append(AddMemory(theme, "memory", draw(CONTENTS), when, home))
+            continue
+        old, previous = draw(PARTS), draw(st.none() | CONTENTS)
+        if kind == "replace":
+            made.append(ReplaceMemory(theme, "memory", draw(CONTENTS), old, when, home, previous=previous))
+        else:
+            made.append(RemoveMemory(theme, "memory", old, when, home, previous=previous))
+    return made
+
+
+@given(operations())
+@settings(max_examples=500, deadline=None)
+def test_the_fold_is_what_the_contract_says(made: list[MemoryOperation]) -> None:
+    model = PlainModel({})
+    for operation in made:
+        model.take(operation)
+    assert {content: set(entry.homes) for content, entry in fold(made).items()} == model.homes_of
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_server: object, migrated_template: Database) -> Iterator[Connection]:
+    from fixtures.postgres import new_database
+
+    with (
+        new_database(postgres_server, template=migrated_template.name) as made,  # type: ignore[arg-type]
+        psycopg.connect(made.owner_dsn, autocommit=True, prepare_threshold=None) as opened,
+    ):
+        yield opened
+
+
+@given(data=st.data())
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_rows_are_the_fold_in_any_order_of_arrival(connection: Connection, data: st.DataObject) -> None:
+    """Operations of several writers arrive in any order, in batches of any size, some of them twice."""
+    theme = f"theme {next(_themes)}"
+    made = data.draw(operations(theme))
+    writers = [data.draw(st.sampled_from(("w1", "w2"))) for _ in made]
+    placed = [Placed(operation, writers[seq], seq, 0) for seq, operation in enumerate(made)]
+    arriving = data.draw(st.permutations(placed + data.draw(st.lists(st.sampled_from(placed), max_size=3))))
+    while arriving:
+        size = data.draw(st.integers(1, len(arriving)))
+        batch, arriving = arriving[:size], arriving[size:]
+        with connection.transaction():
+            memories.store(connection, batch, None)
+    expected = fold(item.operation for item in sorted(placed, key=lambda item: item.order))
+    assert _rows(connection, theme) == {content: set(entry.homes) for content, entry in expected.items()}
+
+
+def _rows(connection: Connection, theme: str) -> dict[str, set[str]]:
+    found = connection.execute(
+        "SELECT content, ARRAY(SELECT home_id FROM memory_sources AS source"
+        " WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id)"
+        " FROM memory_entries AS entry WHERE agent_identity = %s",
+        (theme,),
+    ).fetchall()
+    return {str(content): set(homes) for content, homes in found}  # type: ignore[call-overload]
