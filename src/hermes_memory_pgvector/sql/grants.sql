@@ -9,5 +9,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, embedding_models, lexeme_statistics TO {role};
 -- What runs with the owner's rights is for this role, not for everybody who can connect.
-REVOKE EXECUTE ON FUNCTION hermes_refresh_statistics(), hermes_raise_candidates(integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION hermes_refresh_statistics(), hermes_raise_candidates(integer, integer) TO {role};
+DO $$
+DECLARE
+    own regprocedure;
+BEGIN
+    FOR own IN SELECT oid FROM pg_proc
+               WHERE prosecdef AND starts_with(proname, 'hermes_') AND pronamespace = current_schema()::regnamespace LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', own);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', own, {role_literal});
+    END LOOP;
+END $$;
