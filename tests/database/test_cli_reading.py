@@ -253,21 +253,6 @@ def test_doctor_compares_the_floor_with_the_distances_of_unrelated_texts(
         "anchor", "bridge", "candle", "dragon", "engine", "forest", "garden", "hammer", "island", "jungle", "kettle",
         "ladder", "magnet", "needle",
     ]  # fmt: skip
-        "anchor",
-        "bridge",
-        "candle",
-        "dragon",
-        "engine",
-        "forest",
-        "garden",
-        "hammer",
-        "island",
-        "jungle",
-        "kettle",
-        "ladder",
-        "magnet",
-        "needle",
-    ]
     with psycopg.connect(database.owner_dsn) as owner:
         for first, second in zip(words, [*words[5:], *words[:5]], strict=True):
             owner.execute(
