@@ -146,7 +146,7 @@ def load_locomo(path: Path) -> Iterator[Theme]:
             if evidence:
                 asked.append(
                     Asked(
-                        f"locomo-{number}-{place}",
+                        f"l{number}-{place}",
                         question["question"],
                         names[question["category"]],
                         evidence,

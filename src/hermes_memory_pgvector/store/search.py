@@ -54,7 +54,7 @@ class Thresholds:
 def search(
     connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
 ) -> list[Hit]:
-    """The best rows for a question, best first."""
+    """The best rows for a question, best first; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
         "everywhere": question.scope is Scope.ALL,
@@ -79,9 +79,11 @@ def search(
         parameters["vector"] = HalfVector(meaning.vector)
         parameters["code"] = code_of(meaning.vector)
         parameters["candidates"] = meaning.model.candidates
-    if question.scope is Scope.ALL and meaning is not None:
-        # Only an index over all themes, where one exists, heeds this: it must look at as many rows as are compared.
-        connection.execute(statement("search_breadth"), {"breadth": str(min(1000, meaning.model.candidates))})
+    if question.scope is Scope.ALL:
+        breadth = 100 if meaning is None else min(1000, meaning.model.candidates)
+        connection.execute(statement("search_settings_all"), {"breadth": str(breadth)})
+    else:
+        connection.execute(statement("search_settings_theme"))
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_statement(question, meaning), parameters).fetchall()
     return [_hit(question.kind, row) for row in rows]

@@ -9,6 +9,7 @@ CREATE TABLE embedding_models (
     id             integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name           text        NOT NULL,
     dim            integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
+    layout         text        NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
     min_similarity real        NOT NULL DEFAULT 0.30,
     candidates     integer     NOT NULL DEFAULT 400 CHECK (candidates BETWEEN 100 AND 6400),
     is_current     boolean     NOT NULL DEFAULT false,
@@ -207,6 +208,8 @@ BEGIN
         idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
+        -- The rarity of words in a handful of rows says little.
+        total := greatest(total, 100);
     END IF;
 
     FOREACH place IN ARRAY coalesce(places, '{}') LOOP
@@ -232,7 +235,9 @@ BEGIN
                 END IF;
             END IF;
         END IF;
-        idf[place] := weights[place] * ln(1 + greatest(total - frequency + 0.5, 0.5) / (frequency + 0.5));
+        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
+        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
+                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
     END LOOP;
 
     -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.

@@ -1,0 +1,185 @@
+"""Recall within its deadline: what happens when the embedder or the database does not play along."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psycopg
+import pytest
+from database.searching import Said, Store, settle, store_of, unit
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
+from hermes_memory_pgvector.model import Kind, Question
+from hermes_memory_pgvector.recall import Recall
+from hermes_memory_pgvector.store.border import translated
+from hermes_memory_pgvector.store.models import current_model
+
+
+@dataclass
+class Meanings:
+    """An embedder whose meanings are given, or that fails as told."""
+
+    model: str
+    vector: Sequence[float] | None = None
+    error: EmbeddingError | None = None
+    remaining: list[float] = field(default_factory=list)
+
+    def embed_query(self, text: str, deadline: Deadline) -> Sequence[float] | None:
+        """The vector that was given."""
+        self.remaining.append(deadline.remaining())
+        if self.error is not None:
+            raise self.error
+        return self.vector
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """An operator's settings."""
+
+    embed_timeout: float = 5.0
+    hybrid_search: bool = True
+    exact: bool = False
+    recency_half_life_days: float = 0.0
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[Store]:
+    with store_of(database) as opened:
+        yield opened
+
+
+def question(text: str, **more: Any) -> Question:
+    """A question to the fleet's turns."""
+    return Question(text, Kind.TURN, "fleet", limit=10, **more)
+
+
+def test_meaning_and_words_answer_together(store: Store) -> None:
+    generator = random.Random(1)
+    asked = unit(generator, store.model.dim)
+    by_meaning, by_words = store.say(
+        Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.8)), Said("the zebra budget")
+    )
+    answer = Recall(store.reading, Meanings(store.model.name, asked), Wishes()).search(
+        question("zebra"), Deadline.after(5)
+    )
+    assert answer.degraded is None
+    assert {hit.id for hit in answer.hits} == {by_meaning, by_words}
+
+
+def test_words_answer_when_the_embedder_fails_and_the_answer_says_so(store: Store) -> None:
+    (wanted,) = store.say("the zebra budget")
+    embedder = Meanings(store.model.name, error=EmbeddingUnavailable())
+    answer = Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(5))
+    assert [hit.id for hit in answer.hits] == [wanted]
+    assert answer.degraded is not None
+
+
+def test_the_embedder_gets_only_a_part_of_the_time(store: Store) -> None:
+    embedder = Meanings(store.model.name, unit(random.Random(1), store.model.dim))
+    Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(2))
+    Recall(store.reading, embedder, Wishes(embed_timeout=0.1)).search(question("zebra"), Deadline.after(2))
+    assert 1.0 < embedder.remaining[0] < 1.3
+    assert embedder.remaining[1] <= 0.1
+
+
+def test_vectors_of_another_model_are_not_compared(store: Store) -> None:
+    (wanted,) = store.say(Said("the zebra budget", vector=unit(random.Random(1), store.model.dim)))
+    for embedder in (
+        Meanings("another", unit(random.Random(1), store.model.dim)),
+        Meanings(store.model.name, [1.0, 0.0]),
+    ):
+        answer = Recall(store.reading, embedder, Wishes()).search(question("zebra"), Deadline.after(5))
+        assert [(hit.id, hit.score) for hit in answer.hits] == [(wanted, None)]
+        assert answer.degraded is not None
+
+
+def test_a_text_without_meaning_is_searched_by_words(store: Store) -> None:
+    (wanted,) = store.say("ticket ## 4711 ##")
+    answer = Recall(store.reading, Meanings(store.model.name, None), Wishes()).search(
+        question("4711"), Deadline.after(5)
+    )
+    assert [hit.id for hit in answer.hits] == [wanted]
+    assert answer.degraded is None
+
+
+def test_nothing_to_ask_for_is_answered_without_the_database() -> None:
+    @contextmanager
+    def unreachable(_: Deadline) -> Iterator[Any]:
+        raise AssertionError("the database was asked")
+        yield
+
+    assert Recall(unreachable, None, Wishes()).search(question("what is it"), Deadline.after(5)).hits == ()
+
+
+def test_a_database_error_reaches_the_caller(store: Store) -> None:
+    @contextmanager
+    def failing(_: Deadline) -> Iterator[Any]:
+        with translated(), store.connection.transaction():
+            store.connection.execute("SET LOCAL statement_timeout = '20ms'")
+            store.connection.execute("SELECT pg_sleep(5)")
+            yield store.connection
+
+    with pytest.raises(DatabaseUnavailable):
+        Recall(failing, None, Wishes()).search(question("zebra"), Deadline.after(5))
+
+
+def test_a_question_past_its_deadline_is_not_asked(store: Store) -> None:
+    with pytest.raises(DeadlineExceeded):
+        Recall(store.reading, None, Wishes()).search(question("zebra"), Deadline.after(0))
+
+
+def test_without_hybrid_search_only_meaning_counts(store: Store) -> None:
+    asked = unit(random.Random(1), store.model.dim)
+    near, _ = store.say(Said("a striped horse", vector=asked), Said("the zebra budget"))
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes(hybrid_search=False))
+    assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [near]
+
+
+def test_the_models_floor_holds_unless_the_question_sets_one(store: Store) -> None:
+    generator = random.Random(1)
+    asked = unit(generator, store.model.dim)
+    store.say(Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.15)))
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+    assert recall.search(question("unheard"), Deadline.after(5)).hits == ()
+    assert len(recall.search(question("unheard", min_similarity=0.01), Deadline.after(5)).hits) == 1
+
+
+def test_the_self_check_widens_a_search_that_misses(database: Database) -> None:
+    """At a dimension whose code is one bit per number, with vectors that hardly differ, codes select badly."""
+    generator = random.Random(3)
+    with store_of(database, 1100) as store:
+        centre = unit(generator, 1100)
+        vectors = [unit(generator, 1100, centre, 0.97) for _ in range(1500)]
+        for start in range(0, 1500, 300):
+            store.say(*(Said(f"n{start + k}", vector=v) for k, v in enumerate(vectors[start : start + 300])))
+        settle(database)
+        with psycopg.connect(database.owner_dsn) as owner:
+            owner.execute("UPDATE embedding_models SET candidates = 100 WHERE is_current")
+        check = Recall(store.reading, None, Wishes()).verify("fleet", Deadline.after(60), samples=9)
+        assert check is not None
+        assert check.recall < 0.995
+        assert check.candidates == 200
+        raised = current_model(store.connection)
+        assert raised is not None
+        assert raised.candidates == 200
+
+
+def test_the_exact_switch_compares_every_row(database: Database) -> None:
+    generator = random.Random(3)
+    with store_of(database, 1100) as store:
+        centre = unit(generator, 1100)
+        vectors = [unit(generator, 1100, centre, 0.97) for _ in range(900)]
+        ids = store.say(*(Said(f"n{k}", vector=v) for k, v in enumerate(vectors)))
+        asked = unit(generator, 1100, centre, 0.97)
+        similarity = [sum(a * b for a, b in zip(asked, vector, strict=True)) for vector in vectors]
+        best = [ids[place] for place in sorted(range(900), key=lambda place: -similarity[place])[:10]]
+        recall = Recall(store.reading, Meanings(store.model.name, asked), replace(Wishes(), exact=True))
+        hits = recall.search(question("", min_similarity=0.01), Deadline.after(10)).hits
+        # Half-precision numbers may order near ties differently.
+        assert len({hit.id for hit in hits} & set(best)) >= 9

@@ -1,0 +1,43 @@
+"""Which texts are embedded for a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_memory_pgvector.pieces import BEFORE_CHARS, MAX_PIECES, OVERLAP_CHARS, PIECE_CHARS, document_pieces, split
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row to embed."""
+
+    content: str
+    before: str = ""
+
+
+def test_a_short_text_is_one_piece_as_said() -> None:
+    assert document_pieces(Row("hello there")) == ("hello there",)
+
+
+def test_a_blank_text_has_no_piece() -> None:
+    assert document_pieces(Row("  \n", "before")) == ()
+
+
+def test_the_turn_before_leads_into_the_first_piece() -> None:
+    (piece,) = document_pieces(Row("Tuesday", "x" * 1000 + "Which day?"))
+    assert piece.endswith("Which day?\nTuesday")
+    assert len(piece) == BEFORE_CHARS + len("\nTuesday")
+
+
+@given(st.integers(0, 60_000), st.booleans())
+def test_pieces_are_bounded_and_overlap(length: int, has_blanks: bool) -> None:
+    text = ("word " * (length // 5 + 1) if has_blanks else "x" * length)[:length].strip()
+    pieces = split(text)
+    assert len(pieces) <= MAX_PIECES
+    assert all(0 < len(piece) <= PIECE_CHARS * 3 // 2 for piece in pieces)
+    if len(text) < (PIECE_CHARS // 2 - OVERLAP_CHARS) * MAX_PIECES:
+        assert sum(map(len, pieces)) >= len(text) - len(pieces)
+        assert not pieces or text.endswith(pieces[-1])
