@@ -24,6 +24,7 @@ _INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.IGNORECASE | 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_NOTES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 _MERGED_NOTE = "COMPACTION SUMMARY BELOW]"
+DELIMITER = "\n§\n"
 METADATA_MAX_CHARS = 4096
 METADATA_MAX_DEPTH = 6
 TEXT_MAX_DEPTH = 8
@@ -102,6 +103,16 @@ def capped(content: str, max_chars: int) -> str:
         return content
     marker = f"\n[cut: the first {max_chars} of {len(content)} characters are stored]"
     return content[: max_chars - len(marker)] + marker
+
+
+def entries_of(text: str, max_chars: int) -> list[str]:
+    """The distinct entries of MEMORY.md or USER.md, or of what the memory tool writes there, as they are stored.
+
+    Read back from the file, any line ending is a plain one and a delimiter within an entry makes it two.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    parts = (capped(clean(part).strip(), max_chars) for part in lines.split(DELIMITER))
+    return list(dict.fromkeys(part for part in parts if part))
 
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:

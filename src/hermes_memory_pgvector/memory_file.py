@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.capture import capped, clean
+from hermes_memory_pgvector.capture import entries_of
 from hermes_memory_pgvector.model import Target
 
-DELIMITER = "\n§\n"
 FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
@@ -54,13 +53,7 @@ def read(path: Path, max_chars: int) -> list[str] | None:
         return [] if os.access(path.parent, os.R_OK | os.X_OK) else None
     except OSError:
         return None
-    return parse(text, max_chars)
-
-
-def parse(text: str, max_chars: int) -> list[str]:
-    """The distinct entries of a file's text, in the form they are stored."""
-    parts = (capped(clean(part).strip(), max_chars) for part in text.replace("\r\n", "\n").split(DELIMITER))
-    return list(dict.fromkeys(part for part in parts if part))
+    return entries_of(text, max_chars)
 
 
 def compare(

@@ -1,18 +1,18 @@
-"""What the host announces of the memory tool, as an operation on our rows. Pure."""
+"""What the host announces of the memory tool, as operations on our rows. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_memory_pgvector.capture import capped, metadata_of, target_of, text_of
+from hermes_memory_pgvector.capture import capped, entries_of, metadata_of, target_of, text_of
 from hermes_memory_pgvector.model import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
 
 ACTIONS = ("add", "replace", "remove")
 _NOT_KEPT = frozenset({"old_text", "previous_content"})
 
 
-def operation(
+def operations(
     action: Any,
     target: Any,
     content: Any,
@@ -22,14 +22,17 @@ def operation(
     when: Moment,
     home_id: str,
     max_chars: int,
-) -> MemoryOperation | None:
-    """The operation behind an announcement; None for an unknown action or target, or when it says nothing."""
+) -> list[MemoryOperation]:
+    """The operations behind an announcement; none for an unknown action or target, or when it says nothing.
+
+    There are several when the content holds the file's own delimiter: the host reads it back as so many entries.
+    """
     kind = target_of(target)
     verb = action.strip().lower() if isinstance(action, str) else ""
     if kind is None or verb not in ACTIONS:
-        return None
+        return []
     given: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
-    text = capped(text_of(content), max_chars)
+    texts = entries_of(text_of(content), max_chars)
     old = text_of(given.get("old_text"))
     exact = capped(text_of(given.get("previous_content")), max_chars) or None
     common: dict[str, Any] = {
@@ -39,10 +42,9 @@ def operation(
     }
     if verb == "remove":
         # Hosts that name no old text give the entry itself.
-        wanted = old or text
-        return RemoveMemory(theme, kind, wanted, previous=exact, **common) if wanted or exact else None
-    if not text:
-        return None
-    if verb == "add":
-        return AddMemory(theme, kind, text, **common)
-    return ReplaceMemory(theme, kind, text, old, previous=exact, **common)
+        wanted = old or (texts[0] if texts else "")
+        return [RemoveMemory(theme, kind, wanted, previous=exact, **common)] if wanted or exact else []
+    made: list[MemoryOperation] = [AddMemory(theme, kind, text, **common) for text in texts]
+    if verb == "replace" and texts:
+        made[0] = ReplaceMemory(theme, kind, texts[0], old, previous=exact, **common)
+    return made

@@ -278,7 +278,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     ) -> None:
         """The memory tool has written: mirror it."""
         engine = self._current()
-        operation = memory_write.operation(
+        operations = memory_write.operations(
             action,
             target,
             content,
@@ -288,8 +288,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             home_id=engine.home_id,
             max_chars=engine.settings.memory_max_chars,
         )
-        if operation is not None and self._session.may_write:
-            engine.record([operation], Urgency.MEMORY)
+        if self._session.may_write:
+            engine.record(operations, Urgency.MEMORY)
 
     @_guarded(None)
     def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:

@@ -46,6 +46,9 @@ class Mirrored(RuleBasedStateMachine):
         self.tool.load_from_disk()
         # Which themes hold each entry of the file.
         self.themes: dict[str, dict[str, set[str]]] = {"memory": {}, "user": {}}
+        # Entries announced while another theme held them: whether that one found them in the file just before decides
+        # whether it goes on holding them.
+        self.claimed: dict[tuple[str, str], str] = {}
 
     @initialize()
     def empty_database(self) -> None:
@@ -73,16 +76,20 @@ class Mirrored(RuleBasedStateMachine):
             else:
                 themes[content] = {PROFILE}
 
+    def claim(self, target: str, theme: str, content: str, before: list[str]) -> None:
+        """A theme says what the file already had: it holds the entry too."""
+        for part in (each.strip() for each in content.split("\n§\n")):
+            if part in before and part in self.file(target):
+                self.claimed[target, part] = theme
+                self.themes[target][part].add(theme)
+
     @rule(kind=TARGETS, theme=st.none() | THEMES, content=CONTENTS)
     def add(self, kind: str, theme: str | None, content: str) -> None:
         before = self.file(kind)
         if self.tool.add(kind, content)["success"]:
             if theme is not None:
                 self.announce(theme, "add", kind, content)
-                for part in content.split("\n§\n"):
-                    if part.strip() in before:
-                        # Said again by another theme: it holds the entry too.
-                        self.themes[kind][part.strip()] = {*self.themes[kind].get(part.strip(), set()), theme}
+                self.claim(kind, theme, content, before)
             self.follow(kind, before, theme)
 
     @rule(kind=TARGETS, theme=st.none() | THEMES, old=PARTS, content=CONTENTS)
@@ -91,9 +98,7 @@ class Mirrored(RuleBasedStateMachine):
         if self.tool.replace(kind, old, content)["success"]:
             if theme is not None:
                 self.announce(theme, "replace", kind, content, old)
-                for part in content.split("\n§\n"):
-                    if part.strip() in before and part.strip() in self.file(kind):
-                        self.themes[kind][part.strip()] = {*self.themes[kind].get(part.strip(), set()), theme}
+                self.claim(kind, theme, content, before)
             self.follow(kind, before, theme)
 
     @rule(kind=TARGETS, theme=st.none() | THEMES, old=PARTS)
@@ -139,7 +144,11 @@ class Mirrored(RuleBasedStateMachine):
                 "SELECT agent_identity, content FROM memory_entries WHERE target = %s", target
             ):
                 found.setdefault(content, set()).add(theme)
+            for (kind, content), theme in self.claimed.items():
+                if kind == target and {theme} <= found.get(content, set()) <= self.themes[target].get(content, set()):
+                    self.themes[target][content] = found[content]
             assert found == self.themes[target], f"{target}: the file has {self.file(target)}"
+        self.claimed.clear()
 
     def teardown(self) -> None:
         self.home.close()

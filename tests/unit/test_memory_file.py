@@ -7,14 +7,15 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.memory_file import Change, compare, parse, read
+from hermes_memory_pgvector.capture import entries_of
+from hermes_memory_pgvector.memory_file import Change, compare, read
 
 ENTRY = st.sampled_from([f"entry {n}" for n in range(6)])
 FILE = st.lists(ENTRY, unique=True, max_size=6)
 
 
 def test_entries_are_split_on_the_section_sign_alone_on_its_line() -> None:
-    assert parse("one\n§\ntwo § inline\nsecond line\n§\n\n§\none", 1000) == ["one", "two § inline\nsecond line"]
+    assert entries_of("one\n§\ntwo § inline\nsecond line\n§\n\n§\none", 1000) == ["one", "two § inline\nsecond line"]
 
 
 def test_a_missing_file_is_empty_only_while_its_folder_is_there(tmp_path: Path) -> None:
