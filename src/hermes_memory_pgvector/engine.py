@@ -7,8 +7,11 @@ engine per home and configuration; a changed configuration replaces it, and a fo
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +26,7 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import create_embedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
-from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, JournalFull, MemoryPluginError
+from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.mirror import Mirror
 from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, WriteItem
@@ -46,8 +49,10 @@ SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 LONG_SECONDS = 3600.0
 PUBLISH_SECONDS = 15.0
+RECOVER_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 STATISTICS_SECONDS = 300.0
+MIGRATE_SECONDS = 120.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 
@@ -98,6 +103,7 @@ class Engine:
             batch_records=settings.write_queue_maxsize,
             new_batch=self._new_batch,
             on_stored=self._stored,
+            heal_schema=self._migrate_embedded,
             on_adopted=self.mirror.look_again,
         )
         self.upkeep = Upkeep(
@@ -118,6 +124,7 @@ class Engine:
         self._started = False
         self._is_warm = False
         self._has_complained = False
+        self._has_migrated = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
         self._published: tuple[float, object] = (0.0, None)
@@ -165,10 +172,13 @@ class Engine:
         try:
             if not self._started:
                 self.start()
-            for part in _records(items):
-                self.journal.append(wire.encode(part), urgency)
+            self._append(items, urgency)
         except (JournalError, OSError) as error:
-            self._refused(items, urgency, error)
+            self._refused(items, error)
+
+    def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
+        for part in _records(items):
+            self.journal.append(wire.encode(part), urgency)
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
         """Hits for a question; raises a MemoryPluginError at once while the database is known to be away."""
@@ -282,6 +292,24 @@ class Engine:
             self._stored()
         return pause or LOOK_SECONDS
 
+    def _migrate_embedded(self) -> bool:
+        """Run `migrate` for a new embedded database, once, as its owner and in a process of its own.
+
+        This process stays unable to change a schema. A Postgres of the operator's own is the operator's to migrate.
+        """
+        if self.settings.dsn or self._has_migrated:
+            return False
+        self._has_migrated = True
+        command = [sys.executable, "-m", "hermes_memory_pgvector.cli", "migrate", "--hermes-home", str(self.home)]
+        try:
+            done = subprocess.run(  # noqa: S603 - this package's own command
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=MIGRATE_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            logger.warning("the embedded database could not be migrated (%s)", type(error).__name__)
+            return False
+        return done.returncode == 0
+
     def _warm_up(self) -> float:
         """Load the local model before somebody waits for it."""
         if not self._is_warm and self.settings.uses_local_model:
@@ -291,8 +319,10 @@ class Engine:
 
     def _recover(self) -> float:
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
-            self.refusals.recover(lambda items: self.record(items, Urgency.TURN))
-        return 5.0
+            with contextlib.suppress(JournalError):
+                # A disk that is still full says so here; what was refused waits on.
+                self.refusals.recover(self._append)
+        return RECOVER_SECONDS
 
     def _refresh_statistics(self) -> float:
         """Keep the rarity of words current while rows keep coming."""
@@ -337,20 +367,14 @@ class Engine:
             logger.debug("the process file cannot be written (%s)", type(error).__name__)
         return PUBLISH_SECONDS
 
-    def _refused(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
-        first = False
-        for item in items:
-            if isinstance(item, AddTurn):
-                first = self.refusals.note_turn(item.theme, item.session_id, item.when.wall_us / 1e6) or first
-            elif urgency is Urgency.MEMORY:
-                first = first or self.refusals.memories == 0
-                self.refusals.note_memory()
+    def _refused(self, items: Sequence[WriteItem], error: Exception) -> None:
+        first = self.refusals.note(items)
         if not first:
             return
         reason = str(error) if isinstance(error, JournalError) else type(error).__name__
         text = f"memory writes are being refused ({reason}); they will be recovered from the host's own files"
         logger.error("%s", text)
-        if self._tell is not None and isinstance(error, JournalFull):
+        if self._tell is not None:
             self._tell(text)
 
 

@@ -1,6 +1,6 @@
-"""Turns that a full journal had to refuse, and their recovery from the host's own session store.
+"""What a full journal had to refuse, and its recovery: turns from the host's own session store, memories from here.
 
-Memories need no such book: the mirror finds them in MEMORY.md and USER.md.
+Should the process end first, the mirror still finds the memories in MEMORY.md and USER.md, though not who wrote them.
 """
 
 from __future__ import annotations
@@ -8,16 +8,19 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector.capture import Said, is_noise, transcript, with_ordinals
-from hermes_memory_pgvector.model import AddTurn, Moment, WriteItem
+from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.model import AddTurn, MemoryOperation, Moment, WriteItem
 
 logger = logging.getLogger(__name__)
 
 MAX_SESSIONS = 10_000
+MAX_OPERATIONS = 2_000
 READ_SECONDS = 1.0
 SLACK_SECONDS = 3600.0
 """A turn begins well before it is reported: its question may have been stored by the host an hour earlier."""
@@ -44,46 +47,56 @@ class Refusals:
         self.turns = 0
         self.memories = 0
         self.overflowed = 0
+        self._operations: deque[WriteItem] = deque(maxlen=MAX_OPERATIONS)
+        """Refused operations on memories and undone turns, oldest first."""
 
-    def note_turn(self, theme: str, session_id: str, at: float) -> bool:
-        """A turn was refused; True when it is the first since the last recovery."""
+    def note(self, items: Sequence[WriteItem]) -> bool:
+        """These were refused; True when they are the first since the last recovery."""
         with self._lock:
-            first = not self._sessions
-            self.turns += 1
-            if len(self._sessions) < MAX_SESSIONS:
-                self._sessions.setdefault((theme, session_id), Refused(theme, session_id, at))
-            else:
-                self.overflowed += 1
+            first = not self.waits
+            for item in items:
+                if isinstance(item, AddTurn):
+                    self._note_turn(item)
+                else:
+                    self._operations.append(item)
+                    self.memories += isinstance(item, MemoryOperation)
             return first
 
-    def note_memory(self) -> None:
-        """A memory was refused; the mirror will find it."""
-        with self._lock:
-            self.memories += 1
+    def _note_turn(self, turn: AddTurn) -> None:
+        self.turns += 1
+        key = (turn.theme, turn.session_id)
+        if key in self._sessions or len(self._sessions) < MAX_SESSIONS:
+            self._sessions.setdefault(key, Refused(turn.theme, turn.session_id, turn.when.wall_us / 1e6))
+        else:
+            self.overflowed += 1
 
     @property
     def waits(self) -> bool:
         """Whether anything is to be recovered."""
-        return bool(self._sessions)
+        return bool(self._sessions or self._operations)
 
-    def recover(self, record: Callable[[list[WriteItem]], None]) -> int:
-        """Hand the refused sessions' turns to `record` as found in the host's store; return how many were found."""
+    def recover(self, append: Callable[[list[WriteItem], Urgency], None]) -> int:
+        """Append what was refused, turns as found in the host's store; return how many items there were.
+
+        An error of `append` ends the recovery: what it has not taken waits for the next one.
+        """
         found = 0
         with self._lock:
-            waiting = list(self._sessions.values())
-        for refused in waiting:
+            sessions, operations = list(self._sessions.values()), list(self._operations)
+        for operation in operations:
+            append([operation], Urgency.MEMORY)
+            found += 1
+            with self._lock:
+                self._operations.remove(operation)
+        for refused in sessions:
             items = self._turns_of(refused)
             if items:
-                record(items)
+                append(items, Urgency.TURN)
             found += len(items)
             with self._lock:
                 self._sessions.pop((refused.theme, refused.session_id), None)
-        if waiting:
-            logger.warning(
-                "the journal has room again; %d turns of %d sessions were found in the host's store",
-                found,
-                len(waiting),
-            )
+        if sessions or operations:
+            logger.warning("the journal has room again; %d refused writes were recovered", found)
         return found
 
     def _turns_of(self, refused: Refused) -> list[WriteItem]:

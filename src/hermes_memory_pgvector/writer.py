@@ -68,6 +68,7 @@ class Writer(Service):
         new_batch: Callable[[Connection], Batch],
         on_stored: Callable[[], None],
         on_adopted: Callable[[], None] = lambda: None,
+        heal_schema: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__("hermes-pgvector-writer")
         self._journal = journal
@@ -76,6 +77,7 @@ class Writer(Service):
         self._batch_records = batch_records
         self._new_batch = new_batch
         self._on_stored = on_stored
+        self._heal_schema = heal_schema
         self._on_adopted = on_adopted
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._marks: dict[str, int] = {}
@@ -104,7 +106,8 @@ class Writer(Service):
             self._drain_all()
         except (DatabaseDenied, SchemaError) as error:
             self._note(error)
-            self.breaker.failed(str(error), hold_seconds=HOLD_SECONDS)
+            healed = isinstance(error, SchemaError) and self._heal_schema()
+            self.breaker.failed(str(error), hold_seconds=0.0 if healed else HOLD_SECONDS)
         except MemoryPluginError as error:
             self._note(error)
             self.breaker.failed(str(error))
