@@ -20,6 +20,7 @@ from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.server import EmbeddedPostgres
 
 Make = Callable[..., PgvectorMemoryProvider]
 U = "How large is the budget of the spring campaign in Berlin this year?"
@@ -238,3 +239,18 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < limit, "it did not happen in time"
         time.sleep(0.02)
+
+
+def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Path) -> None:
+    home = tmp_path / "new"
+    home.mkdir()
+    provider = PgvectorMemoryProvider()
+    provider.initialize("s1", hermes_home=str(home), agent_identity="default", agent_workspace="hermes")
+    provider.on_memory_write("add", "memory", "The lathe needs bearings SKF-6203", {})
+    server = EmbeddedPostgres(home / "pgvector")
+    try:
+        wait_for(lambda: provider._current().settle(Deadline.after(1)), seconds=90)
+        assert tool(provider, "recall_memory", query="bearings")["count"] == 1
+    finally:
+        engines.close_all(Deadline.after(10))
+        server.stop(Deadline.after(30), mode="immediate")
