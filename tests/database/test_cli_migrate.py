@@ -83,11 +83,11 @@ def test_an_older_server_without_contrib_is_enough(postgres_without_contrib: Con
         runtime, password = with_password(database.runtime_dsn)
         commands = Commands(tmp_path, [password])
         commands.configure(dsn=runtime, embed_url=server.url, embed_model="some-model")
-        assert commands.run("migrate", "--admin-dsn", admin_of(database)).code == 0
+        assert commands.call("migrate", "--admin-dsn", admin_of(database)).code == 0
         with psycopg.connect(database.owner_dsn) as owner:
             owner.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'a lighthouse keeper')")
-        assert commands.run("backfill").code == 0
-        assert commands.run("recall", "lighthouse", "--theme", "default", "--json").json["count"] == 1
-        checks = {check["name"]: check for check in commands.run("doctor", "--json").json["checks"]}
+        assert commands.call("backfill").code == 0
+        assert commands.call("recall", "lighthouse", "--theme", "default", "--json").json["count"] == 1
+        checks = {check["name"]: check for check in commands.call("doctor", "--json").json["checks"]}
         assert "contrib available: none, and none is needed" in checks["server"]["text"]
         assert {name for name, check in checks.items() if check["level"] == "problem"} == {"door"}

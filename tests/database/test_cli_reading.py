@@ -10,10 +10,11 @@ import psycopg
 import pytest
 from fixtures.command import Commands, with_password
 from fixtures.embed_server import EmbedServer
+from fixtures.hermes import eventually
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector import cli, processes, wire
+from hermes_memory_pgvector import processes, wire
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency
@@ -48,13 +49,13 @@ def commands(database: Database, embedder: EmbedServer, tmp_path: Path) -> Comma
 
 
 def test_status_counts_rows_by_theme(commands: Commands) -> None:
-    stored = commands.run("status", "--json").json["stored"]
+    stored = commands.call("status", "--json").json["stored"]
     assert (stored["memories"], stored["turns"], stored["theme_count"]) == (3, 3, 3)
     assert [(row["theme"], row["memories"], row["turns"]) for row in stored["themes"]] == [
         ("hermes", 2, 2), ("dm-0123", 1, 0), ("other", 0, 1),
     ]  # fmt: skip
     assert stored["model"]["name"] == MODEL
-    done = commands.run("stats", "--top", "1")
+    done = commands.call("stats", "--top", "1")
     assert done.code == 0
     assert "3 memories, 3 turns in 3 themes" in done.out
     assert "and 2 themes more" in done.out
@@ -74,11 +75,11 @@ def test_status_shows_live_processes_and_what_they_miss(commands: Commands) -> N
     breaker.failed("Postgres cannot be reached")
     folder = commands.home / "pgvector"
     processes.publish(folder, processes.snapshot([breaker.status()], writer_stored=1234, refused_turns=2))
-    done = commands.run("status")
+    done = commands.call("status")
     assert "1,234" in done.out
     assert "database writes: Postgres cannot be reached" in done.out
     assert "turned away  2 writes" in done.out
-    found = [check for check in commands.run("doctor", "--json").json["checks"] if check["name"] == "processes"]
+    found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "processes"]
     assert [check["level"] for check in found] == ["warning"]
     processes.withdraw(folder)
 
@@ -96,13 +97,10 @@ def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands,
     assert Stored(database.owner_dsn).count("memory_vectors_1") == 3
 
 
-def test_recall_keeps_to_what_was_asked(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*arguments: str) -> int:
-        return cli.main(["recall", *arguments, "--hermes-home", str(commands.home)])
-
+def test_recall_keeps_to_what_was_asked(commands: Commands) -> None:
     def found(*arguments: str) -> set[tuple[str, str]]:
-        assert run("harbour", "--json", *arguments) == 0
-        return {(row["agent_identity"], row["kind"]) for row in json.loads(capsys.readouterr().out)["results"]}
+        rows = commands.call("recall", "harbour", "--json", *arguments).json["results"]
+        return {(row["agent_identity"], row["kind"]) for row in rows}
 
     assert found("--kind", "memories") == {("hermes", "memory")}
     assert found("--kind", "turns", "--scope", "all") == {("hermes", "turn"), ("other", "turn")}
@@ -110,11 +108,10 @@ def test_recall_keeps_to_what_was_asked(commands: Commands, capsys: pytest.Captu
     assert found("--theme", "Other") == {("other", "turn")}
     assert found("--theme", "dm-0123") == {("dm-0123", "memory")}
     assert found("--since", "2026-03-02", "--until", "2026-03-02", "--kind", "turns") == {("hermes", "turn")}
-    run("harbour", "--limit", "1", "--kind", "turns", "--json")
-    assert json.loads(capsys.readouterr().out)["count"] == 1
-    assert run("harbour", "--scope", "dm-0123") == 2
-    assert run("harbour", "--since", "yesterday-ish") == 2
-    assert run("   ") == 2
+    assert commands.call("recall", "harbour", "--limit", "1", "--kind", "turns", "--json").json["count"] == 1
+    assert commands.call("recall", "harbour", "--scope", "dm-0123").code == 2
+    assert commands.call("recall", "harbour", "--since", "yesterday-ish").code == 2
+    assert commands.call("recall", "   ").code == 2
 
 
 def test_recall_reads_well_and_cannot_steer_the_terminal(commands: Commands, database: Database) -> None:
@@ -131,15 +128,15 @@ def test_recall_reads_well_and_cannot_steer_the_terminal(commands: Commands, dat
 
 
 def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Database) -> None:
-    done = commands.run("backfill", "--theme", "other", "--json")
+    done = commands.call("backfill", "--theme", "other", "--json")
     assert done.code == 0
     assert (done.json["asked"], done.json["embedded"]) == (1, 1)
-    done = commands.run("backfill", "--limit", "2")
+    done = commands.call("backfill", "--limit", "2")
     assert done.code == 3
     assert "2 rows got a vector" in done.out
     assert "run it again" in done.out
-    assert commands.run("backfill").code == 0
-    done = commands.run("backfill", "--json")
+    assert commands.call("backfill").code == 0
+    done = commands.call("backfill", "--json")
     assert (done.code, done.json["asked"]) == (0, 0)
     stored = Stored(database.owner_dsn)
     assert (stored.count("memory_vectors_1"), stored.count("turn_vectors_1")) == (3, 3)
@@ -148,16 +145,16 @@ def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Databas
 def test_backfill_with_the_embedder_down_is_exit_code_2_and_loses_nothing(
     commands: Commands, embedder: EmbedServer
 ) -> None:
-    assert commands.run("backfill", "--limit", "1").code == 3
+    assert commands.call("backfill", "--limit", "1").code == 3
     embedder.mode = "500"
-    done = commands.run("backfill")
+    done = commands.call("backfill")
     assert done.code == 2, done
     embedder.mode = "ok"
-    assert commands.run("backfill").code == 0
+    assert commands.call("backfill").code == 0
 
 
 def test_backfill_respects_which_turns_get_vectors(commands: Commands) -> None:
-    done = commands.run("backfill", "--json", variables={"HERMES_PGVECTOR_CONVERSATION_EMBED_POLICY": "none"})
+    done = commands.call("backfill", "--json", variables={"HERMES_PGVECTOR_CONVERSATION_EMBED_POLICY": "none"})
     assert (done.code, done.json["embedded"]) == (0, 3)
 
 
@@ -177,12 +174,12 @@ def turn(content: str, role: str = "user") -> bytes:
 
 def test_journal_status_tells_what_waits(commands: Commands) -> None:
     left_behind(commands, [turn("first"), turn("second")])
-    done = commands.run("journal", "status", "--json")
+    done = commands.call("journal", "status", "--json")
     assert done.code == 0
     assert done.json["waiting"] == 2
     assert done.json["writers"][0]["process"] == "ended"
-    assert "2 records" in commands.run("journal", "status").out
-    assert "2 records waiting" in commands.run("status").out
+    assert "2 records" in commands.call("journal", "status").out
+    assert "2 records waiting" in commands.call("status").out
 
 
 def bury(database: Database, payload: bytes) -> int:
@@ -198,24 +195,24 @@ def bury(database: Database, payload: bytes) -> int:
 
 def test_a_dead_letter_is_listed_and_shown_without_its_words(commands: Commands, database: Database) -> None:
     letter = bury(database, turn("the words inside"))
-    assert "Postgres refuses the data" in commands.run("journal", "dead", "list").out
-    assert [row["id"] for row in commands.run("journal", "dead", "list", "--json").json] == [letter]
-    shown = commands.run("journal", "dead", "show", str(letter))
+    assert "Postgres refuses the data" in commands.call("journal", "dead", "list").out
+    assert [row["id"] for row in commands.call("journal", "dead", "list", "--json").json] == [letter]
+    shown = commands.call("journal", "dead", "show", str(letter))
     assert "AddTurn" in shown.out
     assert "the words inside" not in shown.out
-    assert "the words inside" in commands.run("journal", "dead", "show", str(letter), "--content").out
-    found = [check for check in commands.run("doctor", "--json").json["checks"] if check["name"] == "dead letters"]
+    assert "the words inside" in commands.call("journal", "dead", "show", str(letter), "--content").out
+    found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "dead letters"]
     assert found[0]["level"] == "warning"
 
 
 def test_dropping_a_dead_letter_is_a_dry_run_at_first(commands: Commands, database: Database) -> None:
     letter = str(bury(database, b"rubbish"))
-    assert "unreadable" in commands.run("journal", "dead", "show", letter).out
-    assert "would forget" in commands.run("journal", "dead", "drop", letter).out
+    assert "unreadable" in commands.call("journal", "dead", "show", letter).out
+    assert "would forget" in commands.call("journal", "dead", "drop", letter).out
     assert Stored(database.owner_dsn).count("dead_letters") == 1
-    assert commands.run("journal", "dead", "drop", letter, "--execute", "--json").json["dropped"] is True
+    assert commands.call("journal", "dead", "drop", letter, "--execute", "--json").json["dropped"] is True
     assert Stored(database.owner_dsn).count("dead_letters") == 0
-    assert commands.run("journal", "dead", "drop", letter, "--execute").code == 1
+    assert commands.call("journal", "dead", "drop", letter, "--execute").code == 1
 
 
 def test_a_dead_letter_that_is_fine_now_is_stored_and_gone(commands: Commands, database: Database) -> None:
@@ -237,12 +234,12 @@ def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands,
 
 def test_everything_a_script_may_read_is_json(commands: Commands) -> None:
     for arguments in (("status",), ("doctor",), ("config", "show"), ("journal", "status"), ("journal", "dead", "list")):
-        json.loads(commands.run(*arguments, "--json").out)
+        json.loads(commands.call(*arguments, "--json").out)
 
 
 def found(commands: Commands, name: str, **variables: str) -> list[tuple[str, str]]:
     """(level, text) of doctor's checks of that name."""
-    done = commands.run("doctor", "--json", variables=variables)
+    done = commands.call("doctor", "--json", variables=variables)
     return [(check["level"], check["text"]) for check in done.json["checks"] if check["name"] == name]
 
 
@@ -260,7 +257,7 @@ def test_doctor_compares_the_floor_with_the_distances_of_unrelated_texts(
                 (f"{first} and {second}",),
             )
     assert ("warning", "20 rows without a vector; words still find them") in found(commands, "vectors")
-    assert commands.run("backfill").code == 0
+    assert commands.call("backfill").code == 0
     assert found(commands, "vectors") == [("ok", "every row that should have one has one")]
     ((level, text),) = found(commands, "similarity", HERMES_PGVECTOR_MIN_SIMILARITY="0.95")
     assert level == "ok"
@@ -293,6 +290,9 @@ def test_doctor_notices_damage_and_an_unwritable_journal(commands: Commands) -> 
 
 
 def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, database: Database) -> None:
+    def level() -> str:
+        return next(level for level, text in found(commands, "index") if "turn_vectors_1" in text)
+
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute(
             "INSERT INTO conversations (agent_identity, session_id, role, content)"
@@ -303,8 +303,11 @@ def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, databa
             " SELECT agent_identity, id, ts, id, array_fill(1 + id, ARRAY[64])::real[]::halfvec(64) FROM conversations"
         )
         owner.execute("ANALYZE turn_vectors_1")
-        levels = [level for level, text in found(commands, "index") if "turn_vectors_1" in text]
-        assert levels == ["warning"]
-        owner.execute("VACUUM turn_vectors_1")
-        levels = [level for level, text in found(commands, "index") if "turn_vectors_1" in text]
-        assert levels == ["ok"]
+        assert level() == "warning"
+
+        def is_fine_after_vacuum() -> bool:
+            # An autovacuum that happens to look at the same table can keep rows from being seen as settled.
+            owner.execute("VACUUM turn_vectors_1")
+            return level() == "ok"
+
+        assert eventually(is_fine_after_vacuum)

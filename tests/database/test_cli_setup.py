@@ -68,6 +68,16 @@ def test_up_again_changes_nothing(embedded: Commands) -> None:
     assert (embedded.home / "config.yaml").read_bytes() == before
 
 
+def test_two_at_once_both_succeed(embedded: Commands) -> None:
+    finished = [embedded.finish(process) for process in [embedded.start("up", "--json") for _ in range(2)]]
+    assert [(done.code, bool(done.json["recalled"])) for done in finished] == [(0, True), (0, True)]
+
+
+def test_the_demonstration_works_without_vectors_too(embedded: Commands) -> None:
+    done = embedded.run("up", "--json", variables={"HERMES_PGVECTOR_EMBED_ON_WRITE": "false"})
+    assert "dentist" in done.json["recalled"]
+
+
 def test_doctor_is_content(embedded: Commands) -> None:
     done = embedded.run("doctor")
     assert done.code == 0, done

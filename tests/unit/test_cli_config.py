@@ -32,7 +32,7 @@ def commands(tmp_path: Path) -> Commands:
 
 
 def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
-    done = commands.run("config", "show", "--json", variables={"HERMES_PGVECTOR_TURN_MIN_CHARS": "12"})
+    done = commands.call("config", "show", "--json", variables={"HERMES_PGVECTOR_TURN_MIN_CHARS": "12"})
     assert done.code == 0
     settings = done.json["settings"]
     assert settings["prefetch_limit"] == {"value": 3, "from": "memory.pgvector"}
@@ -42,28 +42,28 @@ def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
 
 
 def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
-    done = commands.run("config", "show", "--changed")
+    done = commands.call("config", "show", "--changed")
     names = [line.split()[0] for line in done.out.splitlines()[2:]]
     assert names == ["prefetch_limit", "turn_max_chars", "allowed_themes"]
 
 
 def test_show_names_every_wrong_value(commands: Commands) -> None:
     wrong = {"HERMES_PGVECTOR_TURN_MIN_CHARS": "few", "HERMES_PGVECTOR_POOL_MAX": "0"}
-    done = commands.run("config", "show", variables=wrong)
+    done = commands.call("config", "show", variables=wrong)
     assert done.code == 1
     assert "turn_min_chars" in done.out
     assert "pool_max" in done.out
 
 
 def test_set_changes_one_line_and_keeps_comments(commands: Commands) -> None:
-    assert commands.run("config", "set", "prefetch_limit", "7").code == 0
+    assert commands.call("config", "set", "prefetch_limit", "7").code == 0
     text = (commands.home / "config.yaml").read_text(encoding="utf-8")
     assert text == FILE.replace("prefetch_limit: 3", "prefetch_limit: 7")
-    assert commands.run("config", "get", "prefetch_limit").out == "7\n"
+    assert commands.call("config", "get", "prefetch_limit").out == "7\n"
 
 
 def test_set_takes_lists_as_people_write_them(commands: Commands) -> None:
-    commands.run("config", "set", "allowed_themes", "Red, blue")
+    commands.call("config", "set", "allowed_themes", "Red, blue")
     assert commands.config["memory"]["pgvector"]["allowed_themes"] == ["red", "blue"]
 
 
@@ -71,23 +71,23 @@ def test_set_takes_lists_as_people_write_them(commands: Commands) -> None:
     ("name", "value"), [("prefetch_limit", "many"), ("embed_protocol", "telepathy"), ("dsn", "a b")]
 )
 def test_set_refuses_a_wrong_value_and_changes_nothing(commands: Commands, name: str, value: str) -> None:
-    done = commands.run("config", "set", name, value)
+    done = commands.call("config", "set", name, value)
     assert done.code in (1, 2)
     assert "nothing was changed" in done.err
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
 
 
 def test_unset_returns_to_the_layer_below(commands: Commands) -> None:
-    commands.run("config", "set", "turn_max_chars", "7000")
-    assert commands.run("config", "get", "turn_max_chars", "--json").json["from"] == "memory.pgvector"
-    done = commands.run("config", "unset", "turn_max_chars", "--json")
+    commands.call("config", "set", "turn_max_chars", "7000")
+    assert commands.call("config", "get", "turn_max_chars", "--json").json["from"] == "memory.pgvector"
+    done = commands.call("config", "unset", "turn_max_chars", "--json")
     assert done.json == {"name": "turn_max_chars", "changed": True, "value": 5000, "from": "plugins.pgvector"}
-    assert commands.run("config", "unset", "prefetch_limit", "--json").json["value"] == 5
-    assert commands.run("config", "unset", "prefetch_limit", "--json").json["changed"] is False
+    assert commands.call("config", "unset", "prefetch_limit", "--json").json["value"] == 5
+    assert commands.call("config", "unset", "prefetch_limit", "--json").json["changed"] is False
 
 
 def test_set_says_when_the_environment_wins(commands: Commands) -> None:
-    done = commands.run("config", "set", "prefetch_limit", "9", variables={"HERMES_PGVECTOR_PREFETCH_LIMIT": "4"})
+    done = commands.call("config", "set", "prefetch_limit", "9", variables={"HERMES_PGVECTOR_PREFETCH_LIMIT": "4"})
     assert done.code == 0
     assert "HERMES_PGVECTOR_PREFETCH_LIMIT" in done.out
     assert commands.config["memory"]["pgvector"]["prefetch_limit"] == 9
@@ -110,16 +110,16 @@ def test_a_password_goes_to_the_env_file_and_is_never_shown(commands: Commands) 
 
 def test_the_same_connection_string_again_changes_nothing(commands: Commands) -> None:
     dsn = f"postgresql://me:{PASSWORD}@db.example/mine"
-    commands.run("config", "set", "dsn", dsn)
+    commands.call("config", "set", "dsn", dsn)
     before = [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")]
-    commands.run("config", "set", "dsn", dsn)
+    commands.call("config", "set", "dsn", dsn)
     assert [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")] == before
 
 
 def test_broken_yaml_is_named_and_left_alone(commands: Commands) -> None:
     (commands.home / "config.yaml").write_text("memory: [", encoding="utf-8")
-    assert "not valid YAML" in commands.run("config", "show").out
-    done = commands.run("config", "set", "prefetch_limit", "7")
+    assert "not valid YAML" in commands.call("config", "show").out
+    done = commands.call("config", "set", "prefetch_limit", "7")
     assert done.code == 1
     assert "not valid YAML" in done.err
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == "memory: ["
