@@ -1,0 +1,678 @@
+-- The schema after all migrations, with one model's vector tables. Written by docs/generate.py.
+
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
+
+CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) $$;
+
+CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$ BEGIN NEW.lexemes := hermes_plain_lexemes(NEW.agent_identity, NEW.content); RETURN NEW; END $$;
+
+CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-') $$;
+
+CREATE FUNCTION public.hermes_match_memories(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], near_copies integer[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, copies integer, ts timestamp with time zone, twin bigint, target text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    too_many  integer := 600;
+    enough    CONSTANT integer := 800;
+    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                              WHEN hermes_is_private(theme)
+                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                              ELSE '~all'::tsquery END;
+    asked     tsquery[];
+    places    integer[];
+    fractions real[];
+    total     double precision;
+    idf       double precision[];
+    commons   integer[] := '{}';
+    looked_up integer := 0;
+    place     integer;
+    frequency double precision;
+    every     tsquery;
+    themes    text[];
+    ids       bigint[];
+    hit_terms  integer[] := '{}';
+    hit_themes text[] := '{}';
+    hit_ids    bigint[] := '{}';
+BEGIN
+    IF cardinality(terms) > 0 THEN
+        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
+               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
+               array_agg(queries[t.place]::tsquery ORDER BY t.place)
+        INTO places, fractions, asked
+        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
+        LEFT JOIN lexeme_statistics AS s ON s.source = 'memory_entries' AND s.lexeme = t.lexeme;
+
+        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = 'memory_entries'::regclass;
+        IF NOT everywhere THEN
+            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = 'memory_entries' AND s.lexeme = '~=' || theme), 0);
+            IF total < 2000 THEN
+                SELECT greatest(total, count(*)) INTO total
+                FROM (SELECT FROM memory_entries AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
+            END IF;
+        END IF;
+        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
+        -- A word that a third of the rows contain tells none of them apart.
+        too_many := least(too_many, greatest(60, total / 3));
+        -- The rarity of words in a handful of rows says little.
+        total := greatest(total, 100);
+    END IF;
+
+    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
+        frequency := fractions[place] * total;
+        -- What is known to be common is not even looked up: it could only be found too often.
+        IF frequency > too_many THEN
+            commons := commons || place;
+        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
+            looked_up := looked_up + 1;
+            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
+                WHERE r.lexemes @@ (inside && asked[place]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                              ELSE r.agent_identity || '' = theme END
+                     AND coalesce(r.target = ANY (narrow), true)
+                     AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true)
+                LIMIT too_many + 1) AS f;
+            IF cardinality(ids) > too_many THEN
+                frequency := greatest(frequency, cardinality(ids));
+                commons := commons || place;
+            ELSE
+                frequency := coalesce(cardinality(ids), 0);
+                IF frequency > 0 THEN
+                    hit_ids := hit_ids || ids;
+                    hit_themes := hit_themes || themes;
+                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
+                END IF;
+            END IF;
+        END IF;
+        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
+        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
+                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
+    END LOOP;
+
+    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
+    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
+        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
+            every := inside;
+            FOREACH place IN ARRAY commons[1:looked_up] LOOP
+                every := every && asked[place];
+            END LOOP;
+            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
+                WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                              ELSE r.agent_identity || '' = theme END
+                     AND coalesce(r.target = ANY (narrow), true)
+                     AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true) LIMIT too_many) AS f;
+            EXIT WHEN cardinality(hit_ids) > 0;
+        END LOOP;
+        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+    END IF;
+
+    RETURN QUERY
+    WITH found AS (
+        SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
+        FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
+        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
+    ), chosen AS (
+        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
+            SELECT f.theme, f.id, 1 AS copies FROM found AS f
+            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
+        ) AS t GROUP BY t.theme, t.id
+    ), asked_terms AS MATERIALIZED (
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
+        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
+    )
+    SELECT r.agent_identity, r.id,
+           (coalesce(words.matched / nullif(words.possible, 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
+           r.lexemes @@ '~when'::tsquery, c.copies, r.updated_at, hermes_twin(r.content), r.target
+    FROM chosen AS c
+    JOIN memory_entries AS r ON r.agent_identity = c.theme AND r.id = c.id
+    CROSS JOIN LATERAL (
+        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
+                   AS matched,
+               sum(a.idf) AS possible
+        FROM asked_terms AS a) AS words;
+END
+$$;
+
+CREATE FUNCTION public.hermes_match_turns(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], near_copies integer[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, copies integer, ts timestamp with time zone, twin bigint, session_id text, role text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    too_many  integer := 600;
+    enough    CONSTANT integer := 800;
+    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                              WHEN hermes_is_private(theme)
+                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                              ELSE '~all'::tsquery END;
+    asked     tsquery[];
+    places    integer[];
+    fractions real[];
+    total     double precision;
+    idf       double precision[];
+    commons   integer[] := '{}';
+    looked_up integer := 0;
+    place     integer;
+    frequency double precision;
+    every     tsquery;
+    themes    text[];
+    ids       bigint[];
+    hit_terms  integer[] := '{}';
+    hit_themes text[] := '{}';
+    hit_ids    bigint[] := '{}';
+BEGIN
+    IF cardinality(terms) > 0 THEN
+        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
+               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
+               array_agg(queries[t.place]::tsquery ORDER BY t.place)
+        INTO places, fractions, asked
+        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
+        LEFT JOIN lexeme_statistics AS s ON s.source = 'conversations' AND s.lexeme = t.lexeme;
+
+        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = 'conversations'::regclass;
+        IF NOT everywhere THEN
+            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = 'conversations' AND s.lexeme = '~=' || theme), 0);
+            IF total < 2000 THEN
+                SELECT greatest(total, count(*)) INTO total
+                FROM (SELECT FROM conversations AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
+            END IF;
+        END IF;
+        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
+        -- A word that a third of the rows contain tells none of them apart.
+        too_many := least(too_many, greatest(60, total / 3));
+        -- The rarity of words in a handful of rows says little.
+        total := greatest(total, 100);
+    END IF;
+
+    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
+        frequency := fractions[place] * total;
+        -- What is known to be common is not even looked up: it could only be found too often.
+        IF frequency > too_many THEN
+            commons := commons || place;
+        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
+            looked_up := looked_up + 1;
+            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
+                WHERE r.lexemes @@ (inside && asked[place]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                              ELSE r.agent_identity || '' = theme END
+                     AND coalesce(r.session_id = ANY (narrow), true)
+                     AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true)
+                LIMIT too_many + 1) AS f;
+            IF cardinality(ids) > too_many THEN
+                frequency := greatest(frequency, cardinality(ids));
+                commons := commons || place;
+            ELSE
+                frequency := coalesce(cardinality(ids), 0);
+                IF frequency > 0 THEN
+                    hit_ids := hit_ids || ids;
+                    hit_themes := hit_themes || themes;
+                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
+                END IF;
+            END IF;
+        END IF;
+        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
+        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
+                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
+    END LOOP;
+
+    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
+    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
+        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
+            every := inside;
+            FOREACH place IN ARRAY commons[1:looked_up] LOOP
+                every := every && asked[place];
+            END LOOP;
+            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
+                WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                              ELSE r.agent_identity || '' = theme END
+                     AND coalesce(r.session_id = ANY (narrow), true)
+                     AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true) LIMIT too_many) AS f;
+            EXIT WHEN cardinality(hit_ids) > 0;
+        END LOOP;
+        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+    END IF;
+
+    RETURN QUERY
+    WITH found AS (
+        SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
+        FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
+        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
+    ), chosen AS (
+        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
+            SELECT f.theme, f.id, 1 AS copies FROM found AS f
+            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
+        ) AS t GROUP BY t.theme, t.id
+    ), asked_terms AS MATERIALIZED (
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
+        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
+    )
+    SELECT r.agent_identity, r.id,
+           (coalesce(words.matched / nullif(words.possible, 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
+           r.lexemes @@ '~when'::tsquery, c.copies, r.ts, hermes_twin(r.content), r.session_id, r.role
+    FROM chosen AS c
+    JOIN conversations AS r ON r.agent_identity = c.theme AND r.id = c.id
+    CROSS JOIN LATERAL (
+        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
+                   AS matched,
+               sum(a.idf) AS possible
+        FROM asked_terms AS a) AS words;
+END
+$$;
+
+CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$
+    BEGIN
+        NEW.lexemes := ts_delete(NEW.lexemes, ARRAY['~=' || OLD.agent_identity, '~all']) || hermes_theme_lexemes(NEW.agent_identity);
+        RETURN NEW;
+    END $$;
+
+CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO '$user', 'public'
+    AS $$
+    SELECT hermes_theme_lexemes(theme)
+        || setweight(to_tsvector('pg_catalog.english', folded), 'A')
+        || setweight(to_tsvector('pg_catalog.simple', folded), 'A')
+        || CASE WHEN folded ~ '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\uffdc]' THEN hermes_unspaced_lexemes(folded) ELSE ''::tsvector END
+    FROM (SELECT lower(normalize(regexp_replace(normalize(left(content, 100000), NFKD), '[\u0300-\u036f\u0640\u064b-\u0652]', '', 'g'), NFC)) AS folded) AS prepared
+    $$;
+
+CREATE FUNCTION public.hermes_quote_lexeme(lexeme text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' $$;
+
+CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO '$user', 'public'
+    AS $$ UPDATE embedding_models SET candidates = least(6400, greatest(candidates, needed)) WHERE id = model_id $$;
+
+CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real) RETURNS real
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT ((0.7 * coalesce(similarity, 0) + coverage
+             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
+            * CASE WHEN half_life_days > 0 AND age > interval '0'
+                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
+    $$;
+
+CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO '$user', 'public'
+    AS $$
+    BEGIN
+        DELETE FROM lexeme_statistics;
+        INSERT INTO lexeme_statistics
+        SELECT s.tablename, known.lexeme, max(known.fraction)
+        FROM pg_catalog.pg_stats AS s,
+             unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (lexeme, fraction)
+        WHERE s.schemaname = current_schema() AND s.attname = 'lexemes'
+          AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
+        GROUP BY 1, 2;
+    END $$;
+
+CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT array_to_tsvector(CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme]
+                                        ELSE ARRAY['~=' || theme, '~all'] END) $$;
+
+CREATE FUNCTION public.hermes_turn_digest(role text, content text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(role || ':' || content, 'UTF8')), 1, 16) $$;
+
+CREATE FUNCTION public.hermes_twin(content text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT pg_catalog.hashtextextended(content, 0) $$;
+
+CREATE FUNCTION public.hermes_unspaced_lexemes(content text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    SELECT coalesce(string_agg(DISTINCT hermes_quote_lexeme(pair.sign) || ':1A', ' '), '')::tsvector
+    FROM regexp_matches(content, '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+', 'g') AS run,
+         generate_series(1, length(run[1])) AS place,
+         LATERAL (VALUES (substr(run[1], place, 1)), (substr(run[1], place, 2))) AS pair (sign)
+    $$;
+
+CREATE TABLE public.conversations (
+    agent_identity text DEFAULT 'default'::text NOT NULL,
+    id bigint NOT NULL,
+    session_id text NOT NULL,
+    role text NOT NULL,
+    content text NOT NULL,
+    ts timestamp with time zone DEFAULT now() NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    parent_session_id text,
+    digest bytea,
+    ordinal integer,
+    lexemes tsvector,
+    CONSTRAINT conversations_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
+)
+WITH (toast_tuple_target='8160');
+ALTER TABLE ONLY public.conversations ALTER COLUMN lexemes SET STATISTICS 400;
+
+CREATE TABLE public.turn_vectors_1 (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    chunk smallint DEFAULT 0 NOT NULL,
+    ts timestamp with time zone NOT NULL,
+    twin bigint NOT NULL,
+    embedding public.halfvec(768) NOT NULL,
+    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
+ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
+
+CREATE VIEW public.conversations_embedded AS
+ SELECT turn.id,
+    turn.session_id,
+    turn.agent_identity,
+    turn.role,
+    turn.content,
+    turn.ts,
+    turn.metadata,
+    turn.parent_session_id,
+    vector.chunk,
+    vector.embedding
+   FROM (public.conversations turn
+     LEFT JOIN public.turn_vectors_1 vector ON (((vector.agent_identity = turn.agent_identity) AND (vector.id = turn.id))));
+
+CREATE SEQUENCE public.conversations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.conversations_id_seq OWNED BY public.conversations.id;
+
+CREATE TABLE public.dead_letters (
+    id bigint NOT NULL,
+    writer text NOT NULL,
+    seq bigint NOT NULL,
+    payload bytea NOT NULL,
+    reason text NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE SEQUENCE public.dead_letters_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.dead_letters_id_seq OWNED BY public.dead_letters.id;
+
+CREATE TABLE public.delegations (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    session_id text NOT NULL,
+    child_session_id text NOT NULL,
+    task_digest bytea NOT NULL,
+    ts timestamp with time zone DEFAULT now() NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL
+);
+
+CREATE SEQUENCE public.delegations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.delegations_id_seq OWNED BY public.delegations.id;
+
+CREATE TABLE public.embedding_models (
+    id integer NOT NULL,
+    name text NOT NULL,
+    dim integer NOT NULL,
+    layout text DEFAULT 'coded'::text NOT NULL,
+    min_similarity real DEFAULT 0.30 NOT NULL,
+    candidates integer DEFAULT 400 NOT NULL,
+    is_current boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT embedding_models_candidates_check CHECK (((candidates >= 100) AND (candidates <= 6400))),
+    CONSTRAINT embedding_models_dim_check CHECK (((dim >= 1) AND (dim <= 4000))),
+    CONSTRAINT embedding_models_layout_check CHECK ((layout = 'coded'::text))
+);
+
+ALTER TABLE public.embedding_models ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.embedding_models_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.hermes_pgvector_migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    sha256 text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.journal_writers (
+    writer text NOT NULL,
+    seq bigint NOT NULL,
+    home_id text DEFAULT ''::text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.lexeme_statistics (
+    source text NOT NULL,
+    lexeme text NOT NULL,
+    fraction real NOT NULL,
+    CONSTRAINT lexeme_statistics_source_check CHECK ((source = ANY (ARRAY['memory_entries'::text, 'conversations'::text])))
+);
+
+CREATE TABLE public.memory_entries (
+    agent_identity text DEFAULT 'default'::text NOT NULL,
+    id bigint NOT NULL,
+    target text NOT NULL,
+    content text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    lexemes tsvector,
+    CONSTRAINT memory_entries_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
+)
+WITH (toast_tuple_target='8160');
+ALTER TABLE ONLY public.memory_entries ALTER COLUMN lexemes SET STATISTICS 400;
+
+CREATE TABLE public.memory_vectors_1 (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    chunk smallint DEFAULT 0 NOT NULL,
+    ts timestamp with time zone NOT NULL,
+    target text NOT NULL,
+    embedding public.halfvec(768) NOT NULL,
+    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
+ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
+
+CREATE VIEW public.memory_entries_embedded AS
+ SELECT entry.id,
+    entry.agent_identity,
+    entry.target,
+    entry.content,
+    entry.created_at,
+    entry.updated_at,
+    entry.metadata,
+    vector.chunk,
+    vector.embedding
+   FROM (public.memory_entries entry
+     LEFT JOIN public.memory_vectors_1 vector ON (((vector.agent_identity = entry.agent_identity) AND (vector.id = entry.id))));
+
+CREATE SEQUENCE public.memory_entries_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.memory_entries_id_seq OWNED BY public.memory_entries.id;
+
+CREATE TABLE public.memory_files (
+    home_id text NOT NULL,
+    target text NOT NULL,
+    entries jsonb NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT memory_files_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
+);
+
+CREATE TABLE public.memory_operations (
+    agent_identity text NOT NULL,
+    target text NOT NULL,
+    order_us bigint NOT NULL,
+    writer text NOT NULL,
+    seq bigint NOT NULL,
+    part integer NOT NULL,
+    action text NOT NULL,
+    content text DEFAULT ''::text NOT NULL,
+    old_text text DEFAULT ''::text NOT NULL,
+    previous text,
+    home_id text DEFAULT ''::text NOT NULL,
+    origin text DEFAULT 'tool'::text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT memory_operations_action_check CHECK ((action = ANY (ARRAY['add'::text, 'replace'::text, 'remove'::text]))),
+    CONSTRAINT memory_operations_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
+);
+
+CREATE TABLE public.memory_sources (
+    agent_identity text NOT NULL,
+    entry_id bigint NOT NULL,
+    home_id text NOT NULL,
+    origin text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT memory_sources_origin_check CHECK ((origin = ANY (ARRAY['tool'::text, 'file'::text])))
+);
+
+CREATE TABLE public.pending_vectors (
+    agent_identity text NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    CONSTRAINT pending_vectors_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
+);
+
+ALTER TABLE ONLY public.conversations ALTER COLUMN id SET DEFAULT nextval('public.conversations_id_seq'::regclass);
+
+ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public.dead_letters_id_seq'::regclass);
+
+ALTER TABLE ONLY public.delegations ALTER COLUMN id SET DEFAULT nextval('public.delegations_id_seq'::regclass);
+
+ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('public.memory_entries_id_seq'::regclass);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_writer_seq_key UNIQUE (writer, seq);
+
+ALTER TABLE ONLY public.delegations
+    ADD CONSTRAINT delegations_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE ONLY public.embedding_models
+    ADD CONSTRAINT embedding_models_name_dim_key UNIQUE (name, dim);
+
+ALTER TABLE ONLY public.embedding_models
+    ADD CONSTRAINT embedding_models_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.hermes_pgvector_migrations
+    ADD CONSTRAINT hermes_pgvector_migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY public.journal_writers
+    ADD CONSTRAINT journal_writers_pkey PRIMARY KEY (writer);
+
+ALTER TABLE ONLY public.lexeme_statistics
+    ADD CONSTRAINT lexeme_statistics_pkey PRIMARY KEY (source, lexeme) INCLUDE (fraction);
+
+ALTER TABLE ONLY public.memory_entries
+    ADD CONSTRAINT memory_entries_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE ONLY public.memory_files
+    ADD CONSTRAINT memory_files_pkey PRIMARY KEY (home_id, target);
+
+ALTER TABLE ONLY public.memory_operations
+    ADD CONSTRAINT memory_operations_pkey PRIMARY KEY (agent_identity, target, order_us, writer, seq, part);
+
+ALTER TABLE ONLY public.memory_sources
+    ADD CONSTRAINT memory_sources_pkey PRIMARY KEY (agent_identity, entry_id, home_id);
+
+ALTER TABLE ONLY public.memory_vectors_1
+    ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
+
+ALTER TABLE ONLY public.pending_vectors
+    ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
+
+ALTER TABLE ONLY public.turn_vectors_1
+    ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, code);
+
+CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
+
+CREATE INDEX conversations_session_timeline ON public.conversations USING btree (agent_identity, session_id, ts DESC);
+
+CREATE INDEX conversations_timeline ON public.conversations USING btree (agent_identity, ts DESC);
+
+CREATE UNIQUE INDEX conversations_turn_key ON public.conversations USING btree (agent_identity, session_id, digest, ordinal);
+
+CREATE UNIQUE INDEX delegations_edge ON public.delegations USING btree (agent_identity, session_id, child_session_id, task_digest);
+
+CREATE UNIQUE INDEX embedding_models_current ON public.embedding_models USING btree (is_current) WHERE is_current;
+
+CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING btree (agent_identity, target, public.hermes_digest(content));
+
+CREATE INDEX memory_entries_lexemes ON public.memory_entries USING gin (lexemes) WITH (gin_pending_list_limit='4096');
+
+CREATE INDEX memory_entries_timeline ON public.memory_entries USING btree (agent_identity, target, updated_at DESC);
+
+CREATE INDEX memory_sources_home ON public.memory_sources USING btree (home_id, agent_identity);
+
+CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
+
+CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.conversations FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
+
+CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.memory_entries FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
+
+CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON public.conversations FOR EACH ROW WHEN ((new.agent_identity IS DISTINCT FROM old.agent_identity)) EXECUTE FUNCTION public.hermes_move_lexemes();
+
+CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON public.memory_entries FOR EACH ROW WHEN ((new.agent_identity IS DISTINCT FROM old.agent_identity)) EXECUTE FUNCTION public.hermes_move_lexemes();
+
+CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.conversations FOR EACH ROW WHEN ((new.lexemes IS NULL)) EXECUTE FUNCTION public.hermes_fill_lexemes();
+
+CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.memory_entries FOR EACH ROW WHEN ((new.lexemes IS NULL)) EXECUTE FUNCTION public.hermes_fill_lexemes();
+
+ALTER TABLE ONLY public.memory_sources
+    ADD CONSTRAINT memory_sources_agent_identity_entry_id_fkey FOREIGN KEY (agent_identity, entry_id) REFERENCES public.memory_entries(agent_identity, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.memory_vectors_1
+    ADD CONSTRAINT memory_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.turn_vectors_1
+    ADD CONSTRAINT turn_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;

@@ -1,0 +1,109 @@
+"""Every command a page shows can be typed as it stands there, and every command has its place in the pages."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from docs.pages import Page, page, written
+
+from hermes_memory_pgvector import cli
+from hermes_memory_pgvector.settings import DECLARATIONS
+
+PROGRAM = "hermes-pgvector"
+GLOBAL = {"--version", "--trace", "--help", "-h"}
+
+
+@cache
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog=PROGRAM)
+    made.add_argument("--version", action="store_true")
+    made.add_argument("--trace", action="store_true")
+    cli.configure(made)
+    return made
+
+
+def below(parent: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The subcommands of a parser, aliases included."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parent._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(action.choices)
+    return found
+
+
+def tree(parent: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command with its subcommands, as the words one types."""
+    for name, child in below(parent).items():
+        if not child.prog.endswith(f" {name}"):
+            continue  # an alias
+        yield (*path, name)
+        yield from tree(child, (*path, name))
+
+
+def arguments_of(words: list[str]) -> list[str] | None:
+    """What follows the program's name; None when start.py does not hand over to it."""
+    if words[0] == PROGRAM:
+        return words[1:]
+    if words[0] == "hermes":
+        return words[2:] if words[1:2] == ["pgvector"] else None
+    return words[2:] if words[1:2] == ["start.py"] and words[2:] not in ([], ["test"]) else None
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_command_in_a_shell_block_is_understood(one: Page) -> None:
+    for words in one.commands(PROGRAM, "hermes", "python3"):
+        arguments = arguments_of(words)
+        if arguments is None:
+            continue
+        try:
+            args = parser().parse_args(arguments)
+        except SystemExit:
+            pytest.fail(f"{one.name}: {shlex.join(words)}")
+        if getattr(args, "config_action", None) in ("set", "get", "unset"):
+            assert args.name in DECLARATIONS, f"{one.name}: {shlex.join(words)}"
+        if getattr(args, "config_action", None) == "set":
+            DECLARATIONS[args.name].parse(args.value)
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_command_within_a_sentence_exists_with_its_options(one: Page) -> None:
+    for code in one.codes():
+        if not code.startswith(f"{PROGRAM} "):
+            continue
+        words = [word.strip("'\"…,;:") for word in code.split()[1:]]
+        current, options = parser(), set(GLOBAL)
+        for word in words:
+            if word in below(current):
+                current = below(current)[word]
+                options |= set(current._option_string_actions)
+            elif below(current) and re.fullmatch("[a-z]+", word):
+                pytest.fail(f"{one.name}: `{code}`: there is no {word}")
+            elif word.startswith("-"):
+                assert word in options, f"{one.name}: `{code}`"
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = page("docs/reference/commands.md").text
+    for name in below(parser()):
+        assert re.search(rf"^    {re.escape(name)}\b|\({re.escape(name)}\)", text, re.MULTILINE), name
+
+
+def test_every_command_is_explained_where_it_is_used() -> None:
+    shown: set[tuple[str, ...]] = set()
+    for one in written():
+        lines = [arguments_of(words) or [] for words in one.commands(PROGRAM, "hermes", "python3")]
+        lines += [code.split()[1:] for code in one.codes() if code.startswith(f"{PROGRAM} ")]
+        shown |= {tuple(words[:length]) for words in lines for length in range(1, len(words) + 1)}
+    missing = [" ".join(path) for path in tree(parser()) if path not in shown]
+    assert missing == []
+
+
+def test_the_readme_names_the_commands_of_the_changelog() -> None:
+    listed = re.search(r"- Commands: (.+?)\.\n", page("CHANGELOG.md").text, re.DOTALL)
+    assert listed is not None
+    assert set(re.findall(r"`([a-z]+)`", listed[1])) == {path[0] for path in tree(parser())}

@@ -1,0 +1,184 @@
+"""The README's commands, as a newcomer runs them: from a home of which nothing is known to a recall, and out again."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from docs.pages import ROOT, page
+from fixtures.command import PROGRAM, Commands, Finished
+
+REMEMBERED = "grandmother's appointment"
+
+
+CHECKING = ("doctor", "status", "recall")
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A user with nothing but the package, after the first command."""
+
+    commands: Commands
+    first: Finished
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
+    """A home that stays as `up` has made it."""
+    with arrived(tmp_path_factory.mktemp("newcomer")) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def arrived(folder: Path) -> Iterator[Newcomer]:
+    commands = Commands(folder)
+    try:
+        yield Newcomer(commands, commands.run("up"))
+    finally:
+        commands.run("up", "--stop")
+
+
+def test_up_ends_with_a_green_doctor_and_a_recall(newcomer: Newcomer) -> None:
+    done = newcomer.first
+    assert done.code == 0, done.everything
+    assert "checks are in order" in done.out
+    assert any(REMEMBERED in line for line in done.out.splitlines() if line.strip().startswith("recalled")), done.out
+    assert "Ready." in done.out
+
+
+def test_the_quickstart_shows_what_up_prints(newcomer: Newcomer) -> None:
+    shown = [steps(text) for text in page("docs/quickstart.md").blocks("") if "Setting up the memory" in text]
+    assert shown == [steps(newcomer.first.out)]
+
+
+def steps(text: str) -> list[str]:
+    """What each step is called, without what it found and how long it took."""
+    return [re.split(r":|\d", line)[0] for line in text.splitlines() if line.startswith(" ✓ ")]
+
+
+@pytest.mark.parametrize(
+    "words", [each for each in page("README.md").commands("hermes-pgvector") if each[1] in CHECKING], ids=" ".join
+)
+def test_every_command_that_checks_does_so(newcomer: Newcomer, words: list[str]) -> None:
+    done = newcomer.commands.run(*words[1:])
+    assert done.code == 0, done.everything
+
+
+def test_the_two_minute_tour_needs_no_home(tmp_path: Path) -> None:
+    visitor = Commands(tmp_path)
+    done = visitor.run("try")
+    assert done.code == 0, done.everything
+    assert " ✗ " not in done.out
+    assert "SKF-6203" in done.out
+    assert not visitor.home.exists()
+
+
+def test_it_can_be_taken_out_again(tmp_path: Path) -> None:
+    (block,) = [text for text in page("README.md").blocks("sh") if "install --remove" in text]
+    with arrived(tmp_path) as user:
+        home = user.commands.home
+        for line in block.splitlines():
+            words = shlex.split(line.replace("~/.hermes", str(home)), comments=True)
+            if words[0] == "hermes":
+                hermes(user.commands, *words[1:])
+            elif words[0] == "rm":
+                shutil.rmtree(words[2])
+            else:
+                assert user.commands.run(*words[1:]).code == 0
+        assert not list(home.rglob("pgvector"))
+        assert "pgvector" not in hermes(user.commands, "memory", "status")
+
+
+def hermes(commands: Commands, *arguments: str) -> str:
+    """Run the host's own command; what it says."""
+    done = subprocess.run(
+        [PROGRAM.with_name("hermes"), *arguments], env=commands.environment | {"PYTHONWARNINGS": ""},
+        cwd=commands.folder, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# start.py itself installs from the package registry, which is too slow for every run; what it decides is tested here.
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """start.py in a clone of its own, with its steps written down instead of taken."""
+    shutil.copy(ROOT / "start.py", tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("start", tmp_path / "start.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    taken: list[list[str]] = []
+
+    def note(command: list[str], **_: Any) -> SimpleNamespace:
+        taken.append([str(word) for word in command])
+        return SimpleNamespace(returncode=7)
+
+    def make(folder: Path, *, with_pip: bool) -> None:
+        assert with_pip
+        (Path(folder) / "bin").mkdir(parents=True)
+        (Path(folder) / "bin" / "python").touch()
+
+    monkeypatch.setattr(module, "subprocess", SimpleNamespace(run=note))
+    monkeypatch.setattr(module, "venv", SimpleNamespace(create=make))
+    module.taken = taken
+    return module  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra", "ends"),
+    [
+        ([], "embedded", ["hermes-pgvector", "up"]),
+        (["try"], "embedded", ["hermes-pgvector", "try"]),
+        (["recall", "x", "--json"], "embedded", ["hermes-pgvector", "recall", "x", "--json"]),
+        (["test", "tests/unit"], "dev", ["python", "-m", "pytest", "-q", "tests/unit"]),
+    ],
+    ids=["nothing", "try", "a command", "test"],
+)
+def test_start_installs_and_hands_over(start: Any, arguments: list[str], extra: str, ends: list[str]) -> None:
+    assert start.main(arguments) == 7
+    pip, command = start.taken
+    assert pip[-1].endswith(f"[{extra}]")
+    assert [Path(command[0]).name, *command[1:]] == ends
+    assert Path(command[0]).parent == start.BIN
+
+
+def test_start_installs_once_until_the_project_changes(start: Any) -> None:
+    start.main([])
+    start.main([])
+    assert len(start.taken) == 3
+    (start.ROOT / "pyproject.toml").write_text("[project]\nname = 'changed'\n", encoding="utf-8")
+    start.main([])
+    assert len(start.taken) == 5
+
+
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 14, 0)], ids=["older", "newer"])
+def test_start_refuses_another_python(
+    start: Any, version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "sys", SimpleNamespace(version_info=version, version=".".join(map(str, version))))
+    assert start.main([]) == 2
+    assert start.taken == []
+    assert "3.11 to 3.13" in capsys.readouterr().out
+
+
+def test_start_serves_the_pythons_the_package_serves(start: Any) -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    oldest, newest = start.OLDEST, start.NEWEST
+    assert f'requires-python = ">={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"' in text
+    assert oldest <= sys.version_info[:2] <= newest

@@ -1,0 +1,245 @@
+"""What the reference says is what the code, and the database it makes, are."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from types import ModuleType
+from typing import Any
+
+import psycopg
+import pytest
+from docs.pages import ROOT, Page, page
+from fixtures.postgres import Database
+from psycopg import sql
+
+from hermes_memory_pgvector import (
+    backlog,
+    engine,
+    migrate,
+    mirror,
+    pieces,
+    prefetch,
+    recall,
+    render,
+    tools,
+    writer,
+)
+from hermes_memory_pgvector.embedding import models
+from hermes_memory_pgvector.journal import journal
+from hermes_memory_pgvector.model import EmbeddingModel, Kind, Question
+from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.server import RUNTIME_ROLE
+
+_ROW = re.compile(r"^\| (?P<cells>.+) \|$", re.MULTILINE)
+RIGHTS = {"SELECT", "INSERT", "UPDATE", "DELETE"}
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of the tables in a text."""
+    return [[cell.strip() for cell in re.split(r" \|(?: |$)", found["cells"])] for found in _ROW.finditer(text)]
+
+
+def named(code: str) -> str:
+    """A table of vectors as the test database calls it."""
+    return code.strip("`").replace("_N", "_1")
+
+
+def test_the_settings_page_is_current() -> None:
+    assert page("docs/reference/settings.md").text == generator().settings_page()
+
+
+def test_the_commands_page_is_current() -> None:
+    # Versions of Python wrap help texts in different places.
+    assert page("docs/reference/commands.md").text.split() == generator().commands_page().split()
+
+
+def test_the_schema_file_is_current() -> None:
+    generate = generator()
+    assert generate.SCHEMA.read_text(encoding="utf-8") == generate.schema_snapshot()
+
+
+def documented_columns() -> dict[str, dict[str, str]]:
+    """Table by table, what the page says of its columns."""
+    found: dict[str, dict[str, str]] = {}
+    for section in re.split(r"^### ", page("docs/reference/database.md").text, flags=re.MULTILINE)[1:]:
+        title, _, rest = section.partition("\n")
+        body = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
+        columns = {cells[0].strip("`"): cells[1] for cells in rows(body) if cells[0].startswith("`")}
+        for name in title.split(", ") if columns else ():
+            other = "target" if name.startswith("turn_vectors") else "twin" if name.startswith("memory_vectors") else ""
+            found[named(name)] = {column: kind for column, kind in columns.items() if column != other}
+    return found
+
+
+def test_every_table_and_column_is_documented_with_its_type(database: Database) -> None:
+    with psycopg.connect(database.owner_dsn) as connection:
+        actual: dict[str, dict[str, str]] = {}
+        for table, column, kind in connection.execute(
+            "SELECT c.relname, a.attname, t.typname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " JOIN pg_type t ON t.oid = a.atttypid WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'"
+            " AND a.attnum > 0 AND NOT a.attisdropped"
+        ):
+            usual: dict[str, str] = {
+                "int8": "bigint",
+                "int4": "integer",
+                "int2": "smallint",
+                "float4": "real",
+                "bool": "boolean",
+            }
+            actual.setdefault(table, {})[column] = str(usual.get(kind, kind))
+    assert documented_columns() == actual
+
+
+def test_the_runtime_role_has_the_rights_documented_and_no_others(database: Database) -> None:
+    section = page("docs/reference/database.md").text.split("## Who may do what")[1].split("## By hand")[0]
+    documented = {
+        named(cells[0]): set(cells[1].split(", ")) for cells in rows(section) if set(cells[1].split(", ")) <= RIGHTS
+    }
+    with psycopg.connect(database.owner_dsn) as connection:
+        actual: dict[str, set[str]] = {}
+        for table, right in connection.execute(
+            "SELECT table_name, privilege_type FROM information_schema.role_table_grants WHERE grantee = %s",
+            (RUNTIME_ROLE,),
+        ):
+            actual.setdefault(table, set()).add(right)
+        sequences = connection.execute(
+            "SELECT array_agg(sequencename::text ORDER BY sequencename) FROM pg_sequences"
+            " WHERE has_sequence_privilege(%s, sequencename::text, 'USAGE')",
+            (RUNTIME_ROLE,),
+        ).fetchone()
+        of_owner = connection.execute(
+            "SELECT array_agg(proname::text ORDER BY proname) FROM pg_proc"
+            " WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+        ).fetchone()
+    assert documented == actual
+    assert sequences is not None
+    assert of_owner is not None
+    (line,) = [cells[0] for cells in rows(section) if cells[0].startswith("the sequences")]
+    assert [f"{name}_id_seq" for name in sorted(re.findall(r"`(\w+)`", line))] == sequences[0]
+    (sentence,) = re.findall(r"The functions (.+?) run\nwith the owner's rights", section, re.DOTALL)
+    assert sorted(re.findall(r"`(\w+)`", sentence)) == of_owner[0]
+
+
+def test_the_queries_by_hand_run_as_the_runtime_role(database: Database) -> None:
+    queries = list(page("docs/reference/database.md").blocks("sql"))
+    assert queries
+    with psycopg.connect(database.runtime_dsn) as connection:
+        for query in queries:
+            connection.execute(query)
+        connection.rollback()
+
+
+def test_an_old_model_is_removed_as_the_guide_says(database: Database) -> None:
+    migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("another", 32))
+    (text,) = page("docs/guides/embedders.md").blocks("sql")
+    with psycopg.connect(database.owner_dsn) as connection:
+        connection.execute(text)
+        left = connection.execute("SELECT id, is_current FROM embedding_models").fetchall()
+        gone = connection.execute("SELECT to_regclass('memory_vectors_1'), to_regclass('turn_vectors_1')").fetchone()
+    assert left == [(2, True)]
+    assert gone == (None, None)
+
+
+def test_the_promise_of_each_sync_mode_is_given_word_for_word() -> None:
+    promises = re.findall(r"^- `(?:process|batch|always)`.*$", journal.__doc__ or "", re.MULTILINE)
+    assert len(promises) == 3
+    for promise in promises:
+        assert promise in page("docs/explanation/durability.md").text.splitlines()
+
+
+def test_every_hook_is_documented_and_every_documented_hook_exists() -> None:
+    documented = {
+        name
+        for cells in rows(page("docs/reference/hooks.md").text)
+        for name in re.findall(r"`(\w+)`", cells[0])
+        if len(cells) == 3
+    }
+    actual = {
+        name
+        for name, member in vars(PgvectorMemoryProvider).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+    # The tools' schemas have a page of their own.
+    assert documented == actual - {"get_tool_schemas"}
+
+
+def test_every_argument_of_the_tools_is_documented() -> None:
+    parts = page("docs/reference/tools.md").text.split("## recall_conversation")
+    for schema in tools.schemas():
+        text = parts[0] if schema["name"] == tools.MEMORY_TOOL else parts[0] + parts[1]
+        for name in schema["parameters"]["properties"]:
+            assert re.search(rf"^\| .*`{name}`", text, re.MULTILINE), (schema["name"], name)
+
+
+def test_every_sentence_of_the_tools_is_one_they_say() -> None:
+    said = inspect.getsource(tools).replace("{name}", "since")
+    section = page("docs/reference/tools.md").text.split("## Errors")[1]
+    sentences = [cells[0] for cells in rows(section) if cells[0].endswith(".")]
+    assert len(sentences) == 4
+    for sentence in sentences:
+        assert sentence in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrase"),
+    [
+        ("1.0, 0, false, false, false", "cosine similarity of question and text | × {}"),
+        ("0, 1.0, false, false, false", "long texts less) | × {}"),
+        ("0, 0, true, false, false", "the text speaks of a time | + {:.2f}"),
+        ("0, 0, false, true, false", "`2026-05-04`) | + {:.2f}"),
+        ("0, 0, false, false, true", "the user) | + {:.2f}"),
+    ],
+    ids=["similarity", "words", "when", "period", "speaker"],
+)
+def test_ranks_are_weighted_as_explained(database: Database, arguments: str, phrase: str) -> None:
+    query = sql.SQL(f"SELECT hermes_rank({arguments}, interval '0', 0)")
+    with psycopg.connect(database.runtime_dsn) as connection:
+        row: Any = connection.execute(query).fetchone()
+    weight = round(float(row[0]), 3)
+    assert phrase.format(int(weight) if weight == int(weight) else weight) in page("docs/explanation/recall.md").text
+
+
+RECALL, DURABILITY, EMBEDDERS = (
+    page(f"docs/{name}.md") for name in ("explanation/recall", "explanation/durability", "guides/embedders")
+)
+FIGURES: list[tuple[Page, str]] = [
+    (RECALL, f"one line of at most {render.LINE_CHARS} characters"),
+    (RECALL, f"within {recall.EMBED_SHARE:.0%}".replace("%", " %")),
+    (RECALL, f"the nearest {EmbeddingModel(0, '', 1, 0.0).candidates} are then compared exactly"),
+    (RECALL, f"({models.WORDLLAMA.min_similarity} for the local one)"),
+    (EMBEDDERS, f"measured for the local model ({models.WORDLLAMA.min_similarity})"),
+    (EMBEDDERS, f"{models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),
+    (EMBEDDERS, f"up to {pieces.BEFORE_CHARS} characters of the turn before"),
+    (EMBEDDERS, f"in pieces of {pieces.PIECE_CHARS:,}\n  characters, at most {pieces.MAX_PIECES}"),
+    (EMBEDDERS, f"`substantive_only` ({engine.SUBSTANTIVE_CHARS} characters and more)"),
+    (DURABILITY, f"it is tried every {writer.HOLD_SECONDS:.0f} seconds"),
+    (page("docs/reference/tools.md"), f"at most {tools.CONTENT_CHARS:,} characters"),
+    (page("docs/explanation/mirror.md"), f"quiet for {mirror.SETTLE_SECONDS} seconds"),
+    (page("docs/guides/fleet.md"), f"tried every {backlog.HOLD_SECONDS:.0f} s"),
+]
+
+
+@pytest.mark.parametrize(("one", "phrase"), FIGURES, ids=[phrase[:40] for _, phrase in FIGURES])
+def test_figures_are_those_of_the_code(one: Page, phrase: str) -> None:
+    assert phrase in one.text
+
+
+def test_limits_that_are_told_in_words_are_those_of_the_code() -> None:
+    assert prefetch.TURN_SHARE == 3
+    assert "up to three turns of earlier sessions" in RECALL.text
+    assert Question("", Kind.TURN, "").min_coverage == 0.10
+    assert "cover at least a tenth of the question" in RECALL.text
+    assert engine.LOOK_SECONDS == 2
+    assert "looks at the files every two seconds" in page("docs/explanation/mirror.md").text

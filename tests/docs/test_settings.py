@@ -1,0 +1,73 @@
+"""Settings as the pages speak of them: they exist, take the value shown, and have the default stated."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+import yaml
+from docs.pages import ROOT, Page, page, written
+
+from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS
+
+SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
+ASSIGNED = re.compile(r"(?P<name>[a-z_]+): (?P<value>.+)")
+STATED = re.compile(r"`(?P<name>[a-z_]+)`,? \(?(?P<value>\d+(?:\.\d+)?)(?: s| MB|\))")
+# What Postgres, the host and the published package call their own.
+FOREIGN = {
+    "pg_dump", "pg_restore", "session_search", "memory_agents", "memory_maintenance_log", "v_agent_memory",
+}  # fmt: skip
+SOURCES = ("src", "tests/fixtures")
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Every word of the sources: settings, tables, columns, hooks, tools."""
+    found: set[str] = set()
+    for folder in SOURCES:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".sql", ".yaml"):
+                found.update(re.findall(r"[a-z]+(?:_[a-z]+)+", path.read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_name_in_backticks_exists(one: Page) -> None:
+    names = {code for code in one.codes() if SNAKE.fullmatch(code)}
+    assert names - known_words() - FOREIGN == set()
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_value_shown_is_one_the_setting_takes(one: Page) -> None:
+    for code in one.codes():
+        found = ASSIGNED.fullmatch(code)
+        if found is None or "_" not in found["name"] or found["name"] in FOREIGN:
+            continue
+        assert found["name"] in DECLARATIONS, f"{one.name}: `{code}`"
+        DECLARATIONS[found["name"]].parse(yaml.safe_load(found["value"]))
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_default_stated_is_the_default(one: Page) -> None:
+    for found in STATED.finditer(one.prose):
+        if found["name"] in DEFAULTS:
+            assert float(found["value"]) == float(DEFAULTS[found["name"]]), f"{one.name}: {found[0]}"
+
+
+@pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
+def test_every_configuration_shown_is_valid(one: Page) -> None:
+    for block in one.blocks("yaml"):
+        section = yaml.safe_load(block)["memory"]["pgvector"]
+        for name, value in section.items():
+            DECLARATIONS[name].parse(value)
+
+
+def test_defaults_are_looked_at() -> None:
+    stated = {found["name"] for one in written() for found in STATED.finditer(one.prose)} & set(DEFAULTS)
+    assert {"prefetch_budget", "journal_max_mb", "turn_min_chars"} <= stated
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    text = page("docs/reference/settings.md").text
+    assert [name for name in DECLARATIONS if f"| `{name}` |" not in text] == []
