@@ -145,7 +145,7 @@ CREATE FUNCTION hermes_rank(
 -- its exact rarity in this theme, and a bound: a term that more than `too_many` rows contain selects nothing by itself,
 -- and the search for candidates ends when enough are gathered. Terms found in the turns before a row count less than
 -- its own; long texts, which contain many words by chance, count less. Rows in near_ids (found by meaning) are scored
--- too, whatever their words. Identical texts count as one candidate.
+-- too, whatever their words.
 --
 -- The theme predicate is written so that only the index on lexemes can serve it: no statistics, cached plan or theme
 -- size makes Postgres read a whole theme. The function reads as its owner because row-level security would keep `@@`
@@ -164,8 +164,8 @@ CREATE FUNCTION <function>(
     AS $body$
 #variable_conflict use_column
 DECLARE
-    too_many  integer := 800;
-    enough    CONSTANT integer := 1000;
+    too_many  integer := 600;
+    enough    CONSTANT integer := 800;
     inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
                               WHEN hermes_is_private(theme)
                               THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
@@ -182,11 +182,9 @@ DECLARE
     every     tsquery;
     themes    text[];
     ids       bigint[];
-    twins     bytea[];
     hit_terms  integer[] := '{}';
     hit_themes text[] := '{}';
     hit_ids    bigint[] := '{}';
-    hit_twins  bytea[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
         SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
@@ -214,12 +212,13 @@ BEGIN
 
     FOREACH place IN ARRAY coalesce(places, '{}') LOOP
         frequency := fractions[place] * total;
-        -- What is known to be common is not even looked up while there is anything better.
-        IF looked_up < 24 AND cardinality(hit_ids) < enough
-           AND (frequency <= too_many OR cardinality(hit_ids) = 0 AND looked_up < 6) THEN
+        -- What is known to be common is not even looked up: it could only be found too often.
+        IF frequency > too_many THEN
+            commons := commons || place;
+        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
             looked_up := looked_up + 1;
-            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin) INTO themes, ids, twins FROM (
-                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
+            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
                 WHERE r.lexemes @@ (inside && asked[place]) AND <guard>
                 LIMIT too_many + 1) AS f;
             IF cardinality(ids) > too_many THEN
@@ -230,7 +229,6 @@ BEGIN
                 IF frequency > 0 THEN
                     hit_ids := hit_ids || ids;
                     hit_themes := hit_themes || themes;
-                    hit_twins := hit_twins || twins;
                     hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
                 END IF;
             END IF;
@@ -247,9 +245,8 @@ BEGIN
             FOREACH place IN ARRAY commons[1:looked_up] LOOP
                 every := every && asked[place];
             END LOOP;
-            SELECT array_agg(f.agent_identity), array_agg(f.id), array_agg(f.twin)
-            INTO hit_themes, hit_ids, hit_twins FROM (
-                SELECT r.agent_identity, r.id, <twin> AS twin FROM <table> AS r
+            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
                 WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
             EXIT WHEN cardinality(hit_ids) > 0;
         END LOOP;
@@ -258,15 +255,12 @@ BEGIN
 
     RETURN QUERY
     WITH found AS (
-        SELECT h.theme, h.id, h.twin, sum(idf[h.term]) AS weight
-        FROM unnest(hit_themes, hit_ids, hit_twins, hit_terms) AS h (theme, id, twin, term)
-        GROUP BY h.theme, h.id, h.twin
-    ), texts AS (
-        SELECT f.theme, (array_agg(f.id ORDER BY f.weight DESC, f.id DESC))[1] AS id, count(*) AS copies
-        FROM found AS f GROUP BY f.theme, f.twin ORDER BY max(f.weight) DESC, max(f.id) DESC LIMIT wanted
+        SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
+        FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
+        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
     ), chosen AS (
-        SELECT t.theme, t.id, max(t.copies)::integer AS copies FROM (
-            SELECT x.theme, x.id, x.copies FROM texts AS x
+        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
+            SELECT f.theme, f.id, 1 AS copies FROM found AS f
             UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
         ) AS t GROUP BY t.theme, t.id
     ), asked_terms AS MATERIALIZED (
@@ -293,13 +287,11 @@ $template$;
                      AND coalesce(r.<ts> >= since, true) AND coalesce(r.<ts> < until, true)$guard$;
 BEGIN
     template := replace(template, '<guard>', guard);
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(template,
         '<function>', 'hermes_match_turns'), '<table>', 'conversations'), '<ts>', 'ts'), '<narrow>', 'session_id'),
-        '<twin>', 'coalesce(r.digest, int8send(r.id))'),
         '<columns>', 'session_id text, role text'), '<values>', 'r.session_id, r.role');
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(template,
         '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'), '<ts>', 'updated_at'), '<narrow>', 'target'),
-        '<twin>', 'int8send(r.id)'),
         '<columns>', 'target text'), '<values>', 'r.target');
 END
 $create$;

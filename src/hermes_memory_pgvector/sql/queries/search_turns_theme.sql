@@ -29,7 +29,7 @@ WITH nearest AS MATERIALIZED (
     FROM hermes_match_turns(
         %(theme)s::text, false, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
         %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
-        ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), ARRAY(SELECT copies FROM nearest), 200) AS m
+        ARRAY(SELECT agent_identity FROM nearest), ARRAY(SELECT id FROM nearest), ARRAY(SELECT copies FROM nearest), 240) AS m
 ), candidates AS MATERIALIZED (
     SELECT m.*, meaning.similarity,
            hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,

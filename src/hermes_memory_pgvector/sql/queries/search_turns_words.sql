@@ -9,7 +9,7 @@ WITH matched AS MATERIALIZED (
     FROM hermes_match_turns(
         %(theme)s::text, %(everywhere)s::boolean, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
         %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
-        NULL, NULL, NULL, 200) AS m
+        NULL, NULL, NULL, 240) AS m
 ), candidates AS MATERIALIZED (
     SELECT m.*, meaning.similarity,
            hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
