@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from fixtures.agent import wait_until
 from fixtures.command import Commands, with_password
 from fixtures.embed_server import EmbedServer
-from fixtures.hermes import eventually
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 
@@ -310,4 +310,4 @@ def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, databa
             owner.execute("VACUUM turn_vectors_1")
             return level() == "ok"
 
-        assert eventually(is_fine_after_vacuum)
+        assert wait_until(is_fine_after_vacuum)
