@@ -158,4 +158,4 @@ def _start_of(pid: int) -> str:
 @functools.cache
 def _command() -> str:
     name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
-    return name if name not in ("", "-c", "-m") else Path(sys.executable).name
+    return name if name not in ("", "-", "-c", "-m") else Path(sys.executable).name
