@@ -1,3 +1,3 @@
 """Postgres + pgvector memory provider for hermes-agent."""
 
-__version__ = "0.1.0"
+__version__ = "2.0.0"

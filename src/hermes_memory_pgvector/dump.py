@@ -26,6 +26,8 @@ def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
     info = server.ensure_running(deadline)
     program = find_binaries(int(server.status().version or 0)).program("pg_dump")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # A restored backup comes back readable for everybody.
+    target.parent.chmod(0o700)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
         part = Path(file.name)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -57,6 +58,10 @@ def _kept(path: Path, make: Callable[[], str]) -> str:
 
 def _read(path: Path) -> str:
     try:
+        if path.stat().st_mode & 0o077:
+            # A restored backup comes back readable for everybody.
+            with contextlib.suppress(OSError):
+                path.chmod(0o600)
         return path.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return ""

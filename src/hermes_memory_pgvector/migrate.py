@@ -81,9 +81,10 @@ def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
         yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model).as_string(None)
-    yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, [1] if model else []).as_string(None)
     if model is not None:
-        yield _views_sql(runtime_role, 1).as_string(None)
+        yield _views_sql(1).as_string(None)
+    ids = [1] if model is not None else []
+    yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
 
 
 def apply(
@@ -112,6 +113,7 @@ def apply(
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
             connection.execute(LEDGER)
+            _ensure_extension(connection)
             adoption = Adoption.find(connection)
             if adoption is not None:
                 report("adopting the tables of an earlier installation")
@@ -183,6 +185,17 @@ def _check_server(connection: psycopg.Connection) -> None:
     connection.rollback()
 
 
+def _ensure_extension(connection: psycopg.Connection) -> None:
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.errors.InsufficientPrivilege:
+        raise SchemaError(
+            "this user may not install pgvector into the database; ask an administrator for: CREATE EXTENSION vector; "
+            "then run: hermes-pgvector migrate"
+        ) from None
+
+
 def _ensure_role(connection: psycopg.Connection, role: str, password: str | None, outcome: Outcome) -> None:
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
     name = sql.Identifier(role)
@@ -205,10 +218,12 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
     if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
         return
     ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
-    connection.execute(_grants_sql(role, ids))
     current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
     if current is not None:
-        connection.execute(_views_sql(role, int(current[0])))
+        connection.execute(_views_sql(int(current[0])))
+    # A new model's tables and remade views belong to every role that runs agents, not only to the one named now.
+    for name in {role, *_runtime_roles(connection)}:
+        connection.execute(_grants_sql(name, ids, has_views=current is not None))
     may_create = connection.execute("SELECT has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)).fetchone()
     if may_create is not None and may_create[0]:
         outcome.notices.append(
@@ -222,7 +237,7 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
         )
 
 
-def _grants_sql(role: str, model_ids: list[int]) -> sql.Composed:
+def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Composed:
     parts: list[sql.Composable] = [
         sql.SQL(_text("grants.sql")).format(role=sql.Identifier(role), role_literal=sql.Literal(role))
     ]
@@ -230,11 +245,22 @@ def _grants_sql(role: str, model_ids: list[int]) -> sql.Composed:
         sql.SQL(_text("grants_model.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
         for model_id in model_ids
     ]
+    if has_views:
+        parts.append(sql.SQL(_text("grants_views.sql")).format(role=sql.Identifier(role)))
     return sql.SQL("\n").join(parts)
 
 
-def _views_sql(role: str, model_id: int) -> sql.Composed:
-    return sql.SQL(_text("views.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
+def _views_sql(model_id: int) -> sql.Composed:
+    return sql.SQL(_text("views.sql")).format(**vector_tables(model_id))
+
+
+def _runtime_roles(connection: psycopg.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT grantee FROM information_schema.role_table_grants"
+        " WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'"
+        " AND grantee NOT IN ('PUBLIC', current_user)"
+    )
+    return [str(row[0]) for row in rows]
 
 
 def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:

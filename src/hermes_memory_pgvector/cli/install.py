@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             print("\n".join(_sentences(result)))
         if python is not None and not python.sees_package:
             print(f"hermes runs on {python.path}, which cannot import this package. Install it there:")
-            print(f"  {python.path} -m pip install {DISTRIBUTION}")
+            print(f"  {python.path} -m pip install '{DISTRIBUTION}>=2'")
     return 3 if python is not None and not python.sees_package else 0
 
 

@@ -21,6 +21,8 @@ from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
 Vector: TypeAlias = "array.array[float]"
 ProtocolName = Literal["auto", "openai", "ollama", "local"]
 
+_NUMBERS = frozenset({float, int})
+
 MAX_DIM = 16_000
 """The most numbers a pgvector column can hold."""
 
@@ -109,7 +111,7 @@ def unit_vector(values: object, dim: int | None, source: str) -> Vector:
             f"{source} returned vectors of {len(values)} numbers where {dim} are expected; "
             "set embed_dim to what the model gives, or embed_model to the model meant"
         )
-    if not all(type(value) is float or type(value) is int for value in values):
+    if not set(map(type, values)) <= _NUMBERS:
         raise EmbeddingRejected(f"{source} returned a vector with an entry that is not a number")
     try:
         # hypot scales internally: neither huge nor tiny entries lose the norm, and any NaN or infinity shows in it.

@@ -10,4 +10,3 @@ SELECT turn.id, turn.session_id, turn.agent_identity, turn.role, turn.content, t
        turn.parent_session_id, vector.chunk, vector.embedding
 FROM conversations AS turn
 LEFT JOIN {turn_vectors} AS vector ON vector.agent_identity = turn.agent_identity AND vector.id = turn.id;
-GRANT SELECT ON memory_entries_embedded, conversations_embedded TO {role};

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import LiteralString, cast
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -37,4 +37,4 @@ def vector_tables(model_id: int) -> dict[str, sql.Identifier]:
 
 def _read(path: str) -> LiteralString:
     # The files ship with the package and are reviewed like code, which is what LiteralString asks for.
-    return cast(LiteralString, FOLDER.joinpath(path).read_text(encoding="utf-8"))
+    return FOLDER.joinpath(path).read_text(encoding="utf-8")
