@@ -18,8 +18,9 @@ logger = logging.getLogger(__name__)
 class Service(ABC):
     """One background thread that runs `run_once` whenever it is woken or its interval is over."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, first_wait: float = 0.0) -> None:
         self.name = name
+        self._first_wait = first_wait
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -76,6 +77,9 @@ class Service(ABC):
         self._guard = threading.Lock()
 
     def _loop(self) -> None:
+        if self._first_wait:
+            # Whoever starts a service is in a hurry; the service is not.
+            self._wake.wait(self._first_wait)
         while not self._stopping.is_set():
             self._wake.clear()
             try:

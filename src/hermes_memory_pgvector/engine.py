@@ -22,9 +22,12 @@ from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector import processes, settings_file, wire
 from hermes_memory_pgvector.backlog import Backlog
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.chores import Chores
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import create_embedder
+from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loaded here, not while an agent waits
+from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Journal, Urgency
@@ -38,7 +41,6 @@ from hermes_memory_pgvector.settings import Parsed, Settings
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.upkeep import Upkeep
 from hermes_memory_pgvector.writer import Writer
 
@@ -47,11 +49,8 @@ logger = logging.getLogger(__name__)
 CACHE_ENTRIES = 4096
 SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
-LONG_SECONDS = 3600.0
-PUBLISH_SECONDS = 15.0
 RECOVER_SECONDS = 5.0
 LOOK_SECONDS = 2.0
-STATISTICS_SECONDS = 300.0
 MIGRATE_SECONDS = 120.0
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
@@ -106,15 +105,28 @@ class Engine:
             heal_schema=self._migrate_embedded,
             on_adopted=self.mirror.look_again,
         )
+        self.chores = Chores(
+            self.folder,
+            self.journal,
+            self.pool,
+            self.embedder,
+            self.writer,
+            self.backlog,
+            self.recall,
+            self.refusals,
+            self.breakers,
+            is_local=settings.uses_local_model,
+        )
         self.upkeep = Upkeep(
             {
-                "warm-up": self._warm_up,
+                "warm-up": self.chores.warm_up,
                 "vectors": self.backlog.run,
                 "mirror": self._mirror,
                 "refused turns": self._recover,
-                "word statistics": self._refresh_statistics,
-                "connections": self._reap,
-                "process file": self._publish,
+                "word statistics": self.chores.refresh_statistics,
+                "self-check": self.chores.check_search,
+                "connections": self.chores.reap,
+                "process file": self.chores.publish,
             }
         )
         self.profile_theme: str | None = None
@@ -122,13 +134,10 @@ class Engine:
         self._pid = os.getpid()
         self._start_lock = threading.Lock()
         self._started = False
-        self._is_warm = False
         self._has_complained = False
         self._has_migrated = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
-        self._published: tuple[float, object] = (0.0, None)
-        self._statistics = (0.0, 0)
 
     def start(self) -> None:
         """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
@@ -211,7 +220,10 @@ class Engine:
             return False
         self.backlog.ask()
         self.upkeep.wake()
-        while self.backlog.is_due() and not self.backlog.breaker.is_open and not deadline.is_over:
+        # A task that the database put off will not be done before the deadline either.
+        while self.backlog.is_due() and not self.backlog.breaker.is_open and not self.upkeep.problems.get("vectors"):
+            if deadline.is_over:
+                break
             time.sleep(0.01)
         return not self.backlog.is_due()
 
@@ -310,62 +322,12 @@ class Engine:
             return False
         return done.returncode == 0
 
-    def _warm_up(self) -> float:
-        """Load the local model before somebody waits for it."""
-        if not self._is_warm and self.settings.uses_local_model:
-            self._is_warm = True
-            self.embedder.embed_query("warm up", Deadline.after(self.settings.embed_write_timeout))
-        return LONG_SECONDS
-
     def _recover(self) -> float:
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
             with contextlib.suppress(JournalError):
                 # A disk that is still full says so here; what was refused waits on.
                 self.refusals.recover(self._append)
         return RECOVER_SECONDS
-
-    def _refresh_statistics(self) -> float:
-        """Keep the rarity of words current while rows keep coming."""
-        stored, now = self.writer.status().stored, time.monotonic()
-        at, seen = self._statistics
-        if stored != seen and (at == 0.0 or now - at >= STATISTICS_SECONDS) and not self.writer.breaker.is_open:
-            with self.pool.transaction(Deadline.after(STATISTICS_SECONDS)) as connection:
-                connection.execute(statement("statistics_refresh"))
-            self._statistics = (now, stored)
-        return STATISTICS_SECONDS
-
-    def _reap(self) -> float:
-        self.pool.reap()
-        return 60.0
-
-    def _publish(self) -> float:
-        """Let `status` and `doctor` see how this process is doing: when something changes, and now and then."""
-        states = tuple(breaker.state for breaker in self.breakers())
-        figures = (states, self.refusals.turns, self.refusals.memories, self.writer.status().dead)
-        now = time.monotonic()
-        if figures == self._published[1] and now - self._published[0] < PUBLISH_SECONDS:
-            return PUBLISH_SECONDS
-        self._published = (now, figures)
-        writer, backlog = self.writer.status(), self.backlog.status()
-        try:
-            processes.publish(
-                self.folder,
-                processes.snapshot(
-                    self.breakers(),
-                    writer_stored=writer.stored,
-                    writer_waiting=writer.waiting,
-                    writer_dead=writer.dead,
-                    backlog_embedded=backlog.embedded,
-                    backlog_problem=backlog.problem,
-                    refused_turns=self.refusals.turns,
-                    refused_memories=self.refusals.memories,
-                    journal_writer=self.journal.writer,
-                    sync_lag_seconds=self.journal.stats().sync_lag_seconds,
-                ),
-            )
-        except OSError as error:
-            logger.debug("the process file cannot be written (%s)", type(error).__name__)
-        return PUBLISH_SECONDS
 
     def _refused(self, items: Sequence[WriteItem], error: Exception) -> None:
         first = self.refusals.note(items)

@@ -127,6 +127,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         tell = kwargs.get("warning_callback")
         self._engine.on_warning(tell if callable(tell) else None)
         self._engine.profile_theme = self._session.profile_theme
+        self._engine.chores.note_theme(self._session.theme)
         self._engine.begin()
 
     @_guarded("")

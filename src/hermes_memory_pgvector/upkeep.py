@@ -24,7 +24,7 @@ class Upkeep(Service):
     """Runs tasks in turn; a task that fails is tried again later and keeps no other from its turn."""
 
     def __init__(self, tasks: dict[str, Task]) -> None:
-        super().__init__("hermes-pgvector-upkeep")
+        super().__init__("hermes-pgvector-upkeep", first_wait=0.25)
         self._tasks = tasks
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}

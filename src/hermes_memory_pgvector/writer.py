@@ -70,7 +70,7 @@ class Writer(Service):
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__("hermes-pgvector-writer")
+        super().__init__("hermes-pgvector-writer", first_wait=0.05)
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
