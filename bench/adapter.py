@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-WORDS = (
+TEXT = (
     "deploy window moved because staging database needed another migration before customers could see invoices "
     "again so support asked whether billing exports should wait until friday afternoon or run tonight without them"
-).split()
+)
+WORDS = TEXT.split()
 ROW = re.compile(r"\brow(\d+)\b")
 
 
@@ -162,7 +163,8 @@ class Adapter:
         return {"micros": times, **self.do_stats()}
 
     def do_stats(self) -> dict[str, Any]:
-        fields = dict(line.split(":", 1) for line in open("/proc/self/status", encoding="utf-8") if ":" in line)
+        with open("/proc/self/status", encoding="utf-8") as status:
+            fields = dict(line.split(":", 1) for line in status if ":" in line)
         return {
             "threads": int(fields["Threads"]),
             "rss_mb": int(fields["VmRSS"].split()[0]) / 1024,

@@ -16,8 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from fixtures import embed_server  # noqa: E402
-from fixtures.embed_server import EmbedServer, Mode  # noqa: E402
+from fixtures import embed_server
+from fixtures.embed_server import EmbedServer, Mode
 
 POOL = 2048
 ASKED = re.compile(r"\bzq(\d+)\b")

@@ -52,42 +52,51 @@ def size_of(seat: Seat) -> int:
         return seat.count(connection, "SELECT pg_database_size(current_database())")
 
 
+GIVEN_TURNS: LiteralString = """
+CREATE TEMP TABLE given_turns (
+    id int8, agent_identity text, session_id text, role text, content text, ts timestamptz, lexemes text,
+    embedding halfvec)"""
+GIVEN_MEMORIES: LiteralString = """
+CREATE TEMP TABLE given_memories (
+    id int8, agent_identity text, content text, ts timestamptz, lexemes text, embedding halfvec)"""
+# What the package's own insert statements compute, for all rows at once.
+OUR_TURNS: LiteralString = """
+INSERT INTO conversations (id, agent_identity, session_id, role, content, ts, digest, ordinal, lexemes)
+SELECT id, agent_identity, session_id, role, content, ts, hermes_turn_digest(role, content), 1, lexemes::tsvector
+FROM given_turns ORDER BY id;
+INSERT INTO turn_vectors_1 (agent_identity, id, chunk, ts, twin, embedding)
+SELECT agent_identity, id, 0, ts, hermes_twin(content), l2_normalize(embedding) FROM given_turns ORDER BY id;
+DROP TABLE given_turns;
+SELECT setval('conversations_id_seq', (SELECT max(id) FROM conversations))"""
+OUR_MEMORIES: LiteralString = """
+INSERT INTO memory_entries (id, agent_identity, target, content, created_at, updated_at, lexemes)
+SELECT id, agent_identity, 'memory', content, ts, ts, lexemes::tsvector FROM given_memories ORDER BY id;
+INSERT INTO memory_vectors_1 (agent_identity, id, chunk, ts, target, embedding)
+SELECT agent_identity, id, 0, ts, 'memory', l2_normalize(embedding) FROM given_memories ORDER BY id;
+DROP TABLE given_memories;
+SELECT setval('memory_entries_id_seq', (SELECT max(id) FROM memory_entries))"""
+
+
 def _load_ours(connection: Connection, turns: Corpus, memories: Corpus) -> None:
     with _without_indexes(connection, "gin"):
-        columns = b"(id, agent_identity, session_id, role, content, ts, digest, ordinal, lexemes)"
-        _copy(connection, b"CREATE TEMP TABLE given_turns (id int8, agent_identity text, session_id text, role text,"
-              b" content text, ts timestamptz, lexemes text, embedding halfvec)", b"given_turns", turns, _our_turn)  # fmt: skip
-        connection.execute(
-            b"INSERT INTO conversations " + columns + b" SELECT id, agent_identity, session_id, role, content, ts,"
-            b" hermes_turn_digest(role, content), 1, lexemes::tsvector FROM given_turns ORDER BY id"
-        )
-        connection.execute(
-            "INSERT INTO turn_vectors_1 (agent_identity, id, chunk, ts, twin, embedding, code)"
-            " SELECT agent_identity, id, 0, ts, hermes_twin(content), embedding, binary_quantize(embedding)"
-            " FROM given_turns ORDER BY id"
-        )
-        connection.execute("DROP TABLE given_turns")
-        _copy(connection, b"CREATE TEMP TABLE given_memories (id int8, agent_identity text, content text,"
-              b" ts timestamptz, lexemes text, embedding halfvec)", b"given_memories", memories, _our_memory)  # fmt: skip
-        connection.execute(
-            "INSERT INTO memory_entries (id, agent_identity, target, content, created_at, updated_at, lexemes)"
-            " SELECT id, agent_identity, 'memory', content, ts, ts, lexemes::tsvector FROM given_memories ORDER BY id"
-        )
-        connection.execute(
-            "INSERT INTO memory_vectors_1 (agent_identity, id, chunk, ts, target, embedding, code)"
-            " SELECT agent_identity, id, 0, ts, 'memory', embedding, binary_quantize(embedding)"
-            " FROM given_memories ORDER BY id"
-        )
-        connection.execute("DROP TABLE given_memories")
-    connection.execute("SELECT setval('conversations_id_seq', (SELECT max(id) FROM conversations))")
-    connection.execute("SELECT setval('memory_entries_id_seq', (SELECT max(id) FROM memory_entries))")
+        connection.execute(GIVEN_TURNS)
+        _copy(connection, b"given_turns", turns, _our_turn)
+        connection.execute(OUR_TURNS)
+        connection.execute(GIVEN_MEMORIES)
+        _copy(connection, b"given_memories", memories, _our_memory)
+        connection.execute(OUR_MEMORIES)
 
 
 def _load_peer(connection: Connection, turns: Corpus, memories: Corpus) -> None:
     # Its graph is built over the finished table: faster than row by row, and if anything better connected.
     with _without_indexes(connection, "hnsw"), _without_indexes(connection, "gin"):
-        _copy(connection, None, b"conversations (session_id, agent_identity, role, content, ts, embedding)", turns, _peer_turn)
-        _copy(connection, None, b"memory_entries (agent_identity, target, content, created_at, updated_at, embedding)",
+        _copy(
+            connection,
+            b"conversations (session_id, agent_identity, role, content, ts, embedding)",
+            turns,
+            _peer_turn,
+        )
+        _copy(connection, b"memory_entries (agent_identity, target, content, created_at, updated_at, embedding)",
               memories, _peer_memory)  # fmt: skip
 
 
@@ -118,9 +127,7 @@ class _without_indexes:  # noqa: N801 - used as a with-statement, reads as one
 Packed = Callable[[Corpus, int], list[bytes]]
 
 
-def _copy(connection: Connection, create: bytes | None, target: bytes, corpus: Corpus, packed: Packed) -> None:
-    if create is not None:
-        connection.execute(create)
+def _copy(connection: Connection, target: bytes, corpus: Corpus, packed: Packed) -> None:
     with connection.cursor() as cursor, cursor.copy(b"COPY " + target + b" FROM STDIN (FORMAT binary)") as copy:
         copy.write(_HEADER)
         for part in _parts(corpus, packed):
@@ -146,12 +153,17 @@ def _when(row: int) -> bytes:
     return struct.pack(">q", (START + row - POSTGRES_EPOCH) * 1_000_000)
 
 
+def _vector(corpus: Corpus, row: int, form: str) -> bytes:
+    numbers: bytes = corpus.vectors[row].astype(form).tobytes()
+    return struct.pack(">HH", corpus.dim, 0) + numbers
+
+
 def _half(corpus: Corpus, row: int) -> bytes:
-    return struct.pack(">HH", corpus.dim, 0) + corpus.vectors[row].astype(">f2").tobytes()
+    return _vector(corpus, row, ">f2")
 
 
 def _single(corpus: Corpus, row: int) -> bytes:
-    return struct.pack(">HH", corpus.dim, 0) + corpus.vectors[row].astype(">f4").tobytes()
+    return _vector(corpus, row, ">f4")
 
 
 def _theme(corpus: Corpus, row: int) -> str:

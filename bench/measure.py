@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -69,6 +69,22 @@ class Metric:
     is_portable: bool = False
     """Whether the figure means the same on every machine: counts, bytes, recall."""
     note: str = ""
+
+    @staticmethod
+    def of(
+        scenario: str,
+        name: str,
+        unit: str,
+        better: Better,
+        rounds: Mapping[Any, Sequence[float]],
+        *,
+        target: Target | None = None,
+        is_portable: bool = False,
+        note: str = "",
+    ) -> Metric:
+        """A metric from what each round of each system gave: {"ours": …, "peer": …}."""
+        peer = Figure.of(rounds["peer"]) if "peer" in rounds else None
+        return Metric(scenario, name, unit, better, Figure.of(rounds["ours"]), peer, target, is_portable, note)
 
     @property
     def key(self) -> str:

@@ -48,7 +48,7 @@ def page(result: Result, images: str | None) -> str:
     versions = about["versions"]
     head = [
         f"Run of {about['started']}, size `{about['size']}`, commit `{about['commit']}`, {about['seconds']} s.",
-        f"{about['machine']}; load {about['load_at_start']} when it began; Python {about['python']}; {about['server']}.",
+        f"{about['machine']}; load {about['load_at_start']} at the start; Python {about['python']}; {about['server']}.",
         f"Ours: {_versions(versions['ours'])}. Peer: {_versions(versions['peer'])}.",
     ]
     parts = ["\n".join(head), table(result)]

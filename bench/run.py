@@ -86,6 +86,10 @@ def _machine() -> str:
 
 def _commit() -> str:
     shown = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ["git", "rev-parse", "--short=12", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
     )
     return shown.stdout.strip() or "unknown"

@@ -19,7 +19,7 @@ import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from bench.system import Child, Name, System, child, migrate_peer
+from bench.system import Child, System, child, migrate_peer
 from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.model_tables import ModelSpec
@@ -182,13 +182,13 @@ class Stage:
             self._round += 1
             yield self.systems if self._round % 2 else self.systems[::-1]
 
-    def each(self, rounds: int, measure: Callable[[System], dict[str, float]]) -> dict[Name, dict[str, list[float]]]:
-        """Every system measured in turn, `rounds` times: system -> figure -> one value per round."""
-        found: dict[Name, dict[str, list[float]]] = {system.name: {} for system in self.systems}
+    def each(self, rounds: int, measure: Callable[[System], dict[str, float]]) -> dict[str, dict[str, list[float]]]:
+        """Every system measured in turn, `rounds` times: figure -> system -> one value per round."""
+        found: dict[str, dict[str, list[float]]] = {}
         for systems in self.rounds(rounds):
             for system in systems:
                 for name, value in measure(system).items():
-                    found[system.name].setdefault(name, []).append(value)
+                    found.setdefault(name, {}).setdefault(system.name, []).append(value)
         return found
 
     def _make_template(self, system: System) -> None:

@@ -63,7 +63,14 @@ def peer_system(cache: Path) -> System:
 
 def migrate_peer(peer: System, owner_dsn: str, role: str) -> None:
     """The peer's own migrations, by its own command."""
-    command = [str(peer.python.with_name("hermes-pgvector")), "migrate", "--admin-dsn", owner_dsn, "--runtime-role", role]
+    command = [
+        str(peer.python.with_name("hermes-pgvector")),
+        "migrate",
+        "--admin-dsn",
+        owner_dsn,
+        "--runtime-role",
+        role,
+    ]
     subprocess.run(command, check=True, timeout=120, capture_output=True)
 
 

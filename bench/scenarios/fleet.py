@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import time
 
-from bench.measure import Figure, Line, Metric, Plot, Result, Target, percentile
+from bench.measure import Line, Metric, Plot, Result, Target, percentile
 from bench.stage import Stage
-from bench.system import ChildError, System
+from bench.system import ChildError, Name, System
 
 STEP = 10
 THEMES = 10
+LABELS: dict[Name, str] = {"ours": "this package", "peer": "peer"}
 QUERIES = [f"which release did team {number} talk about last week?" for number in range(50)]
 
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
     """What has piled up after the last request, and the way there."""
     requests = 300 if is_full else 60
-    curves: dict[str, list[dict[str, float]]] = {}
-    for system in stage.systems:
-        curves[system.name] = _run(stage, system, requests, result)
-    ours, peer = curves["ours"], curves["peer"]
-    for name, unit, target in (
-        ("threads", "threads", Target("at most", 7, "house §2: 6 of ours and the main thread")),
-        ("connections", "connections", Target("at most", 4, "house §2")),
-        ("rss_mb", "MB", None),
+    curves = {system.name: _run(stage, system, requests, result) for system in stage.systems}
+    for name, label, unit, target in (
+        ("threads", "threads, most", "threads", Target("at most", 7, "house §2: six and the main thread")),
+        ("connections", "Postgres connections, most", "connections", Target("at most", 4, "house §2")),
+        ("rss_mb", "memory, most", "MB", None),
     ):
-        figures = [Figure.of([max(point[name] for point in curve)]) for curve in (ours, peer)]
-        label = {"threads": "threads, most", "connections": "Postgres connections, most", "rss_mb": "memory, most"}[name]
+        most = {key: [max(point[name] for point in curve)] for key, curve in curves.items()}
         result.metrics.append(
-            Metric("fleet", f"{label} during {requests} requests", unit, "lower", *figures, target=target,
-                   is_portable=name != "rss_mb")
-        )  # fmt: skip
+            Metric.of(
+                "fleet",
+                f"{label} during {requests} requests",
+                unit,
+                "lower",
+                most,
+                target=target,
+                is_portable=name != "rss_mb",
+            )
+        )
+        title = label.split(",")[0]
+        lines = tuple(
+            Line(LABELS[key], key, tuple((point["requests"], point[name]) for point in curve))
+            for key, curve in curves.items()
+        )
         result.plots.append(
-            Plot(f"fleet-{name}", label.split(",")[0].capitalize() + " against requests", "requests", unit,
-                 tuple(Line("this package" if key == "ours" else "peer", key,
-                            tuple((point["requests"], point[name]) for point in curves[key]))
-                       for key in ("ours", "peer")))
-        )  # fmt: skip
-    for share in ("p50", "p95"):
-        figures = [Figure.of([curve[-1][share]]) for curve in (ours, peer)]
-        result.metrics.append(Metric("fleet", f"hooks of one request, {share}", "ms", "lower", *figures))
-    figures = [Figure.of([curve[-1]["lost"]]) for curve in (ours, peer)]
-    result.metrics.append(
-        Metric("fleet", f"rows lost of {requests} requests", "rows", "lower", *figures,
-               target=Target("at most", 0, "issue 2"), is_portable=True)
-    )  # fmt: skip
+            Plot(f"fleet-{name}", f"{title[:1].upper()}{title[1:]} against requests", "requests", unit, lines)
+        )
+    for name, label, unit in (
+        ("p50", "hooks of one request, p50", "ms"),
+        ("p95", "hooks of one request, p95", "ms"),
+        ("lost", f"rows lost of {requests} requests", "rows"),
+    ):
+        last = {key: [curve[-1][name]] for key, curve in curves.items()}
+        target = Target("at most", 0, "issue 2") if name == "lost" else None
+        result.metrics.append(Metric.of("fleet", label, unit, "lower", last, target=target, is_portable=name == "lost"))
 
 
 def _run(stage: Stage, system: System, requests: int, result: Result) -> list[dict[str, float]]:

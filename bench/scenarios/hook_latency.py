@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 
-from bench.measure import Figure, Metric, Result, percentile
+from bench.measure import Metric, Result, percentile
 from bench.stage import Seat, Stage
 from bench.system import Child, System
 
@@ -16,14 +17,8 @@ BURST = 100
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Microseconds per call, p50 and p99 of each round."""
-    found = stage.each(5 if is_full else 3, partial(_round, stage, 400 if is_full else 150))
-    for hook in HOOKS:
-        for situation in ("burst", "paced", "beside 2 busy threads", "Postgres down"):
-            for share in ("p50", "p99"):
-                name = f"{hook}, {situation}, {share}"
-                result.metrics.append(
-                    Metric("hooks", name, "µs", "lower", *(Figure.of(found[system][name]) for system in ("ours", "peer")))
-                )
+    found = stage.each(5 if is_full else 2, partial(_round, stage, 400 if is_full else 150))
+    result.metrics += [Metric.of("hooks", name, "µs", "lower", rounds) for name, rounds in found.items()]
 
 
 def _round(stage: Stage, paced: int, system: System) -> dict[str, float]:
@@ -37,7 +32,9 @@ def _round(stage: Stage, paced: int, system: System) -> dict[str, float]:
             _drain(seat)
             _note(figures, f"{hook}, paced", child, do, tag=f"paced-{do}", count=paced, pace=0.005)
             _drain(seat)
-            _note(figures, f"{hook}, beside 2 busy threads", child, do, tag=f"busy-{do}", count=paced, pace=0.005, busy=2)
+            _note(
+                figures, f"{hook}, beside 2 busy threads", child, do, tag=f"busy-{do}", count=paced, pace=0.005, busy=2
+            )
         _drain(seat)
         stage.stop_server()
         for hook, do in HOOKS.items():
@@ -45,7 +42,7 @@ def _round(stage: Stage, paced: int, system: System) -> dict[str, float]:
     return figures
 
 
-def _note(figures: dict[str, float], name: str, child: Child, do: str, **arguments: object) -> None:
+def _note(figures: dict[str, float], name: str, child: Child, do: str, **arguments: Any) -> None:
     times = child.ask(do, **arguments)["micros"]
     figures[f"{name}, p50"] = percentile(times, 0.50)
     figures[f"{name}, p99"] = percentile(times, 0.99)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from bench.measure import Figure, Metric, Result
+from bench.measure import Metric, Result
 from bench.stage import Stage, wait_for
 from bench.system import System
 
@@ -13,11 +13,9 @@ from bench.system import System
 def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Entries per second, the embedder answering after 20 ms."""
     count = 1000 if is_full else 200
-    found = stage.each(3 if is_full else 2, partial(_round, stage, count))
-    figures = [Figure.of(found[system]["rate"]) for system in ("ours", "peer")]
-    result.metrics.append(
-        Metric("import", f"{count} MEMORY.md entries with vectors, embedder at 20 ms", "entries/s", "higher", *figures)
-    )
+    rates = stage.each(3 if is_full else 2, partial(_round, stage, count))["rate"]
+    label = f"{count} MEMORY.md entries with vectors, embedder at 20 ms"
+    result.metrics.append(Metric.of("import", label, "entries/s", "higher", rates))
 
 
 def _round(stage: Stage, count: int, system: System) -> dict[str, float]:
@@ -25,7 +23,9 @@ def _round(stage: Stage, count: int, system: System) -> dict[str, float]:
         stage.embedder.set(latency=0.02)
         folder = seat.home / "memories"
         folder.mkdir()
-        entries = [f"Entry {number:05d}: service {number % 37} is owned by team {number % 11}." for number in range(count)]
+        entries = [
+            f"Entry {number:05d}: service {number % 37} is owned by team {number % 11}." for number in range(count)
+        ]
         (folder / "MEMORY.md").write_text("\n§\n".join(entries), encoding="utf-8")
         child.ask("load")
         begin = time.perf_counter()

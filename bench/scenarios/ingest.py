@@ -20,24 +20,20 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     curves: dict[str, list[tuple[float, float]]] = {"ours": [], "peer": []}
     for latency, rows in (FULL if is_full else SMALL).items():
         found = stage.each(3 if is_full else 2, partial(_rate, stage, latency, rows))
-        for name in ("text durable", "with vector"):
-            figures = [Figure.of(found[system][name]) for system in ("ours", "peer")]
+        for name, rounds in found.items():
             target = Target("ratio at least", 20, "issue 5") if latency == 20 and name == "with vector" else None
-            result.metrics.append(
-                Metric("ingest", f"{name}, embedder at {latency} ms", "rows/s", "higher", *figures, target=target)
-            )
-        for system in ("ours", "peer"):
-            curves[system].append((latency, Figure.of(found[system]["with vector"]).median))
+            label = f"{name}, embedder at {latency} ms"
+            result.metrics.append(Metric.of("ingest", label, "rows/s", "higher", rounds, target=target))
+        for system, curve in curves.items():
+            curve.append((latency, Figure.of(found["with vector"][system]).median))
     lines = (Line("this package", "ours", tuple(curves["ours"])), Line("peer", "peer", tuple(curves["peer"])))
     result.plots.append(
         Plot("ingest", "Ingest with vectors", "embedder latency, ms", "rows per second", lines, is_log_y=True)
     )
-    found = stage.each(1, partial(_burst, stage))
-    result.metrics.append(
-        Metric("ingest", f"rows lost of a burst of {BURST_TURNS} turns, default settings", "rows", "lower",
-               Figure.of(found["ours"]["lost"]), Figure.of(found["peer"]["lost"]),
-               Target("at most", 0, "issue 5"), is_portable=True)
-    )  # fmt: skip
+    lost = stage.each(1, partial(_burst, stage))["lost"]
+    label = f"rows lost of a burst of {BURST_TURNS} turns, default settings"
+    target = Target("at most", 0, "issue 5")
+    result.metrics.append(Metric.of("ingest", label, "rows", "lower", lost, target=target, is_portable=True))
 
 
 def _rate(stage: Stage, latency: int, rows: int, system: System) -> dict[str, float]:

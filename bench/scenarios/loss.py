@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from bench.measure import Figure, Metric, Result, Target
+from bench.measure import Metric, Result, Target
 from bench.stage import Seat, Stage, wait_for
 from bench.system import Child, System
 
 EMBED_SECONDS = 0.02
 PACE = 0.01
+OUTAGE_SECONDS = 10.0
 
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
@@ -20,16 +21,22 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     turns = 300 if is_full else 100
     for trouble, cause in TROUBLES.items():
         found = stage.each(3 if is_full else 1, partial(_round, stage, cause, turns))
-        acknowledged = int(sum(found["ours"]["acknowledged"]))
-        note = f"of {acknowledged} acknowledged by ours, {int(sum(found['peer']['acknowledged']))} by the peer"
-        lost = {system: [sum(found[system]["lost"])] for system in ("ours", "peer")}
+        sums = {name: {key: sum(rounds) for key, rounds in each.items()} for name, each in found.items()}
+        acknowledged = sums["acknowledged"]
         result.metrics.append(
-            Metric("loss", trouble, "rows lost", "lower", Figure.of(lost["ours"]), Figure.of(lost["peer"]),
-                   Target("at most", 0, "issue 5"), is_portable=True, note=note)
-        )  # fmt: skip
-        doubled = [sum(found["ours"]["doubled"])]
-        if doubled[0]:
-            result.problems.append(f"loss, {trouble}: {doubled[0]:.0f} rows of ours are stored twice")
+            Metric.of(
+                "loss",
+                trouble,
+                "rows lost",
+                "lower",
+                {key: [lost] for key, lost in sums["lost"].items()},
+                target=Target("at most", 0, "issue 5"),
+                is_portable=True,
+                note=f"of {acknowledged['ours']:.0f} acknowledged by ours, {acknowledged['peer']:.0f} by the peer",
+            )
+        )
+        if sums["doubled"]["ours"]:
+            result.problems.append(f"loss, {trouble}: {sums['doubled']['ours']:.0f} rows of ours are stored twice")
 
 
 Cause = Callable[[Stage, Seat, Child, int], int]
@@ -57,7 +64,7 @@ def _round(stage: Stage, cause: Cause, turns: int, system: System) -> dict[str, 
 
 def _stored(seat: Seat, wanted: int) -> tuple[int, int]:
     with seat.connect() as connection:
-        wait_for(lambda: seat.stored(connection, "lossy-"), wanted, seconds=90, idle_seconds=15, poll=0.1)
+        wait_for(lambda: seat.stored(connection, "lossy-"), wanted, seconds=90, idle_seconds=12, poll=0.1)
         statement = "SELECT count(DISTINCT content) FROM conversations WHERE strpos(content, 'lossy-') > 0"
         return seat.count(connection, statement), seat.stored(connection, "lossy-")
 
@@ -96,7 +103,7 @@ def _outage(stage: Stage, seat: Seat, child: Child, turns: int) -> int:
     child.wait_returned(turns // 4, 60)
     stage.stop_server()
     child.answer(600)
-    time.sleep(1)
+    time.sleep(OUTAGE_SECONDS)
     stage.start_server()
     return turns
 
@@ -116,7 +123,7 @@ TROUBLES: dict[str, Cause] = {
     "SIGTERM while writing": _sigterm,
     "the process ends without shutdown()": _left,
     "Postgres restarts while writing": _restarted,
-    "Postgres is away while writing": _outage,
+    f"Postgres is away for {OUTAGE_SECONDS:.0f} s while writing": _outage,
     "Postgres comes up after the process": _late,
 }
 IN_PLACE = (_restarted, _outage, _late)

@@ -86,11 +86,15 @@ class _Asked:
                 child.ask("ask", tool="recall_conversation", queries=queries[:10], scope=scope)
                 answer = child.ask("ask", seconds=600, tool="recall_conversation", queries=queries, scope=scope)
                 self._times(figures, f"recall_conversation, {label}", answer["micros"])
-                _add(figures, f"recall_conversation, {label}, recall@10", recall_at_ten(answer["rows"], questions.truth))
+                _add(
+                    figures, f"recall_conversation, {label}, recall@10", recall_at_ten(answer["rows"], questions.truth)
+                )
                 short = sum(len(rows) < len(true) for rows, true in zip(answer["rows"], questions.truth, strict=True))
                 _add(figures, f"recall_conversation, {label}, short answers", short / self._count)
                 if size in ("biggest", "all"):
-                    answer = child.ask("ask", seconds=600, tool="recall_conversation", queries=self._common, scope=scope)
+                    answer = child.ask(
+                        "ask", seconds=600, tool="recall_conversation", queries=self._common, scope=scope
+                    )
                     self._times(figures, f"common words, {label}", answer["micros"])
                 if size != "all":
                     answer = child.ask("ask", seconds=600, tool="prefetch", queries=queries)
@@ -98,7 +102,9 @@ class _Asked:
             child.ask("start", theme=theme_name(self._memory_theme))
             answer = child.ask("ask", seconds=600, tool="recall_memory", queries=self._queries(len(self._turns)))
             self._times(figures, "recall_memory, biggest theme", answer["micros"])
-            _add(figures, "recall_memory, biggest theme, recall@10", recall_at_ten(answer["rows"], self._memories.truth))
+            _add(
+                figures, "recall_memory, biggest theme, recall@10", recall_at_ten(answer["rows"], self._memories.truth)
+            )
 
     def _queries(self, place: int) -> list[str]:
         # The words differ each time, so that no cache of answers or vectors helps anybody.
@@ -160,5 +166,7 @@ def _plot_growth(result: Result, growth: dict[tuple[str, str], list[tuple[float,
                 best.setdefault(x, []).append(y)
             # Several numbers of themes at the same size: the dearest is drawn.
             points = tuple((x, max(values)) for x, values in sorted(best.items()))
-            lines.append(Line("this package" if system == "ours" else "peer", "ours" if system == "ours" else "peer", points))
+            lines.append(
+                Line("this package" if system == "ours" else "peer", "ours" if system == "ours" else "peer", points)
+            )
         result.plots.append(Plot(file, title, "rows", unit, tuple(lines), is_log_x=True, is_log_y=True))

@@ -42,7 +42,9 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
         memories.remove()
     where = f"batches of {BATCH} with vectors into {loaded:,} rows"
     result.metrics.append(
-        Metric("store", where, "rows/s", "higher", Figure.of(figures["rate"]), target=Target("at least", 4000, "issue 4"))
+        Metric(
+            "store", where, "rows/s", "higher", Figure.of(figures["rate"]), target=Target("at least", 4000, "issue 4")
+        )
     )
     result.metrics.append(
         Metric("store", f"write-ahead log, {where}", "bytes/row", "lower", Figure.of(figures["wal"]),

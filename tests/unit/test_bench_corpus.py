@@ -1,0 +1,93 @@
+"""The benches' data: known answers for known questions, so that a wrong search cannot look right."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench import adapter
+from bench.corpus import TOP, Corpus, common_questions, recall_at_ten, unit, vocabulary
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Iterator[Corpus]:
+    made = Corpus(3000, 20, 32, tmp_path)
+    yield made
+    made.remove()
+
+
+def test_theme_sizes_follow_zipf_and_have_names(corpus: Corpus) -> None:
+    assert corpus.sizes.sum() == 3000
+    assert corpus.theme("biggest") == 0
+    assert corpus.sizes[0] > 2 * corpus.sizes[5]
+    sizes = [corpus.sizes[corpus.theme(size)] for size in ("small", "middle", "biggest")]
+    assert TOP <= sizes[0] <= sizes[1] <= sizes[2]
+
+
+@pytest.mark.parametrize("theme", [0, 7, None])
+def test_truth_is_what_a_full_sort_finds(corpus: Corpus, theme: int | None) -> None:
+    questions = corpus.questions(theme, 15)
+    pool = np.arange(3000) if theme is None else np.flatnonzero(corpus.theme_of == theme)
+    rows = unit(np.asarray(corpus.vectors[pool], dtype=np.float32))
+    for vector, true in zip(questions.vectors, questions.truth, strict=True):
+        best = pool[np.argsort(-(rows @ vector))[:TOP]]
+        assert set(best.tolist()) == set(true)
+
+
+def test_a_question_is_nearest_to_rows_of_its_own_theme_only(corpus: Corpus) -> None:
+    for true in corpus.questions(3, 10).truth:
+        assert {int(corpus.theme_of[row]) for row in true} == {3}
+
+
+def test_recall_counts_what_is_missing_and_nothing_else() -> None:
+    truth = [list(range(10)), list(range(10, 20))]
+    assert recall_at_ten(truth, truth) == 1.0
+    assert recall_at_ten([truth[0][::-1], truth[1]], truth) == 1.0
+    assert recall_at_ten([truth[0][:5], []], truth) == pytest.approx(0.25)
+    # Rows beyond the tenth do not count, however right they are.
+    assert recall_at_ten([[99] * 10 + truth[0], truth[1]], truth) == pytest.approx(0.5)
+
+
+def test_the_same_numbers_make_the_same_corpus(tmp_path: Path, corpus: Corpus) -> None:
+    (tmp_path / "again").mkdir()
+    again = Corpus(3000, 20, 32, tmp_path / "again")
+    assert np.array_equal(again.vectors, corpus.vectors)
+    assert again.content(17) == corpus.content(17)
+
+
+def test_contents_name_their_row_and_share_common_words(corpus: Corpus) -> None:
+    contents = [corpus.content(row) for row in range(300)]
+    assert [int(adapter.ROW.findall(text)[0]) for text in contents] == list(range(300))
+    assert sum(vocabulary()[0] in text.split() for text in contents) > 200
+    assert all(set(query.split()) <= set(vocabulary()[:12]) for query in common_questions(20))
+
+
+class Echo:
+    """A provider that answers with what it was asked."""
+
+    def initialize(self, session_id: str, **kwargs: object) -> None:
+        self.theme = kwargs["gateway_session_key"]
+
+    def handle_tool_call(self, name: str, args: dict[str, object]) -> str:
+        return json.dumps({"results": [{"content": f"row{number} {self.theme}"} for number in (4, 2)], "count": 2})
+
+    def prefetch(self, query: str, *, session_id: str) -> str:
+        return "- row7 something\n- row8 something"
+
+
+def test_the_adapter_reads_the_rows_out_of_tools_and_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "fresh", lambda module: Echo())
+    made = adapter.Adapter("anything", "/nowhere", None)
+    made.answer({"do": "start", "theme": "a"})
+    answer = made.answer({"do": "ask", "tool": "recall_conversation", "queries": ["x", "y"]})
+    assert answer["rows"] == [[4, 2], [4, 2]]
+    assert answer["errors"] == 0
+    assert len(answer["micros"]) == 2
+    assert made.answer({"do": "ask", "tool": "prefetch", "queries": ["x"]})["rows"] == [[7, 8]]

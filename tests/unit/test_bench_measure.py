@@ -1,0 +1,144 @@
+"""The figures of the benches: percentiles, ratios, targets, and what compare calls worse."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.__main__ import main
+from bench.compare import compare
+from bench.measure import Better, Figure, Line, Metric, Plot, Result, Target, percentile
+from bench.report import BEGIN, END, merged, misses, page, table, write_page
+
+ABOUT = {
+    "size": "small", "started": "2026-01-01T00:00:00+00:00", "commit": "abc", "seconds": 5, "machine": "a machine",
+    "load_at_start": 0.1, "python": "3.11", "server": "PostgreSQL 18",
+    "versions": {"ours": {"x": "1"}, "peer": {"x": "2"}},
+}  # fmt: skip
+
+
+def metric(ours: float, peer: float | None, *, better: Better = "lower", target: Target | None = None) -> Metric:
+    """A metric whose rounds all gave the same."""
+    other = None if peer is None else Figure.of([peer])
+    return Metric("hooks", "sync_turn", "µs", better, Figure.of([ours]), other, target)
+
+
+def result(*metrics: Metric) -> Result:
+    """A run with these metrics and one plot."""
+    lines = (Line("this package", "ours", ((1.0, 2.0), (2.0, 3.0))), Line("peer", "peer", ((1.0, 4.0), (2.0, 9.0))))
+    return Result(dict(ABOUT), list(metrics), [Plot("growth", "Growth", "rows", "ms", lines)])
+
+
+def test_percentile_is_a_measured_value_by_nearest_rank() -> None:
+    values = [float(value) for value in range(100, 0, -1)]
+    assert percentile(values, 0.50) == 50
+    assert percentile(values, 0.95) == 95
+    assert percentile(values, 0.99) == 99
+    assert percentile([7.0], 0.99) == 7
+    assert percentile([1.0, 2.0], 1.0) == 2
+    with pytest.raises(ValueError, match="nothing"):
+        percentile([], 0.5)
+
+
+def test_figure_is_the_median_with_its_spread() -> None:
+    figure = Figure.of([9.0, 1.0, 5.0])
+    assert (figure.median, figure.low, figure.high) == (5, 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("better", "ours", "peer", "ratio"),
+    [("lower", 2.0, 10.0, 5.0), ("higher", 10.0, 2.0, 5.0), ("lower", 0.0, 3.0, None), ("higher", 3.0, 0.0, None)],
+)
+def test_ratio_says_how_many_times_better_we_are(better: Better, ours: float, peer: float, ratio: float | None) -> None:
+    assert metric(ours, peer, better=better).ratio == ratio
+
+
+def test_targets_are_judged_by_value_or_by_ratio() -> None:
+    assert metric(5, 50, target=Target("at most", 5)).is_met is True
+    assert metric(6, 50, target=Target("at most", 5)).is_met is False
+    assert metric(0.99, None, better="higher", target=Target("at least", 0.998)).is_met is False
+    assert metric(5, 50, target=Target("ratio at least", 10)).is_met is True
+    assert metric(5, 49, target=Target("ratio at least", 10)).is_met is False
+    assert metric(5, None).is_met is None
+
+
+def test_a_result_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
+    made = result(metric(5, 50, target=Target("ratio at least", 10, "an issue")), metric(1, None))
+    made.problems.append("something")
+    made.save(tmp_path / "deep" / "run.json")
+    assert Result.load(tmp_path / "deep" / "run.json") == made
+
+
+def test_compare_calls_a_lost_ratio_worse_and_ignores_the_machine() -> None:
+    old = result(metric(10, 100))
+    assert not compare(old, result(metric(100, 1000)), 0.25)[0].is_worse
+    assert not compare(old, result(metric(13, 100)), 0.25)[0].is_worse
+    assert compare(old, result(metric(14, 100)), 0.25)[0].is_worse
+    assert compare(old, result(metric(1, 100)), 0.25)[0].loss < 0
+
+
+def test_compare_does_not_judge_figures_that_depend_on_the_machine_alone() -> None:
+    assert compare(result(metric(1, None)), result(metric(99, None)), 0.25) == []
+
+
+def test_one_lost_row_is_worse_than_none_whatever_the_margin() -> None:
+    none, one = (replace(metric(lost, 100), is_portable=True) for lost in (0, 1))
+    assert compare(result(none), result(one), 0.9)[0].is_worse
+    assert not compare(result(one), result(none), 0.0)[0].is_worse
+
+
+def test_the_command_fails_when_a_ratio_got_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(tmp_path / name) for name in ("old.json", "new.json")]
+    result(metric(10, 100)).save(Path(paths[0]))
+    result(metric(20, 100)).save(Path(paths[1]))
+    assert main(["compare", *paths]) == 1
+    assert "WORSE" in capsys.readouterr().out
+    assert main(["compare", *paths, "--margin", "0.6"]) == 0
+    assert main(["compare", paths[1], paths[0]]) == 0
+
+
+def test_the_table_shows_both_sides_the_ratio_and_the_verdict() -> None:
+    shown = table(result(metric(5, 50, target=Target("ratio at least", 20)), replace(metric(0, 7), name="lost")))
+    assert "| sync_turn | µs | 5 | 50 | 10× | ≥ 20× **missed** |" in shown
+    assert "| lost | µs | 0 | 7 | ours only |  |" in shown
+
+
+def test_misses_name_missed_targets_and_where_the_peer_is_ahead() -> None:
+    missed = metric(5, 50, target=Target("at most", 4, "issue 2"))
+    behind = replace(metric(50, 5), name="slow")
+    fine = replace(metric(5, 50), name="fast")
+    lines = misses(result(missed, behind, fine))
+    assert len(lines) == 2
+    assert lines[0].startswith("- **Missed**: hooks: sync_turn: 5, target ≤ 4 (issue 2)")
+    assert lines[1].startswith("- Behind the peer: hooks: slow: 50 against 5")
+
+
+def test_the_page_keeps_what_people_wrote_around_the_figures(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"# Head\n\n{BEGIN}\nold\n{END}\n\ntail\n", encoding="utf-8")
+    write_page(path, page(result(metric(5, 50)), "images"))
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# Head")
+    assert text.endswith("\n\ntail\n")
+    assert "old" not in text
+    assert "![Growth](images/growth.svg)" in text
+
+
+def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
+    both = merged([result(metric(5, 50), replace(metric(1, 2), name="other")), result(metric(6, 60))])
+    assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 6, "other": 1}
+    assert both.about["seconds"] == 10
+
+
+def test_a_plot_is_drawn_the_same_twice(tmp_path: Path) -> None:
+    from bench.plots import draw
+
+    plot = result().plots[0]
+    (first,), (second,) = draw(plot, tmp_path / "a"), draw(plot, tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+    assert b"Growth" in first.read_bytes() or b"<svg" in first.read_bytes()
