@@ -189,12 +189,12 @@ class Engine:
         for part in _records(items):
             self.journal.append(wire.encode(part), urgency)
 
-    def search(self, question: Question, deadline: Deadline) -> Answer:
-        """Hits for a question; raises a MemoryPluginError at once while the database is known to be away."""
+    def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        """Hits for questions in the same words; a MemoryPluginError at once while the database is known to be away."""
         if not self.read_breaker.allows():
             raise DatabaseUnavailable("the memory database is out of reach; it is tried again soon")
         try:
-            answer = self.recall.search(question, deadline)
+            answers = self.recall.search_together(questions, deadline)
         except MemoryPluginError as error:
             self.read_breaker.failed(str(error))
             raise
@@ -202,7 +202,7 @@ class Engine:
             self.read_breaker.released()
             raise
         self.read_breaker.succeeded()
-        return answer
+        return answers
 
     def conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when there is none configured."""

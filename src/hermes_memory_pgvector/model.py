@@ -200,6 +200,8 @@ class Question:
     """Hits that only meaning found must be at least this near; hits by words are judged by their words."""
     min_coverage: float = 0.10
     """The share of the question's words, weighted by rarity, that a hit by words must contain."""
+    is_ambient: bool = False
+    """Whether nobody asked: an ambient answer is nothing rather than noise, so the model's own floor holds."""
     now: datetime | None = None
     """The clock that phrases such as 'yesterday' refer to."""
 
@@ -232,7 +234,7 @@ class EmbeddingModel:
     name: str
     dim: int
     min_similarity: float
-    candidates: int = 400
+    candidates: int = 800
     """How many rows of a theme the codes select for exact comparison; a theme with no more is searched exactly."""
     vector_oid: int = 0
     """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""

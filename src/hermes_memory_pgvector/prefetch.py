@@ -21,7 +21,7 @@ def block(
     settings: Settings,
     sessions: Sessions,
     *,
-    search: Callable[[Question], list[Hit]],
+    search: Callable[[list[Question]], list[list[Hit]]],
     floor: float,
     shown_by_host: Container[str],
 ) -> str:
@@ -29,39 +29,30 @@ def block(
     text = clean(query).strip()[: settings.query_max_chars] if isinstance(query, str) else ""
     if not text:
         return ""
+    kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
+    found = search([_question(text, kind, session, settings, floor) for kind in kinds])
     key = (session.theme, session.session_id)
-    memories = _ask(text, Kind.MEMORY, session, settings, search, floor)
-    memories = [hit for hit in memories if hit.content not in shown_by_host]
+    memories = [hit for hit in found[0] if hit.content not in shown_by_host]
     hits = _fresh(memories, key, sessions, settings.prefetch_limit)
-    if settings.prefetch_sources == "both":
-        turns = _ask(text, Kind.TURN, session, settings, search, floor)
-        turns = [hit for hit in turns if hit.session_id != session.session_id]
-        hits += _fresh(turns, key, sessions, min(TURN_SHARE, settings.prefetch_limit))
+    for turns in found[1:]:
+        earlier = [hit for hit in turns if hit.session_id != session.session_id]
+        hits += _fresh(earlier, key, sessions, min(TURN_SHARE, settings.prefetch_limit))
     rendered, placed = prefetch_block(hits, settings.prefetch_max_chars)
     sessions.note_shown(key, [_name(hit) for hit in placed])
     return rendered
 
 
-def _ask(
-    text: str,
-    kind: Kind,
-    session: Session,
-    settings: Settings,
-    search: Callable[[Question], list[Hit]],
-    floor: float,
-) -> list[Hit]:
-    # Some of the best hits may have been shown before: ask for more than will be used.
-    limit = min(50, settings.prefetch_limit * 3)
-    return search(
-        Question(
-            text=text,
-            kind=kind,
-            theme=session.theme,
-            session_id=session.session_id,
-            limit=limit,
-            now=datetime.now(UTC),
-            min_similarity=floor,
-        )
+def _question(text: str, kind: Kind, session: Session, settings: Settings, floor: float) -> Question:
+    return Question(
+        text=text,
+        kind=kind,
+        theme=session.theme,
+        session_id=session.session_id,
+        # Some of the best hits may have been shown before: ask for more than will be used.
+        limit=min(50, settings.prefetch_limit * 3),
+        now=datetime.now(UTC),
+        min_similarity=floor,
+        is_ambient=True,
     )
 
 

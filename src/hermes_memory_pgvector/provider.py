@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from hermes_memory_pgvector.model import (
     TrimSession,
     WriteItem,
 )
+from hermes_memory_pgvector.sessions import Spoken
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -79,7 +79,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._home = settings_file.default_home()
         self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
         self._started_at = 0.0
-        self._spoken: Counter[Said] = Counter()
+        self._spoken: Spoken = {}
         self._left: tuple[str, str] | None = None
         self._block: str | None = None
         self._recalled = 0
@@ -151,7 +151,7 @@ class PgvectorMemoryProvider(MemoryProvider):
                 session,
                 settings,
                 engine.sessions,
-                search=lambda question: self._search(question, deadline),
+                search=lambda questions: self._search(questions, deadline),
                 floor=engine.similarity_floor(),
                 shown_by_host=engine.host_entries(),
             )
@@ -214,7 +214,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             spoken_before=self._spoken,
             asked=sides[0].content[:ASKED_CHARS] if sides[0] is not None else "",
         )
-        author = capture.metadata_of(turn_author)
+        author = capture.metadata_of(turn_author) if turn_author else None
         metadata = {"author": author} if author else {}
         items = [
             AddTurn(
@@ -329,7 +329,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._session,
             scope_default=settings.scope_default,
             max_query_chars=settings.query_max_chars,
-            search=lambda question: self._search(question, deadline),
+            search=lambda question: self._search([question], deadline)[0],
         )
 
     @_guarded(None)
@@ -377,8 +377,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             return session
         return Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
 
-    def _search(self, question: Question, deadline: Deadline) -> list[Hit]:
-        return list(self._current().search(question, deadline).hits)
+    def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
+        return [list(answer.hits) for answer in self._current().search(questions, deadline)]
 
     def _transcript(self, messages: Any) -> list[Said]:
         return capture.transcript(messages, self._current().settings.turn_max_chars, clean_user=_strip_scaffolding)

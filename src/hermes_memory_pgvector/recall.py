@@ -19,7 +19,7 @@ from hermes_memory_pgvector.errors import DeadlineExceeded, EmbeddingError
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Question
 from hermes_memory_pgvector.searchtext import likely_speaker, question_terms
 from hermes_memory_pgvector.store.models import current_model
-from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, search
+from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, send
 from hermes_memory_pgvector.store.verify import Check, verify_theme
 from hermes_memory_pgvector.timephrase import asks_when, named_period
 
@@ -86,11 +86,16 @@ class Recall:
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
         """The best hits for a question; raises DatabaseError, or DeadlineExceeded when there is no time to ask."""
-        vector, degraded = self._embed(question.text, deadline)
-        wording = read_wording(question)
+        return self.search_together([question], deadline)[0]
+
+    def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        """Answers to questions in the same words, of several kinds: embedded once, asked in one go."""
+        text = questions[0].text
+        vector, degraded = self._embed(text, deadline)
+        wording = read_wording(questions[0])
         deadline.check()
         if vector is None and not wording.terms:
-            return Answer((), degraded)
+            return [Answer((), degraded) for _ in questions]
         with self._reading(deadline) as connection:
             meaning = None
             if vector is not None:
@@ -98,9 +103,11 @@ class Recall:
                 degraded = None if meaning else "the stored vectors are of another model"
             if meaning is not None and not self._settings.hybrid_search:
                 wording = replace(wording, terms=())
-            return Answer(
-                tuple(search(connection, question, meaning, wording, self._thresholds(question, meaning))), degraded
-            )
+            pending = [
+                send(connection, question, meaning, wording, self._thresholds(question, meaning))
+                for question in questions
+            ]
+            return [Answer(tuple(each.receive()), degraded) for each in pending]
 
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
@@ -132,8 +139,9 @@ class Recall:
 
     def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
         floor = question.min_similarity
-        if floor <= 0 and meaning is not None:
-            floor = meaning.model.min_similarity
+        if floor <= 0:
+            # Whoever asks gets the nearest there is; what is offered unasked must be near.
+            floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
         return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
 
 

@@ -141,13 +141,14 @@ def test_without_hybrid_search_only_meaning_counts(store: Store) -> None:
     assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [near]
 
 
-def test_the_models_floor_holds_unless_the_question_sets_one(store: Store) -> None:
+def test_the_models_floor_holds_for_what_is_offered_unasked(store: Store) -> None:
     generator = random.Random(1)
     asked = unit(generator, store.model.dim)
     store.say(Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.15)))
     recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
-    assert recall.search(question("unheard"), Deadline.after(5)).hits == ()
-    assert len(recall.search(question("unheard", min_similarity=0.01), Deadline.after(5)).hits) == 1
+    assert recall.search(question("unheard", is_ambient=True), Deadline.after(5)).hits == ()
+    assert len(recall.search(question("unheard", is_ambient=True, min_similarity=0.01), Deadline.after(5)).hits) == 1
+    assert len(recall.search(question("unheard"), Deadline.after(5)).hits) == 1
 
 
 def test_the_self_check_widens_a_search_that_misses(database: Database) -> None:

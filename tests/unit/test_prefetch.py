@@ -33,9 +33,9 @@ def offer(
     shown: frozenset[str] = frozenset(),
     query: str = "what about the facts?",
 ) -> str:
-    def search(question: Question) -> list[Hit]:
-        assert question.theme == session.theme
-        return [hit for hit in hits if hit.kind is question.kind][: question.limit]
+    def search(questions: list[Question]) -> list[list[Hit]]:
+        assert all(question.theme == session.theme and question.is_ambient for question in questions)
+        return [[hit for hit in hits if hit.kind is question.kind][: question.limit] for question in questions]
 
     return prefetch.block(
         query, session, settings or Settings(), sessions or Sessions(), search=search, floor=0.3, shown_by_host=shown

@@ -70,7 +70,7 @@ def _ask(engine: Engine) -> str:
     question = Question(text=ASKED, kind=Kind.TURN, theme=BENCH_THEME, limit=1)
     deadline = Deadline.after(SETTLE_SECONDS)
     while True:
-        hits = engine.search(question, deadline).hits
+        hits = engine.search([question], deadline)[0].hits
         if hits or deadline.remaining() < 1:
             return hits[0].content if hits else ""
         time.sleep(0.05)

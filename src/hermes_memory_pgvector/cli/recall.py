@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             output.complain(f"hermes-pgvector: {refusal.sentence}")
             return 2
         started = time.perf_counter()
-        answers = [engine.search(question, Deadline.after(BUDGET_SECONDS)) for question in questions]
+        answers = engine.search(questions, Deadline.after(BUDGET_SECONDS))
         took = time.perf_counter() - started
     hits = [hit for answer in answers for hit in answer.hits]
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)

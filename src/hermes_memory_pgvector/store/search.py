@@ -55,6 +55,26 @@ def search(
     connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
 ) -> list[Hit]:
     """The best rows for a question, best first; the connection must be in a transaction."""
+    return send(connection, question, meaning, wording, thresholds).receive()
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A question on its way: in a pipeline several travel together."""
+
+    kind: Kind
+    cursor: psycopg.Cursor[dict[str, Any]]
+
+    def receive(self) -> list[Hit]:
+        """The answer."""
+        with self.cursor:
+            return [_hit(self.kind, row) for row in self.cursor.fetchall()]
+
+
+def send(
+    connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
+) -> Pending:
+    """Ask for the best rows; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
         "everywhere": question.scope is Scope.ALL,
@@ -84,9 +104,8 @@ def search(
         connection.execute(statement("search_settings_all"), {"breadth": str(breadth)})
     else:
         connection.execute(statement("search_settings_theme"))
-    with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(_statement(question, meaning), parameters).fetchall()
-    return [_hit(question.kind, row) for row in rows]
+    cursor = connection.cursor(row_factory=dict_row)
+    return Pending(question.kind, cursor.execute(_statement(question, meaning), parameters))
 
 
 def _narrow(question: Question) -> list[str] | None:
