@@ -84,7 +84,8 @@ def quoted(lexeme: str) -> str:
 
 def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
     """A turn's tsvector, as text: its own words, and with less weight those of up to two turns `before` it."""
-    own = _lexemes(content[:MAX_CHARS])
+    # A short turn is context for the two that follow it: its words are worked out once.
+    own = _context_lexemes(content) if len(content) <= MAX_CONTEXT_CHARS else _lexemes(content[:MAX_CHARS])
     context: set[str] = set()
     for earlier in before[-2:]:
         context |= _context_lexemes(_edges(earlier, MAX_CONTEXT_CHARS))
@@ -136,9 +137,11 @@ def _lexemes(text: str) -> set[str]:
     words = _words(folded)
     language = likely_language(folded, words[:100])
     kept = set(words) - ENGLISH
-    found = {stem(word) for word in kept if len(word) <= MAX_TOKEN}
+    if any(len(word) > MAX_TOKEN for word in kept):
+        kept = {word for word in kept if len(word) <= MAX_TOKEN}
+    found = set(map(stem, kept))
     if language is not None:
-        found |= {light_stem(word, language) for word in kept if len(word) <= MAX_TOKEN}
+        found |= {light_stem(word, language) for word in kept}
     found.update(_tokens(folded))
     if not folded.isascii():
         found.update(_signs(folded))
@@ -149,7 +152,6 @@ def _lexemes(text: str) -> set[str]:
 
 @lru_cache(maxsize=512)
 def _context_lexemes(text: str) -> frozenset[str]:
-    # A turn is context for the two that follow it: working its words out once is enough.
     return frozenset(_lexemes(text))
 
 
@@ -188,9 +190,10 @@ def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
 
 def _tokens(folded: str) -> Iterator[str]:
     """What is written as one token with signs in it, exactly as typed apart from case."""
-    for piece in dict.fromkeys(folded.split()):
-        # Nearly every piece ends here: a word, with or without punctuation around it.
-        if piece.isalnum() or (bare := piece.strip(_PUNCTUATION)).isalnum():
+    # Nearly every piece is a word, with or without punctuation around it.
+    for piece in [piece for piece in dict.fromkeys(folded.split()) if not piece.isalnum()]:
+        bare = piece.strip(_PUNCTUATION)
+        if bare.isalnum():
             continue
         for chunk in _CHUNK.findall(bare):
             token = chunk.lstrip("~.:=&")

@@ -10,10 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import START, Said, Store, everywhere, settle, store_of, unit
-from fixtures.postgres import Database
+from fixtures.postgres import Database, new_database
 
+from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.model import Kind, Scope
+from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.searchtext import memory_lexemes
+from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.stemmer import stem
 
 THEMES = [
@@ -219,6 +222,20 @@ def test_rows_typed_by_hand_are_found(store: Store, question: str, sentence: str
         (sentence,),
     ).fetchone()
     assert [hit.id for hit in store.ask(question)] == [row[0]]
+
+
+def test_an_older_postgres_without_any_other_extension_finds_the_same(postgres_without_contrib: ConnectionInfo) -> None:
+    near = unit(random.Random(5), 256)
+    with new_database(postgres_without_contrib) as database:
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", 256))
+        with store_of(database) as store:
+            (wanted,) = store.say(Said("我昨天查了北京天气预报", vector=near))
+            store.say(*(Said(f"filler {n}", vector=unit(random.Random(n), 256)) for n in range(20)))
+            for vector in (near, None):
+                assert store.ask("北京天气", vector)[0].id == wanted
+                assert everywhere(store, "北京天气", vector)[0].id == wanted
+            store.remember("fleet", "memory", "zebra note", near)
+            assert len(store.ask("zebra", near, kind=Kind.MEMORY)) == 1
 
 
 def test_a_memory_edited_by_hand_is_found_by_its_new_words_only(store: Store) -> None:

@@ -11,7 +11,7 @@ CREATE TABLE embedding_models (
     dim            integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
     layout         text        NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
     min_similarity real        NOT NULL DEFAULT 0.30,
-    candidates     integer     NOT NULL DEFAULT 400 CHECK (candidates BETWEEN 100 AND 6400),
+    candidates     integer     NOT NULL DEFAULT 800 CHECK (candidates BETWEEN 100 AND 6400),
     is_current     boolean     NOT NULL DEFAULT false,
     created_at     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (name, dim)
