@@ -77,12 +77,12 @@ def likely_language(folded: str, words: Sequence[str]) -> str | None:
         if _CYRILLIC.search(sample):
             return "ru"
     # Most texts are English, which shows within the first words.
-    english = sum(word in ENGLISH for word in words)
+    english = sum(map(ENGLISH.__contains__, words))
     if english * 3 >= len(words):
         return None
     found: dict[str, int] = {}
-    for word in words:
-        for language in _LANGUAGES_OF.get(word, ()):
+    for word in filter(_LANGUAGES_OF.__contains__, words):
+        for language in _LANGUAGES_OF[word]:
             found[language] = found.get(language, 0) + 1
     if not found:
         return None
