@@ -13,6 +13,7 @@ from psycopg import sql
 from bench.corpus import Corpus
 from bench.stage import Seat
 from hermes_memory_pgvector.searchtext import memory_lexemes, turn_lexemes
+from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 POSTGRES_EPOCH = 946_684_800
 START = 1_750_000_000
@@ -75,6 +76,15 @@ INSERT INTO memory_vectors_1 (agent_identity, id, chunk, ts, target, embedding)
 SELECT agent_identity, id, 0, ts, 'memory', l2_normalize(embedding) FROM given_memories ORDER BY id;
 DROP TABLE given_memories;
 SELECT setval('memory_entries_id_seq', (SELECT max(id) FROM memory_entries))"""
+
+
+def index_all(seat: Seat) -> float:
+    """The package's own index for scope 'all', as its administrator would make it; seconds it took."""
+    begin = time.monotonic()
+    with seat.connect() as connection:
+        connection.execute("SET maintenance_work_mem = '4GB'")
+        connection.execute(sql.SQL(FOLDER.joinpath("index_all.sql").read_text()).format(**vector_tables(1)))
+    return time.monotonic() - begin
 
 
 def _load_ours(connection: Connection, turns: Corpus, memories: Corpus) -> None:

@@ -136,9 +136,11 @@ class Result:
     metrics: list[Metric] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    _path: Path | None = field(default=None, compare=False, repr=False)
 
     def save(self, path: Path) -> None:
-        """Write the run as JSON."""
+        """Write the run as JSON; `keep` writes there again."""
+        self._path = path
         rows = []
         for metric in self.metrics:
             row = dataclasses.asdict(metric)
@@ -148,6 +150,11 @@ class Result:
         document = {"about": self.about, "problems": self.problems, "metrics": rows, "plots": plots}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+    def keep(self) -> None:
+        """Write what is known so far, in the middle of a long scenario."""
+        if self._path is not None:
+            self.save(self._path)
 
     @staticmethod
     def load(path: Path) -> Result:

@@ -19,7 +19,12 @@ from typing import IO, Any, Literal
 
 Name = Literal["ours", "peer"]
 PEER_VERSION = "1.0.0"
-PEER_PACKAGES = (f"hermes-memory-pgvector=={PEER_VERSION}", "psycopg[binary]", "hermes-agent==0.19.0")
+PEER_PACKAGES = (
+    f"hermes-memory-pgvector=={PEER_VERSION}",
+    "psycopg[binary]",
+    "hermes-agent==0.19.0",
+    "aiohttp>=3.11,<4",
+)
 ADAPTER = Path(__file__).with_name("adapter.py")
 PACKAGES = ("hermes-memory-pgvector", "hermes-agent", "psycopg")
 
@@ -47,7 +52,7 @@ def our_system() -> System:
 
 def peer_system(cache: Path) -> System:
     """The published package in an environment of its own: both distributions have the same name."""
-    tag = f"peer-{PEER_VERSION}-py{sys.version_info.major}.{sys.version_info.minor}"
+    tag = f"peer-{PEER_VERSION}-host-py{sys.version_info.major}.{sys.version_info.minor}"
     folder = cache / tag
     python = folder / "bin" / "python"
     done = folder / "complete"

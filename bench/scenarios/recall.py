@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.corpus import Corpus, Questions, common_questions, recall_at_ten
-from bench.load import load, size_of, theme_name
+from bench.load import index_all, load, size_of, theme_name
 from bench.measure import Figure, Line, Metric, Plot, Result, Target, percentile
 from bench.stage import DIM, Seat, Stage
 
@@ -13,6 +13,8 @@ SMALL = ((10_000, 100),)
 FULL = ((10_000, 100), (100_000, 100), (100_000, 1_000), (100_000, 10_000), (1_000_000, 1_000))
 SIZES = ("small", "middle", "biggest")
 SYSTEMS = ("ours", "peer")
+# Where the package's documentation advises its index for scope 'all'.
+INDEX_ALL_FROM = 150_000
 # One memory for ten turns: MEMORY.md is small by design.
 MEMORY_SHARE = 10
 Figures = dict[str, dict[str, list[float]]]
@@ -23,8 +25,9 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Every cell of rows × themes, then the growth plots."""
     growth: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for rows, themes in FULL if is_full else SMALL:
-        figures = _cell(stage, rows, themes, 200 if is_full else 60, 3)
+        figures = _cell(stage, rows, themes, 100 if is_full else 60, 3 if rows < 100_000 else 2)
         _note(result, figures, rows, themes)
+        result.keep()
         for name in ("recall_conversation, biggest theme, p95", "prefetch, biggest theme, p95", "database size"):
             for system in SYSTEMS:
                 if name in figures[system]:
@@ -47,6 +50,10 @@ def _cell(stage: Stage, rows: int, themes: int, count: int, rounds: int) -> Figu
             for systems in stage.rounds(rounds):
                 for system in systems:
                     asked.of(seats[system.name], figures[system.name])
+            if rows >= INDEX_ALL_FROM:
+                print(f"   index over all themes: {index_all(ours):.0f} s", flush=True)
+                for _ in range(rounds):
+                    asked.everywhere(ours, figures["ours"])
     finally:
         turns.remove()
         memories.remove()
@@ -106,6 +113,19 @@ class _Asked:
                 figures, "recall_memory, biggest theme, recall@10", recall_at_ten(answer["rows"], self._memories.truth)
             )
 
+    def everywhere(self, seat: Seat, figures: dict[str, list[float]]) -> None:
+        """Scope 'all' alone, where the package's index over all themes exists."""
+        self._again += 1
+        questions, place = self._turns["all"], list(self._turns).index("all")
+        with seat.child() as child:
+            child.ask("start", theme=theme_name(0))
+            queries = self._queries(place)
+            child.ask("ask", tool="recall_conversation", queries=queries[:10], scope="all")
+            answer = child.ask("ask", seconds=600, tool="recall_conversation", queries=queries, scope="all")
+        name = "recall_conversation, scope all with its index"
+        self._times(figures, name, answer["micros"])
+        _add(figures, f"{name}, recall@10", recall_at_ten(answer["rows"], questions.truth))
+
     def _queries(self, place: int) -> list[str]:
         # The words differ each time, so that no cache of answers or vectors helps anybody.
         return [f"zq{place * self._count + number} again{self._again}x{number}" for number in range(self._count)]
@@ -120,19 +140,17 @@ def _add(figures: dict[str, list[float]], name: str, value: float) -> None:
 
 
 def _note(result: Result, figures: Figures, rows: int, themes: int) -> None:
-    for name, values in figures["ours"].items():
+    for name in figures["ours"]:
         unit = "recall" if "recall@10" in name else "share" if "short" in name else "MB" if "size" in name else "ms"
-        is_count = unit in ("recall", "share")
         result.metrics.append(
-            Metric(
+            Metric.of(
                 f"recall, {rows:,} rows, {themes:,} themes",
                 name,
                 unit,
                 "higher" if unit == "recall" else "lower",
-                Figure.of(values),
-                Figure.of(figures["peer"][name]),
+                {system: figures[system][name] for system in SYSTEMS if name in figures[system]},
                 target=_target(name, rows),
-                is_portable=is_count or unit == "MB",
+                is_portable=unit in ("recall", "share", "MB"),
             )
         )
 
