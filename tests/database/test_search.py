@@ -310,6 +310,19 @@ def test_a_common_word_still_finds_something(database: Database, store: Store) -
     assert len(store.ask("status report")) == 10
 
 
+def test_statistics_may_be_refreshed_by_many_at_once(database: Database, store: Store) -> None:
+    store.say(*(f"status report number {n}" for n in range(300)))
+    settle(database)
+    with store_of(database) as other, other.connection.transaction():
+        other.connection.execute("SELECT hermes_refresh_statistics()")
+        store.connection.execute("SELECT hermes_refresh_statistics()")
+    store.connection.execute("SELECT hermes_refresh_statistics()")
+    row: Any = store.connection.execute(
+        "SELECT fraction FROM lexeme_statistics WHERE source = 'conversations' AND lexeme = 'report'"
+    ).fetchone()
+    assert row[0] == pytest.approx(1.0)
+
+
 def test_scores_are_cosines_between_zero_and_one(store: Store) -> None:
     question = unit(random.Random(8), store.model.dim)
     store.say(Said("zebra same", vector=question), Said("zebra opposite", vector=[-value for value in question]))

@@ -110,6 +110,10 @@ CREATE FUNCTION hermes_refresh_statistics() RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
     AS $$
     BEGIN
+        -- Every process of a fleet may call this: one at a time is enough.
+        IF NOT pg_try_advisory_xact_lock(hashtextextended('hermes_refresh_statistics', 0)) THEN
+            RETURN;
+        END IF;
         DELETE FROM lexeme_statistics;
         INSERT INTO lexeme_statistics
         SELECT s.tablename, known.lexeme, max(known.fraction)
