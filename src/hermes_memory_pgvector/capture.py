@@ -19,6 +19,7 @@ _ACKNOWLEDGEMENTS = (
     "ok", "okay", "thanks", "thank you", "thx", "ty", "np", "yes", "no", "sure", "got it", "done", "cool", "nice",
     "great", "continue", "please", "exit", "cancel", "stop", "quit", "yeah", "yep", "nope", "alright",
 )  # fmt: skip
+_FIRST_LETTERS = frozenset(word[0] for word in _ACKNOWLEDGEMENTS)
 _ACKNOWLEDGEMENT = re.compile(rf"(?:{'|'.join(re.escape(word) for word in _ACKNOWLEDGEMENTS)})[\s.!?]*", re.IGNORECASE)
 _INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.IGNORECASE | re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -58,7 +59,7 @@ class Said:
 
 def turn_digest(role: str, content: str) -> str:
     """Hex digest of a role's words."""
-    return hashlib.sha256(f"{role}:{content}".encode()).digest()[:DIGEST_BYTES].hex()
+    return hashlib.sha256(f"{role}:{content}".encode()).hexdigest()[: 2 * DIGEST_BYTES]
 
 
 def clean(value: str) -> str:
@@ -117,15 +118,19 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
+    return _spoken(role, text_of(value), max_chars)
+
+
+def _spoken_before(role: Role, value: Any, max_chars: int) -> Said | None:
+    """The same for a message of a transcript, which is seen again with every turn that follows it."""
     if isinstance(value, str) and len(value) <= REMEMBERED_CHARS:
         return _remembered(role, value, max_chars)
-    return _spoken(role, text_of(value), max_chars)
+    return spoken(role, value, max_chars)
 
 
-# A message is seen again with every turn that follows it.
 @lru_cache(maxsize=4096)
 def _remembered(role: Role, value: str, max_chars: int) -> Said | None:
-    return _spoken(role, text_of(value), max_chars)
+    return spoken(role, value, max_chars)
 
 
 def _spoken(role: Role, content: str, max_chars: int) -> Said | None:
@@ -138,7 +143,9 @@ def _spoken(role: Role, content: str, max_chars: int) -> Said | None:
 def is_noise(content: str, min_chars: int) -> bool:
     """Whether a turn is too short or a bare acknowledgement."""
     stripped = content.strip()
-    return len(stripped) < min_chars or _ACKNOWLEDGEMENT.fullmatch(stripped) is not None
+    if len(stripped) < min_chars:
+        return True
+    return stripped[:1].lower() in _FIRST_LETTERS and _ACKNOWLEDGEMENT.fullmatch(stripped) is not None
 
 
 def transcript(
@@ -169,7 +176,7 @@ def transcript(
         if role == "user" and clean_user is not None:
             typed = text_of(content)
             content = clean_user(typed) if typed else ""
-        said = spoken(role, content, max_chars)
+        said = _spoken_before(role, content, max_chars)
         if said is not None:
             found.append(said)
     return found

@@ -45,7 +45,7 @@ class Clock:
 
     def now(self) -> Moment:
         """The present moment."""
-        return Moment(time.time_ns() // 1000, _monotonic_us() + self._offset_us)
+        return Moment(time.time_ns() // 1000, time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000 + self._offset_us)
 
 
 def _monotonic_us() -> int:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from hermes_memory_pgvector import capture, hostconfig, identity, memory_write, prefetch, settings_file, tools
@@ -49,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 _Hook = TypeVar("_Hook", bound=Callable[..., Any])
 _warned: set[str] = set()
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 ASKED_CHARS = 200
 """How much of a question tells turns apart while they are under way."""
 
@@ -78,8 +80,9 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._engine: Engine | None = None
         self._home = settings_file.default_home()
         self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
+        self._named = self._session
         self._started_at = 0.0
-        self._spoken: Spoken = {}
+        self._spoken = Spoken()
         self._left: tuple[str, str] | None = None
         self._block: str | None = None
         self._recalled = 0
@@ -198,13 +201,13 @@ class PgvectorMemoryProvider(MemoryProvider):
         session = self._session_for(session_id)
         key = (session.theme, session.session_id)
         now = engine.clock.now()
-        sides = [
-            capture.spoken("user", user_content, settings.turn_max_chars),
-            capture.spoken("assistant", assistant_content, settings.turn_max_chars),
-        ]
-        exchange = [side for side in sides if side is not None]
-        transcript = self._transcript(messages) if isinstance(messages, list | tuple) else None
-        trims = self._trim_after_undo(engine, key, session, transcript, exchange)
+        asked = capture.spoken("user", user_content, settings.turn_max_chars)
+        answer = capture.spoken("assistant", assistant_content, settings.turn_max_chars)
+        exchange = [side for side in (asked, answer) if side is not None]
+        transcript, trims = None, []
+        if messages is not None:
+            transcript = self._transcript(messages)
+            trims = self._trim_after_undo(engine, key, session, transcript, exchange)
         new = engine.sessions.announce(
             key,
             [said for said in exchange if not capture.is_noise(said.content, settings.turn_min_chars)],
@@ -212,18 +215,17 @@ class PgvectorMemoryProvider(MemoryProvider):
             now_us=now.wall_us,
             window_us=int(settings.turn_retry_window * 1e6),
             spoken_before=self._spoken,
-            asked=sides[0].content[:ASKED_CHARS] if sides[0] is not None else "",
+            asked=asked.content[:ASKED_CHARS] if asked is not None else "",
         )
         author = capture.metadata_of(turn_author) if turn_author else None
-        metadata = {"author": author} if author else {}
-        items = [
+        items: list[WriteItem] = [
             AddTurn(
                 session.theme, session.session_id, said.role, said.content, ordinal, now, True,
-                session.parent_session_id, metadata if said.role == "user" else {},
+                session.parent_session_id, {"author": author} if author and said is asked else _NOTHING,
             )
             for said, ordinal in new
         ]  # fmt: skip
-        engine.record([*trims, *items], Urgency.TURN)
+        engine.record([*trims, *items] if trims else items, Urgency.TURN)
 
     @_guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
@@ -371,16 +373,24 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     def _session_for(self, session_id: Any) -> Session:
         """The session a call is about: what it says, else what initialize said."""
-        named = capture.id_of(session_id)
         session = self._session
+        if session_id == session.session_id:
+            return session
+        if session_id == self._named.session_id and self._named.theme == session.theme:
+            return self._named
+        named = capture.id_of(session_id)
         if not named or named == session.session_id:
             return session
-        return Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
+        self._named = Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
+        return self._named
 
     def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
         return [list(answer.hits) for answer in self._current().search(questions, deadline)]
 
-    def _transcript(self, messages: Any) -> list[Said]:
+    def _transcript(self, messages: Any) -> list[Said] | None:
+        """What was said, as far as the host shows it; None when it does not."""
+        if not isinstance(messages, list | tuple):
+            return None
         return capture.transcript(messages, self._current().settings.turn_max_chars, clean_user=_strip_scaffolding)
 
     def _backstop(self, messages: Any) -> None:

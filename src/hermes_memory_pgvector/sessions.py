@@ -8,7 +8,7 @@ undo takes back, and which memories a session has been shown.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,6 +18,10 @@ from hermes_memory_pgvector.capture import Said, with_ordinals
 
 TurnId = tuple[str, int]
 """(digest, ordinal) of a turn within its session."""
+TurnName = tuple[str, str]
+"""(session id, digest) of words."""
+Spoken = OrderedDict[TurnName, int]
+"""How often one provider has reported words."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -79,7 +83,7 @@ class Sessions:
         *,
         now_us: int,
         window_us: int,
-        spoken_before: Counter[Said],
+        spoken_before: Spoken,
         asked: str = "",
     ) -> list[tuple[Said, int]]:
         """A turn was just said: what of it is new, with ordinals.
@@ -89,22 +93,34 @@ class Sessions:
         """
         with self._lock:
             ledger = self._ledger(key)
+            turns = ledger.turns
             new: list[tuple[Said, int]] = []
             ids: list[TurnId] = []
             for said in exchange:
-                ordinal = self._ordinal(said, transcript, spoken_before)
-                alias = _alias(said, transcript)
-                if alias is not None and (report := ledger.turns.get(alias)) is not None and not report.is_live:
+                digest = said.digest
+                ordinal = _count(spoken_before, (key[1], digest))
+                alias = None
+                if transcript is not None:
+                    ordinal = max(1, sum(1 for other in transcript if other == said))
+                    alias = _alias(said, transcript)
+                if alias is not None and (report := turns.get(alias)) is not None and not report.is_live:
                     # A transcript was read first and had this turn in the host's wording.
                     report.is_live = True
                     ids.append(alias)
                     continue
-                ordinal, is_new = self._place(ledger, said, ordinal, now_us, window_us)
-                ids.append((said.digest, ordinal))
+                turn = (digest, ordinal)
+                if turn in turns:
+                    turn, is_new = _place(ledger, turn, now_us, window_us)
+                else:
+                    is_new = True
+                ids.append(turn)
                 if alias is not None:
                     _remember(ledger.aliases, alias, None, MAX_TURNS)
                 if is_new:
-                    new.append((said, ordinal))
+                    turns[turn] = _Report(now_us, True, ledger.epoch)
+                    if len(turns) > MAX_TURNS:
+                        turns.popitem(last=False)
+                    new.append((said, turn[1]))
             _close(ledger.exchanges, asked, tuple(ids), is_new=bool(new))
             return new
 
@@ -204,32 +220,30 @@ class Sessions:
             self._ledgers.move_to_end(key)
         return ledger
 
-    @staticmethod
-    def _ordinal(said: Said, transcript: Sequence[Said] | None, spoken_before: Counter[Said]) -> int:
-        spoken_before[said] += 1
-        if transcript is None:
-            return spoken_before[said]
-        return max(1, sum(1 for other in transcript if other == said))
 
-    @staticmethod
-    def _place(ledger: Ledger, said: Said, ordinal: int, now_us: int, window_us: int) -> tuple[int, bool]:
-        turn = (said.digest, ordinal)
-        known = ledger.turns.get(turn)
-        if known is not None:
-            if not known.is_live:
-                known.is_live = True
-                return ordinal, False
-            if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
-                return ordinal, False
-            ordinal = max(number for digest, number in ledger.turns if digest == said.digest) + 1
-            turn = (said.digest, ordinal)
-        _remember(ledger.turns, turn, _Report(now_us, True, ledger.epoch), MAX_TURNS)
-        return ordinal, True
+def _place(ledger: Ledger, turn: TurnId, now_us: int, window_us: int) -> tuple[TurnId, bool]:
+    """Whether words that are known were said once more, and as which saying; otherwise they are a report's echo."""
+    known = ledger.turns[turn]
+    if not known.is_live:
+        known.is_live = True
+        return turn, False
+    if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
+        return turn, False
+    last = max(number for digest, number in ledger.turns if digest == turn[0])
+    return (turn[0], last + 1), True
 
 
-def _alias(said: Said, transcript: Sequence[Said] | None) -> TurnId | None:
+def _count(spoken: Spoken, name: TurnName) -> int:
+    """How often these words have been said by now, as far as one provider knows."""
+    count = spoken[name] = spoken.get(name, 0) + 1
+    if len(spoken) > MAX_TURNS:
+        spoken.popitem(last=False)
+    return count
+
+
+def _alias(said: Said, transcript: Sequence[Said]) -> TurnId | None:
     """The transcript's own wording of a turn that was announced in other words."""
-    if not transcript or said in transcript:
+    if said in transcript:
         return None
     numbered = [(other, ordinal) for other, ordinal in with_ordinals(transcript) if other.role == said.role]
     if not numbered:
@@ -240,10 +254,10 @@ def _alias(said: Said, transcript: Sequence[Said] | None) -> TurnId | None:
 
 def _close(exchanges: deque[_Exchange], asked: str, turns: tuple[TurnId, ...], *, is_new: bool) -> None:
     """Note the turns of an exchange that has ended: the one that was started with these words, else the last."""
-    started = [each for each in islice(reversed(exchanges), RECENT_EXCHANGES) if each.is_open]
-    found = next((each for each in started if each.asked == asked), None)
-    if found is None and started and exchanges[-1].is_open:
-        found = started[0]
+    found: _Exchange | None = None
+    if exchanges and exchanges[-1].is_open:
+        recent = islice(reversed(exchanges), RECENT_EXCHANGES)
+        found = next((each for each in recent if each.is_open and each.asked == asked), exchanges[-1])
     if found is not None:
         found.is_open, found.turns = False, turns
     elif is_new or not (exchanges and exchanges[-1].turns == turns):
@@ -251,7 +265,8 @@ def _close(exchanges: deque[_Exchange], asked: str, turns: tuple[TurnId, ...], *
 
 
 def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    if key in book:
+        book.move_to_end(key)
     book[key] = value
-    book.move_to_end(key)
     if len(book) > most:
         book.popitem(last=False)

@@ -1,12 +1,17 @@
 """Write items as journal payloads and back.
 
-A payload is one JSON object: {"v": 1, "items": [...]}. Decoding raises ValueError for anything that is not ours, which
-the writer turns into a dead letter: an unreadable record is kept, never guessed at.
+A payload is one JSON object, {"v": 1, "items": [...]}, and after a line feed the words of its turns as they are, one
+after the other: the object names only their lengths, so that nothing is quoted while an agent waits. Decoding raises
+ValueError for anything that is not ours, which the writer turns into a dead letter: an unreadable record is kept, never
+guessed at.
 """
 
 from __future__ import annotations
 
+import io
 import json
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any, TypeVar, assert_never, cast, get_args
 
 from hermes_memory_pgvector.model import (
@@ -14,6 +19,7 @@ from hermes_memory_pgvector.model import (
     AddMemory,
     AddTurn,
     ForgetTurns,
+    MemoryOperation,
     Moment,
     Origin,
     RecordDelegation,
@@ -35,29 +41,50 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 def encode(items: list[WriteItem]) -> bytes:
     """The payload for one journal record."""
-    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
-    return _encode({"v": VERSION, "items": [_to_dict(item) for item in items]}).encode("utf-8", "surrogatepass")
+    words: list[bytes] = []
+    texts = [_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)) for item in items]
+    return f'{{"v":{VERSION},"items":[{",".join(texts)}]}}\n'.encode("utf-8", "surrogatepass") + b"".join(words)
 
 
 def decode(payload: bytes) -> list[WriteItem]:
     """The items of one journal record; ValueError when it is not one of ours."""
+    head, _, words = payload.partition(b"\n")
     try:
-        record = json.loads(payload)
+        record = json.loads(head)
         if record["v"] != VERSION:
             raise ValueError("the record's version is not known")
-        return [_from_dict(raw) for raw in record["items"]]
+        source = io.BytesIO(words)
+        items = [_from_dict(raw, source) for raw in record["items"]]
     except (KeyError, TypeError, AttributeError, RecursionError, IndexError, OverflowError) as error:
         raise ValueError(f"not a record of this program ({type(error).__name__})") from error
+    if source.tell() != len(words):
+        raise ValueError("the record holds more words than it names")
+    return items
 
 
-def _to_dict(item: WriteItem) -> dict[str, Any]:
+def _turn(item: AddTurn, words: list[bytes]) -> str:
+    """A turn without its words, which are added to `words`; put together by hand, because an agent waits for it."""
+    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
+    content = item.content.encode("utf-8", "surrogatepass")
+    words.append(content)
+    when = item.when
+    metadata = _encode(dict(item.metadata)) if item.metadata else "{}"
+    return (
+        f'{{"k":"turn",{_place(item.theme, item.session_id, item.parent_session_id)},"r":"{item.role}",'
+        f'"c":{len(content)},"n":{item.ordinal},"w":[{when.wall_us},{when.order_us}],'
+        f'"l":{"true" if item.is_live else "false"},"m":{metadata}}}'
+    )
+
+
+@lru_cache(maxsize=256)
+def _place(theme: str, session_id: str, parent_session_id: str) -> str:
+    quote = encode_basestring
+    return f'"t":{quote(theme)},"s":{quote(session_id)},"p":{quote(parent_session_id)}'
+
+
+def _to_dict(item: MemoryOperation | ForgetTurns | TrimSession | RecordDelegation) -> dict[str, Any]:
     when = (item.when.wall_us, item.when.order_us)
     match item:
-        case AddTurn():
-            return {
-                "k": "turn", "t": item.theme, "s": item.session_id, "r": item.role, "c": item.content,
-                "n": item.ordinal, "w": when, "l": item.is_live, "p": item.parent_session_id, "m": item.metadata,
-            }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
         case ReplaceMemory():
@@ -84,14 +111,14 @@ def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict
     }  # fmt: skip
 
 
-def _from_dict(raw: dict[str, Any]) -> WriteItem:
+def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
     when = Moment(_bounded(raw["w"][0], MAX_MICROSECONDS), _bounded(raw["w"][1], MAX_MICROSECONDS))
     theme = _text(raw["t"])
     kind = raw["k"]
     if kind == "turn":
         return AddTurn(
-            theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _text(raw["c"]), _bounded(raw["n"], MAX_ORDINAL), when,
-            bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
+            theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
+            _bounded(raw["n"], MAX_ORDINAL), when, bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
         target = _one_of(raw["g"], TARGETS)
@@ -114,6 +141,15 @@ def _from_dict(raw: dict[str, Any]) -> WriteItem:
             theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
         )
     raise ValueError("the record's kind is not known")
+
+
+def _words(length: Any, words: io.BytesIO) -> str:
+    if not isinstance(length, int) or isinstance(length, bool) or length < 0:
+        raise TypeError
+    content = words.read(length)
+    if len(content) != length:
+        raise ValueError("words of the record are missing")
+    return content.decode("utf-8", "surrogatepass")
 
 
 def _text(value: Any) -> str:

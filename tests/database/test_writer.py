@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import time
@@ -109,10 +108,12 @@ POISON: dict[str, bytes] = {
     "a time beyond the calendar": wire.encode([turn(1)]).replace(str(START + 1).encode(), b"9" * 25),
     "a negative ordinal": wire.encode([turn(1)]).replace(b'"n":1', b'"n":-7'),
     "an unknown role": wire.encode([turn(1)]).replace(b'"r":"user"', b'"r":"king"'),
-    "a number for words": wire.encode([turn(1)]).replace(b'"c":"turn 1"', b'"c":17'),
+    "words that are missing": wire.encode([turn(1)]).replace(b'"c":6', b'"c":17'),
+    "words that nothing names": wire.encode([turn(1)]) + b"more",
+    "words for a length": wire.encode([turn(1)]).replace(b'"c":6', b'"c":"turn 1"'),
     "a number too long to read": wire.encode([turn(1)]).replace(b'"n":1', b'"n":' + b"1" * 5000),
-    "a NUL in its words": wire.encode([turn(1)]).replace(b"turn 1", b"turn\\u0000 1"),
-    "a lone surrogate": wire.encode([turn(1)]).replace(b"turn 1", b"turn \\ud800 1"),
+    "a NUL in its words": wire.encode([turn(1)]).replace(b"turn 1", b"turn\x001"),
+    "a lone surrogate": wire.encode([turn(1)]).replace(b"turn 1", b"tu\xed\xa0\x801"),
     "metadata that is not JSON": wire.encode([turn(1, metadata={"a": 1})]).replace(b'"a":1', b'"a":NaN'),
     "a session too long to be indexed": LONG_SESSION,
 }  # fmt: skip
@@ -146,12 +147,13 @@ def test_a_bad_record_is_kept_aside_and_its_neighbours_arrive(
 def test_a_bad_item_takes_no_neighbour_of_its_own_record(make: Callable[..., Rig], stored: Stored) -> None:
     rig = make()
     payload = wire.encode([turn(1), turn(2), turn(3)])
-    rig.journal.append(payload.replace(b"turn 2", b"turn\\u0000 2"))
+    rig.journal.append(payload.replace(b"turn 2", b"turn\x002"))
     rig.flush()
     assert numbers(stored) == [1, 3]
     ((kept,),) = stored.rows("SELECT payload FROM dead_letters")
-    (item,) = json.loads(bytes(kept))["items"]
-    assert item["c"] == "turn\x00 2"
+    (item,) = wire.decode(bytes(kept))
+    assert isinstance(item, AddTurn)
+    assert item.content == "turn\x002"
 
 
 def test_many_bad_records_cost_no_good_one(make: Callable[..., Rig], stored: Stored) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from hermes_memory_pgvector.capture import Said
-from hermes_memory_pgvector.sessions import Sessions
+from hermes_memory_pgvector.sessions import Sessions, Spoken
 
 KEY = ("marketing", "s1")
 U, A = Said("user", "question"), Said("assistant", "answer")
@@ -20,10 +18,10 @@ def announce(
     *,
     at: int = 0,
     key: tuple[str, str] = KEY,
-    spoken: Counter[Said] | None = None,
+    spoken: Spoken | None = None,
 ) -> list[tuple[Said, int]]:
     return book.announce(
-        key, exchange, transcript, now_us=at, window_us=WINDOW, spoken_before=Counter() if spoken is None else spoken
+        key, exchange, transcript, now_us=at, window_us=WINDOW, spoken_before=Spoken() if spoken is None else spoken
     )
 
 
@@ -52,7 +50,7 @@ def test_the_same_words_later_in_a_session_are_a_new_turn() -> None:
 
 
 def test_without_a_transcript_one_provider_counts_its_own_turns() -> None:
-    book, spoken = Sessions(), Counter[Said]()
+    book, spoken = Sessions(), Spoken()
     assert announce(book, [U], None, spoken=spoken) == [(U, 1)]
     assert announce(book, [U], None, spoken=spoken, at=1) == [(U, 2)]
 
