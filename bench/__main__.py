@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="measure both systems")
     run.add_argument("--size", choices=("small", "full"), default="small")
     run.add_argument("--only", default="", help="scenarios, separated by commas; all without it")
+    run.add_argument("--cells", default="", help="sizes for recall, as 100000x100,1000000x1000 (rows x themes)")
     run.add_argument("--out", type=Path, default=RESULTS, help="folder for the result")
     run.set_defaults(act=_run)
     report = commands.add_parser("report", help="tables and plots from results; later ones add to the first")
@@ -61,7 +62,10 @@ def _run(options: argparse.Namespace) -> int:
         return 2
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     path = options.out / f"{options.size}-{stamp}.json"
-    result = run.run(options.size, only, path)
+    cells = [
+        (int(rows), int(themes)) for rows, themes in (cell.split("x") for cell in options.cells.split(",") if cell)
+    ]
+    result = run.run(options.size, only, path, cells)
     print(table(result))
     print(f"\n{path}")
     return 1 if result.problems else 0

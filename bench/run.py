@@ -43,7 +43,7 @@ SCENARIOS = (
 )
 
 
-def run(size: str, only: Sequence[str], out: Path) -> Result:
+def run(size: str, only: Sequence[str], out: Path, cells: Sequence[tuple[int, int]] = ()) -> Result:
     """Run the scenarios; one that fails is reported and the others go on."""
     chosen = [scenario for scenario in SCENARIOS if not only or scenario.name in only]
     systems = (our_system(), peer_system(CACHE))
@@ -67,7 +67,10 @@ def run(size: str, only: Sequence[str], out: Path) -> Result:
                 print(f"== {scenario.name}: {scenario.about}", flush=True)
                 before = time.monotonic()
                 try:
-                    scenario.run(stage, result, size == "full")
+                    if scenario.name == "recall":
+                        recall.run(stage, result, size == "full", cells)
+                    else:
+                        scenario.run(stage, result, size == "full")
                 except Exception as error:
                     traceback.print_exc()
                     result.problems.append(f"{scenario.name}: {type(error).__name__}: {error}")

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
+import hermes_memory_pgvector
+
 Name = Literal["ours", "peer"]
 PEER_VERSION = "1.0.0"
 PEER_PACKAGES = (
@@ -38,6 +40,13 @@ class System:
     module: str
     """Whose `register` hands over the provider."""
     versions: dict[str, str]
+    path: str = ""
+    """What PYTHONPATH must be, for a package that is not installed."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that belong to the system itself."""
+        return {"PYTHONPATH": self.path} if self.path else {}
 
 
 class ChildError(RuntimeError):
@@ -47,7 +56,9 @@ class ChildError(RuntimeError):
 def our_system() -> System:
     """This checkout, under the interpreter that runs the bench."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
-    return System("ours", Path(sys.executable), "hermes_memory_pgvector.hermes_plugin", versions)
+    # The same files as in this process, also where it runs from a copy of the repository.
+    path = str(Path(hermes_memory_pgvector.__file__).parents[1])
+    return System("ours", Path(sys.executable), "hermes_memory_pgvector.hermes_plugin", versions, path)
 
 
 def peer_system(cache: Path) -> System:
@@ -86,8 +97,8 @@ class Child:
         self.system = system
         self._log: IO[bytes] = log.open("ab")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HERMES_PGVECTOR_")}
-        environment |= {"HERMES_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
         environment.pop("PYTHONPATH", None)
+        environment |= {"HERMES_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", **system.environment}
         self._process = subprocess.Popen(
             [str(system.python), str(ADAPTER), system.module, str(home)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=environment, text=True, bufsize=1,

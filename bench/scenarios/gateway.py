@@ -124,6 +124,7 @@ def _environment(seat: Seat) -> dict[str, str]:
         "HTTP_PROXY": "http://127.0.0.1:9",
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "NO_PROXY": "127.0.0.1,localhost",
+        **seat.system.environment,
     }
 
 
