@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import filterfalse
 
 from hermes_memory_pgvector.model import Role, is_private_theme
 from hermes_memory_pgvector.stemmer import stem
@@ -23,6 +24,7 @@ MAX_LEXEMES = 4_000
 """Distinct own words kept of one text: bounds what a pasted log costs the index."""
 MAX_CHARS = 200_000
 MAX_CONTEXT_CHARS = 600
+MAX_REMEMBERED_CHARS = 4096
 """How much of each turn before is indexed with a turn."""
 MAX_QUESTION_CHARS = 8_000
 MAX_TERMS = 48
@@ -84,15 +86,31 @@ def quoted(lexeme: str) -> str:
 
 def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
     """A turn's tsvector, as text: its own words, and with less weight those of up to two turns `before` it."""
-    # A short turn is context for the two that follow it: its words are worked out once.
-    own = _context_lexemes(content) if len(content) <= MAX_CONTEXT_CHARS else _lexemes(content[:MAX_CHARS])
+    own = _remembered(content) if len(content) <= MAX_REMEMBERED_CHARS else _lexemes(content[:MAX_CHARS])
     context: set[str] = set()
     for earlier in before[-2:]:
-        context |= _context_lexemes(_edges(earlier, MAX_CONTEXT_CHARS))
+        context |= _remembered(context_of(earlier))
     markers = [f"~={theme}"] if is_private_theme(theme) else [f"~={theme}", "~all"]
     if speaks_of_time(own):
         markers.append("~when")
     return _tsvector(own, context - own, markers)
+
+
+def context_of(content: str) -> str:
+    """What of a turn counts as context for the turns after it."""
+    return _edges(content, MAX_CONTEXT_CHARS)
+
+
+def prepare(content: str) -> None:
+    """Work out a turn's words now, so that `turn_lexemes` finds them ready: for itself and for the two that follow."""
+    if len(content) <= MAX_REMEMBERED_CHARS:
+        _remembered(content)
+    _remembered(context_of(content))
+
+
+def forget_prepared() -> None:
+    """Give back the memory that prepared words take."""
+    _remembered.cache_clear()
 
 
 def memory_lexemes(theme: str, content: str) -> str:
@@ -137,7 +155,7 @@ def _lexemes(text: str) -> set[str]:
     words = _words(folded)
     language = likely_language(folded, words[:100])
     kept = set(words) - ENGLISH
-    if any(len(word) > MAX_TOKEN for word in kept):
+    if max(map(len, kept), default=0) > MAX_TOKEN:
         kept = {word for word in kept if len(word) <= MAX_TOKEN}
     found = set(map(stem, kept))
     if language is not None:
@@ -150,8 +168,9 @@ def _lexemes(text: str) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=512)
-def _context_lexemes(text: str) -> frozenset[str]:
+# A turn is context for the two that follow it: its words are worked out once.
+@lru_cache(maxsize=2048)
+def _remembered(text: str) -> frozenset[str]:
     return frozenset(_lexemes(text))
 
 
@@ -191,7 +210,7 @@ def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
 def _tokens(folded: str) -> Iterator[str]:
     """What is written as one token with signs in it, exactly as typed apart from case."""
     # Nearly every piece is a word, with or without punctuation around it.
-    for piece in [piece for piece in dict.fromkeys(folded.split()) if not piece.isalnum()]:
+    for piece in filterfalse(str.isalnum, dict.fromkeys(folded.split())):
         bare = piece.strip(_PUNCTUATION)
         if bare.isalnum():
             continue

@@ -28,6 +28,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.journal import Journal, Record
 from hermes_memory_pgvector.model import WriteItem
+from hermes_memory_pgvector.readahead import ReadAhead
 from hermes_memory_pgvector.store import progress, schema
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -42,6 +43,7 @@ RECHECK_SECONDS = 30.0
 WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
 IDLE_SECONDS = 5.0
+FORGET_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Writer(Service):
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
+        self._ahead = ReadAhead()
+        self._forgot_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
         self._visited_at = 0.0
@@ -195,6 +199,7 @@ class Writer(Service):
             total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
+        self._ahead.forget()
         return total
 
     def _recheck(self, own: str) -> None:
@@ -222,7 +227,11 @@ class Writer(Service):
         while True:
             try:
                 with self._transaction(writer) as (connection, mark):
-                    records = self._read(writer, mark, most)
+                    records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
+                    records, most = records[:most], min(most, len(records)) or most
+                    if len(records) == self._batch_records:
+                        after = records[-1].seq
+                        self._ahead.expect(writer, after, self._read(writer, after, self._batch_records))
                     if records:
                         self._store(connection, writer, records)
                         mark = records[-1].seq
@@ -259,12 +268,12 @@ class Writer(Service):
         batch = self._new_batch(connection)
         for record in records:
             try:
-                items = wire.decode(record.payload)
+                items = self._ahead.items_of(record)
             except ValueError as error:
                 self._bury(connection, record, record.payload, str(error))
                 continue
             batch.add(record.writer, record.seq, items)
-        batch.store()
+        batch.store(while_waiting=self._ahead)
         progress.advance(connection, writer, records[-1].seq)
 
     def _store_items(self, connection: Connection, record: Record) -> None:
@@ -293,8 +302,12 @@ class Writer(Service):
         self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
 
     def _arrived(self, writer: str, mark: int, count: int) -> None:
-        self._journal.forget(writer, mark)
-        self._arrived_at = time.monotonic()
+        now = time.monotonic()
+        if count < self._batch_records or now - self._forgot_at >= FORGET_SECONDS:
+            # Within a backlog the reader is a batch ahead, and finding the mark again means walking the files.
+            self._forgot_at = now
+            self._journal.forget(writer, mark)
+        self._arrived_at = now
         for burial in self._burials:
             logger.warning("%s", burial)
         self._dead += len(self._burials)

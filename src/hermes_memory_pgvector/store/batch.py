@@ -64,19 +64,19 @@ class Batch:
                 case _:
                     assert_never(item)
 
-    def store(self) -> None:
-        """Store what was taken."""
-        self._store_turns()
+    def store(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+        """Store what was taken; `while_waiting` is done in the time the server needs for the turns."""
+        self._store_turns(while_waiting)
         changed = memories.store(self._connection, self._memories, self._model_id)
         if self._memories_want_vectors:
             self._pending += [(theme, "memory", row_id) for theme, row_id in changed]
         vectors.ask(self._connection, self._pending)
         self._memories, self._pending = [], []
 
-    def _store_turns(self) -> None:
+    def _store_turns(self, while_waiting: Callable[[], None] = lambda: None) -> None:
         wanted = [turn for turn in self._turns if self._wants_vector(turn)]
         others = [turn for turn in self._turns if not self._wants_vector(turn)]
-        stored = turns.insert(self._connection, wanted, retry_window=self._retry_window)
+        stored = turns.insert(self._connection, wanted, retry_window=self._retry_window, while_waiting=while_waiting)
         turns.insert(self._connection, others, retry_window=self._retry_window)
         self._pending += [(theme, "turn", row_id) for theme, row_id in stored]
         self._turns = []

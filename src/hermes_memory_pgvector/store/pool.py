@@ -190,6 +190,17 @@ def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
     return make_conninfo(conninfo, **{key: value for key, value in wanted.items() if key not in given})
 
 
+def send_all(connection: Connection) -> None:
+    """Hand everything queued in a pipeline to the server, so that it works while we do something else.
+
+    A server that does not take it ends the wait when the watchdog cuts the socket.
+    """
+    poller = select.poll()
+    poller.register(connection.fileno(), select.POLLOUT)
+    while connection.pgconn.flush():
+        poller.poll()
+
+
 def check_conninfo(conninfo: str) -> DatabaseError | None:
     """What is wrong with a connection string, without connecting."""
     try:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Moment, RecordDelegation, TrimSession
-from hermes_memory_pgvector.searchtext import turn_lexemes
-from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.searchtext import context_of, turn_lexemes
+from hermes_memory_pgvector.store.pool import Connection, send_all
 from hermes_memory_pgvector.store.statements import statement
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONTEXT_TURNS = 2
-CONTEXT_CHARS = 2000
 
 
 def time_of(when: Moment) -> datetime:
@@ -23,7 +22,13 @@ def time_of(when: Moment) -> datetime:
     return EPOCH + timedelta(microseconds=when.wall_us)
 
 
-def insert(connection: Connection, turns: Sequence[AddTurn], *, retry_window: float) -> list[tuple[str, int]]:
+def insert(
+    connection: Connection,
+    turns: Sequence[AddTurn],
+    *,
+    retry_window: float,
+    while_waiting: Callable[[], None] = lambda: None,
+) -> list[tuple[str, int]]:
     """Store the turns that are not there yet; return (theme, id) of each new row."""
     if not turns:
         return []
@@ -39,7 +44,11 @@ def insert(connection: Connection, turns: Sequence[AddTurn], *, retry_window: fl
         "ordinals": [turn.ordinal for turn in turns],
         "lexemes": lexemes,
     }
-    rows: list[Any] = connection.execute(statement("insert_turns"), values).fetchall()
+    with connection.pipeline():
+        cursor = connection.execute(statement("insert_turns"), values)
+        send_all(connection)
+        while_waiting()
+        rows: list[Any] = cursor.fetchall()
     stored = [(str(theme), int(row_id)) for _, theme, row_id in rows]
     new_places = {int(place) for place, _, _ in rows}
     for place, turn in enumerate(turns, start=1):
@@ -110,10 +119,10 @@ def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
     ).fetchall()
     before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
     for theme, session_id, content in rows:
-        before[theme, session_id].append(content[:CONTEXT_CHARS])
+        before[theme, session_id].append(context_of(content))
     found = []
     for turn in turns:
         context = before[turn.theme, turn.session_id]
         found.append(turn_lexemes(turn.theme, turn.content, list(context)))
-        context.append(turn.content[:CONTEXT_CHARS])
+        context.append(context_of(turn.content))
     return found

@@ -4,7 +4,7 @@
 -- embedded), vectors (see store.models.vector_array). A vector that is already there is replaced.
 INSERT INTO {memory_vectors} (agent_identity, id, chunk, ts, target, embedding)
 SELECT memory.agent_identity, memory.id, given.chunk, memory.updated_at, memory.target, l2_normalize(given.vector)
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(chunks)s::smallint[], %(digests)s::bytea[], %(vectors)s::halfvec[])
+FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(digests)s::bytea[], %(vectors)s::halfvec[])
          AS given (theme, id, chunk, digest, vector)
 JOIN memory_entries AS memory
   ON memory.agent_identity = given.theme AND memory.id = given.id AND hermes_digest(memory.content) = given.digest

@@ -4,7 +4,7 @@
 -- store.models.vector_array).
 INSERT INTO {turn_vectors} (agent_identity, id, chunk, ts, twin, embedding)
 SELECT turn.agent_identity, turn.id, given.chunk, turn.ts, hermes_twin(turn.content), l2_normalize(given.vector)
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(chunks)s::smallint[], %(vectors)s::halfvec[])
+FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(vectors)s::halfvec[])
          AS given (theme, id, chunk, vector)
 JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.id = given.id
 ON CONFLICT (agent_identity, id, chunk) DO NOTHING;

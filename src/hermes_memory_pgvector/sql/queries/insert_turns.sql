@@ -6,8 +6,8 @@
 WITH batch AS MATERIALIZED (
     SELECT nextval('conversations_id_seq') AS id, given.*
     FROM unnest(
-        %(themes)s::text[], %(session_ids)s::text[], %(roles)s::text[], %(contents)s::text[], %(ts)s::timestamptz[],
-        %(metadata)s::text[], %(parent_session_ids)s::text[], %(ordinals)s::integer[], %(lexemes)s::text[]
+        %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)s::timestamptz[],
+        %(metadata)b::text[], %(parent_session_ids)s::text[], %(ordinals)s::integer[], %(lexemes)b::text[]
     ) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, ordinal, lexemes, place)
 ), stored AS (
     INSERT INTO conversations

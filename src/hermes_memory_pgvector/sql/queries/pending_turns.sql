@@ -5,5 +5,5 @@ SELECT turn.agent_identity, turn.id, turn.role, turn.content, turn.metadata, (
              AND (earlier.ts, earlier.id) < (turn.ts, turn.id)
            ORDER BY earlier.ts DESC, earlier.id DESC LIMIT 1
        ) AS before
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS asked (theme, id)
+FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
 JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id;

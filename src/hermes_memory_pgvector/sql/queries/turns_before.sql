@@ -1,6 +1,6 @@
 -- The last two turns stored in each of these sessions, oldest first.
 SELECT asked.theme, asked.session_id, earlier.content
-FROM unnest(%(themes)s::text[], %(session_ids)s::text[]) AS asked (theme, session_id)
+FROM unnest(%(themes)b::text[], %(session_ids)b::text[]) AS asked (theme, session_id)
 CROSS JOIN LATERAL (
     SELECT content, ts, id FROM conversations
     WHERE agent_identity = asked.theme AND session_id = asked.session_id
