@@ -13,7 +13,7 @@ ENTRIES = 60
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Milliseconds; the worst round counts where a bound is promised."""
-    found = stage.each(3, partial(_warm, stage, 100 if is_full else 40))
+    found = stage.each(3 if is_full else 2, partial(_warm, stage, 100 if is_full else 30))
     for name, rounds in found.items():
         target = Target("at most", 10, "issue 2") if name == "warm, p95" else None
         result.metrics.append(Metric.of("start", name, "ms", "lower", rounds, target=target))
