@@ -229,13 +229,13 @@ class Engine:
 
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
-        if not self._started:
-            return
-        self.settle(deadline)
-        processes.withdraw(self.folder)
-        self.writer.stop(deadline)
-        self.upkeep.stop(deadline)
-        self.journal.close(deadline)
+        if self._started:
+            self.settle(deadline)
+            processes.withdraw(self.folder)
+            self.writer.stop(deadline)
+            self.upkeep.stop(deadline)
+            self.journal.close(deadline)
+        # Recall opens connections also where the journal could not be opened.
         self.pool.close()
         self.embedder.close()
 

@@ -261,9 +261,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         new_id = capture.id_of(new_session_id) or self._session.session_id
         new = (self._session.theme, new_id)
         if rewound:
-            undone = engine.sessions.undo(new)
+            undone, said_us = engine.sessions.undo(new)
             if undone and self._session.may_write:
-                forget = ForgetTurns(self._session.theme, new_id, undone, engine.clock.now())
+                now = engine.clock.now()
+                # A clock that was set back meanwhile must not make the undo older than what it takes back.
+                when = replace(now, wall_us=max(now.wall_us, said_us))
+                forget = ForgetTurns(self._session.theme, new_id, undone, when)
                 engine.record([forget], Urgency.TURN)
         elif not reset and kwargs.get("reason") != "resume" and (parent_session_id or old == new):
             engine.sessions.continue_as(old, new)

@@ -162,17 +162,19 @@ class Sessions:
             target.epoch = source.epoch + 1
             target.shown.clear()
 
-    def undo(self, key: tuple[str, str]) -> tuple[TurnId, ...]:
-        """The last exchange was taken back: its turns, as far as this process has reported them."""
+    def undo(self, key: tuple[str, str]) -> tuple[tuple[TurnId, ...], int]:
+        """The last exchange was taken back: its turns, as far as this process has reported them, and when it did."""
         with self._lock:
             ledger = self._ledger(key)
             ledger.is_rewound = True
             ledger.shown.clear()
             undone = ledger.exchanges.pop().turns if ledger.exchanges else ()
+            at_us = 0
             for turn in undone:
-                ledger.turns.pop(turn, None)
+                report = ledger.turns.pop(turn, None)
+                at_us = max(at_us, 0 if report is None else report.at_us)
                 ledger.aliases.pop(turn, None)
-            return undone
+            return undone, at_us
 
     def take_rewound(self, key: tuple[str, str]) -> bool:
         """Whether an undo has happened since the last transcript; asks once."""

@@ -32,7 +32,7 @@ def embedder() -> Iterator[EmbedServer]:
 def embedding_home(tmp_path: Path, database: Database, embedder: EmbedServer) -> Iterator[AgentHome]:
     home = AgentHome.create(
         tmp_path / "home", database, embed_url=embedder.url, embed_model=MODEL, embed_protocol="openai",
-        embed_on_write=True, embed_write_timeout=1.0, shutdown_drain_timeout=0.5,
+        embed_on_write=True, embed_write_timeout=1.0, shutdown_drain_timeout=0.5, embed_dim=DIM,
     )  # fmt: skip
     yield home
     home.close()

@@ -95,7 +95,7 @@ def test_an_undo_takes_back_the_last_exchange_only() -> None:
     book = Sessions()
     announce(book, [U, A], [U, A])
     announce(book, [U2, A2], [U, A, U2, A2], at=1)
-    assert book.undo(KEY) == ((U2.digest, 1), (A2.digest, 1))
+    assert book.undo(KEY) == (((U2.digest, 1), (A2.digest, 1)), 1)
     assert book.take_rewound(KEY)
     assert not book.take_rewound(KEY)
     assert announce(book, [U2, A2], [U, A, U2, A2], at=2) == [(U2, 1), (A2, 1)]

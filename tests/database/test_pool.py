@@ -1,0 +1,153 @@
+"""Connections: few, bounded in time, gone when idle."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from fixtures.agent import wait_until
+from fixtures.postgres import Database
+from fixtures.stored import Stored
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
+from hermes_memory_pgvector.store.border import translate
+from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
+
+
+@pytest.fixture
+def pool(database: Database) -> Iterator[Pool]:
+    made = Pool(lambda _: database.runtime_dsn, maximum=3, connect_seconds=3)
+    yield made
+    made.close()
+
+
+def test_nothing_is_opened_before_it_is_needed(pool: Pool) -> None:
+    assert pool.size() == 0
+
+
+def test_a_connection_is_used_again(pool: Pool) -> None:
+    backends = set()
+    for _ in range(10):
+        with pool.connection(Deadline.after(10)) as connection:
+            backends.add(connection.info.backend_pid)
+    assert len(backends) == 1
+
+
+def test_at_most_the_maximum_is_open_however_many_ask(pool: Pool, database: Database) -> None:
+    answers: list[int] = []
+
+    def ask() -> None:
+        with pool.connection(Deadline.after(30)) as connection:
+            row = connection.execute("SELECT 1 FROM pg_sleep(0.02)").fetchone()
+            answers.append(1 if row else 0)
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(answers) == 20
+    assert Stored(database.owner_dsn).connections() <= 3
+
+
+def test_waiting_for_a_connection_ends_at_the_deadline(pool: Pool) -> None:
+    held = [pool.connection(Deadline.after(30)) for _ in range(3)]
+    for each in held:
+        each.__enter__()
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.3)):
+        pass
+    assert 0.2 < time.monotonic() - begun < 2
+    for each in held:
+        each.__exit__(None, None, None)
+
+
+def test_a_statement_ends_at_the_deadline(pool: Pool) -> None:
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.5)) as connection:
+        connection.execute("SELECT pg_sleep(30)")
+    assert time.monotonic() - begun < 5
+    with pool.connection(Deadline.after(10)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_server_that_went_away_while_idle_is_noticed_before_use(pool: Pool, database: Database) -> None:
+    with pool.connection(Deadline.after(10)) as connection:
+        pid = connection.info.backend_pid
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        wait_until(lambda: owner.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone() is None)
+    with pool.connection(Deadline.after(10)) as connection:
+        assert connection.info.backend_pid != pid
+
+
+def test_idle_connections_are_closed(pool: Pool, database: Database) -> None:
+    with pool.connection(Deadline.after(10)):
+        pass
+    pool.reap()
+    assert pool.size() == 1
+    for item in pool._idle:
+        item.since -= 60
+    pool.reap()
+    assert pool.size() == 0
+    wait_until(lambda: Stored(database.owner_dsn).connections() == 0)
+
+
+def test_a_connection_left_in_a_transaction_is_not_used_again(pool: Pool) -> None:
+    with pool.connection(Deadline.after(10)) as connection:
+        connection.execute("BEGIN")
+        first = connection.info.backend_pid
+    with pool.connection(Deadline.after(10)) as connection:
+        assert connection.info.backend_pid != first
+
+
+def test_no_setting_outlives_its_transaction(pool: Pool) -> None:
+    with pool.transaction(Deadline.after(7)) as connection:
+        (inside,) = connection.execute("SHOW statement_timeout").fetchone() or ("",)
+        assert inside not in ("0", "")
+    with pool.connection(Deadline.after(10)) as connection:
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_a_refused_connection_says_why_at_once() -> None:
+    pool = Pool(lambda _: "host=127.0.0.1 port=9 dbname=x user=y password=secret", maximum=2, connect_seconds=3)
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable) as raised, pool.connection(Deadline.after(30)):
+        pass
+    assert time.monotonic() - begun < 5
+    assert "secret" not in str(raised.value)
+    pool.close()
+
+
+def test_a_closed_pool_refuses_and_leaves_nothing_open(pool: Pool, database: Database) -> None:
+    with pool.connection(Deadline.after(10)):
+        pool.close()
+    with pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(1)):
+        pass
+    wait_until(lambda: Stored(database.owner_dsn).connections() == 0)
+
+
+def test_the_operators_own_options_win() -> None:
+    made = complete_conninfo("dbname=x options='-c search_path=mine' application_name=own connect_timeout=9", 3)
+    assert "search_path=mine" in made
+    assert "application_name=own" in made
+    assert "connect_timeout=9" in made
+
+
+def test_every_error_of_postgres_has_a_meaning() -> None:
+    """Waiting, another record, or an operator: each SQLSTATE that psycopg knows is one of the three."""
+    kinds = {state: translate(psycopg.errors.lookup(state)()) for state in psycopg.errors._sqlcodes}
+    assert all(isinstance(kind, DatabaseUnavailable | DatabaseRejected | DatabaseDenied) for kind in kinds.values())
+    for state in ("08006", "57P01", "57014", "53300", "53100", "40001", "40P01", "55P03", "25006", "58030", "XX000"):
+        assert isinstance(kinds[state], DatabaseUnavailable), state
+    for state in ("22001", "22P05", "23505", "23514", "54000"):
+        assert isinstance(kinds[state], DatabaseRejected), state
+    for state in ("42P01", "42501", "28P01", "28000", "3D000", "42703"):
+        assert isinstance(kinds[state], DatabaseDenied), state
+    assert isinstance(translate(psycopg.DataError("NUL")), DatabaseRejected)
+    assert isinstance(translate(UnicodeEncodeError("utf-8", "x", 0, 1, "y")), DatabaseRejected)
+    assert isinstance(translate(psycopg.OperationalError("connection refused")), DatabaseUnavailable)
