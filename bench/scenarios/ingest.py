@@ -11,7 +11,7 @@ from bench.system import System
 
 # Rows per round at each latency: enough for a rate, few enough to wait for the peer.
 SMALL = {0: 600, 20: 300, 200: 40}
-FULL = {0: 2000, 20: 2000, 200: 200}
+FULL = {0: 2000, 20: 1000, 200: 100}
 BURST_TURNS = 1000
 
 
