@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import runpy
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,9 @@ def _run(options: argparse.Namespace) -> int:
         known = ", ".join(scenario.name for scenario in run.SCENARIOS)
         print(f"no such scenario: {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
+    # Whoever stops a run, its server and its files go too.
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     path = options.out / f"{options.size}-{stamp}.json"
     cells = [
@@ -69,6 +73,10 @@ def _run(options: argparse.Namespace) -> int:
     print(table(result))
     print(f"\n{path}")
     return 1 if result.problems else 0
+
+
+def _stop(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _report(options: argparse.Namespace) -> int:
