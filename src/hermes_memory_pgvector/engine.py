@@ -186,7 +186,7 @@ class Engine:
             self._refused(items, error)
 
     def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
-        for part in _records(items):
+        for part in [items] if len(items) <= 2 else _records(items):
             self.journal.append(wire.encode(part), urgency)
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
@@ -396,8 +396,6 @@ def _told_closed(status: BreakerStatus) -> None:
 
 def _records(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
     """Items in portions that make records of moderate size."""
-    if len(items) <= 2:
-        return [list(items)]
     portions: list[list[WriteItem]] = [[]]
     size = 0
     for item in items:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 Target = Literal["memory", "user"]
 TARGETS: tuple[Target, ...] = ("memory", "user")
@@ -103,9 +104,11 @@ class RemoveMemory:
 MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
 
 
-@dataclass(frozen=True, slots=True)
-class AddTurn:
-    """Something said. `ordinal` counts sayings of the same words by the same role within the session."""
+class AddTurn(NamedTuple):
+    """Something said. `ordinal` counts sayings of the same words by the same role within the session.
+
+    A tuple, because it is made while an agent waits: a frozen dataclass takes four times as long.
+    """
 
     theme: str
     session_id: str
@@ -116,7 +119,7 @@ class AddTurn:
     is_live: bool
     """True when announced as it was said; False when found in a transcript afterwards."""
     parent_session_id: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

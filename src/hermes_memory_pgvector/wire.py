@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, TypeVar, assert_never, cast, get_args
@@ -39,7 +40,7 @@ _Word = TypeVar("_Word", bound=str)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def encode(items: list[WriteItem]) -> bytes:
+def encode(items: Sequence[WriteItem]) -> bytes:
     """The payload for one journal record."""
     words: list[bytes] = []
     texts = [_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)) for item in items]
