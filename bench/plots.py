@@ -9,6 +9,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bench.measure import Plot
 
@@ -24,12 +25,21 @@ def draw(plot: Plot, folder: Path, *, with_png: bool = False) -> list[Path]:
         if line.points:
             xs, ys = zip(*line.points, strict=True)
             axes.plot(xs, ys, marker=MARKERS[line.system], color=COLOURS[line.system], label=line.label, linewidth=1.8)
-            axes.annotate(f" {ys[-1]:,.4g}", (xs[-1], ys[-1]), color=COLOURS[line.system], fontsize=9, va="center")
+            axes.annotate(
+                _plain(ys[-1]), (xs[-1], ys[-1]), xytext=(8, 0), textcoords="offset points",
+                color=COLOURS[line.system], fontsize=9, va="center",
+            )  # fmt: skip
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
     if plot.is_log_x:
         axes.set_xscale("log")
+        axes.set_xticks(sorted({x for line in plot.lines for x, _ in line.points}))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+        axes.minorticks_off()
     if plot.is_log_y:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
     axes.margins(x=0.12)
@@ -44,3 +54,7 @@ def draw(plot: Plot, folder: Path, *, with_png: bool = False) -> list[Path]:
         figure.savefig(paths[1], dpi=110)
     plt.close(figure)
     return paths
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

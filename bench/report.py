@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.growth import growth_plots
 from bench.measure import Figure, Metric, Result
 
 BEGIN, END = "<!-- figures: begin (written by python -m bench report) -->", "<!-- figures: end -->"
@@ -67,6 +68,7 @@ def merged(results: Sequence[Result]) -> Result:
     first = results[0]
     metrics = {metric.key: metric for result in results for metric in result.metrics}
     plots = {plot.name: plot for result in results for plot in result.plots}
+    plots |= {plot.name: plot for plot in growth_plots(list(metrics.values()))}
     problems = [problem for result in results for problem in result.problems]
     about = {**first.about, "seconds": sum(result.about["seconds"] for result in results)}
     return Result(about, list(metrics.values()), list(plots.values()), problems)

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.corpus import Corpus, Questions, common_questions, recall_at_ten
+from bench.growth import scenario_name
 from bench.load import index_all, load, size_of, theme_name
-from bench.measure import Figure, Line, Metric, Plot, Result, Target, percentile
+from bench.measure import Metric, Result, Target, percentile
 from bench.stage import DIM, Seat, Stage
+from bench.system import Name
 
 SMALL = ((10_000, 100),)
 FULL = ((10_000, 100), (100_000, 100), (100_000, 1_000), (100_000, 10_000), (1_000_000, 1_000))
 # Rows from which on: (questions of each kind, rounds).
 EFFORT = {1_000_000: (40, 2), 100_000: (100, 2), 0: (60, 3)}
 SIZES = ("small", "middle", "biggest")
-SYSTEMS = ("ours", "peer")
+SYSTEMS: tuple[Name, ...] = ("ours", "peer")
 # Where the package's documentation advises its index for scope 'all'.
 INDEX_ALL_FROM = 150_000
 # One memory for ten turns: MEMORY.md is small by design.
@@ -26,18 +28,11 @@ Figures = dict[str, dict[str, list[float]]]
 
 
 def run(stage: Stage, result: Result, is_full: bool, cells: Sequence[tuple[int, int]] = ()) -> None:
-    """Every cell of rows × themes, then the growth plots."""
-    growth: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    """Every cell of rows × themes; how figures grow is drawn from them by the report."""
     for rows, themes in cells or (FULL if is_full else SMALL):
         count, rounds = next(how for least, how in EFFORT.items() if rows >= least)
-        figures = _cell(stage, rows, themes, count, rounds)
-        _note(result, figures, rows, themes)
+        _note(result, _cell(stage, rows, themes, count, rounds), rows, themes)
         result.keep()
-        for name in ("recall_conversation, biggest theme, p95", "prefetch, biggest theme, p95", "database size"):
-            for system in SYSTEMS:
-                if name in figures[system]:
-                    growth.setdefault((name, system), []).append((rows, Figure.of(figures[system][name]).median))
-    _plot_growth(result, growth)
 
 
 def _cell(stage: Stage, rows: int, themes: int, count: int, rounds: int) -> Figures:
@@ -149,7 +144,7 @@ def _note(result: Result, figures: Figures, rows: int, themes: int) -> None:
         unit = "recall" if "recall@10" in name else "share" if "short" in name else "MB" if "size" in name else "ms"
         result.metrics.append(
             Metric.of(
-                f"recall, {rows:,} rows, {themes:,} themes",
+                scenario_name(rows, themes),
                 name,
                 unit,
                 "higher" if unit == "recall" else "lower",
@@ -173,23 +168,3 @@ def _target(name: str, rows: int) -> Target | None:
         if name.startswith("common words"):
             return Target("at most", 50, "issue 4")
     return None
-
-
-def _plot_growth(result: Result, growth: dict[tuple[str, str], list[tuple[float, float]]]) -> None:
-    titles = {
-        "recall_conversation, biggest theme, p95": ("recall-growth", "recall_conversation, biggest theme", "p95, ms"),
-        "prefetch, biggest theme, p95": ("prefetch-growth", "prefetch, biggest theme", "p95, ms"),
-        "database size": ("size-growth", "Database with all indexes", "MB"),
-    }
-    for name, (file, title, unit) in titles.items():
-        lines = []
-        for system in SYSTEMS:
-            best: dict[float, list[float]] = {}
-            for x, y in growth.get((name, system), []):
-                best.setdefault(x, []).append(y)
-            # Several numbers of themes at the same size: the dearest is drawn.
-            points = tuple((x, max(values)) for x, values in sorted(best.items()))
-            lines.append(
-                Line("this package" if system == "ours" else "peer", "ours" if system == "ours" else "peer", points)
-            )
-        result.plots.append(Plot(file, title, "rows", unit, tuple(lines), is_log_x=True, is_log_y=True))

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.__main__ import main
 from bench.compare import compare
+from bench.growth import scenario_name
 from bench.measure import Better, Figure, Line, Metric, Plot, Result, Target, percentile
 from bench.report import BEGIN, END, merged, misses, page, table, write_page
 
@@ -133,6 +134,17 @@ def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
     both = merged([result(metric(5, 50), replace(metric(1, 2), name="other")), result(metric(6, 60))])
     assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 6, "other": 1}
     assert both.about["seconds"] == 10
+
+
+def test_growth_is_drawn_from_cells_of_several_runs_the_worst_of_each_size() -> None:
+    def cell(rows: int, themes: int, ours: float, peer: float) -> Result:
+        name = "recall_conversation, biggest theme, p95"
+        return result(replace(metric(ours, peer), scenario=scenario_name(rows, themes), name=name))
+
+    both = merged([cell(10_000, 100, 3, 4), cell(100_000, 100, 5, 9), cell(100_000, 10_000, 6, 8)])
+    (plot,) = (plot for plot in both.plots if plot.name == "recall-growth")
+    assert [line.points for line in plot.lines] == [((10_000, 3), (100_000, 6)), ((10_000, 4), (100_000, 9))]
+    assert all(plot.name != "recall-growth" for plot in merged([cell(10_000, 100, 3, 4)]).plots)
 
 
 def test_a_plot_is_drawn_the_same_twice(tmp_path: Path) -> None:
