@@ -9,9 +9,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.model import TARGETS, Role, Target
 
@@ -35,9 +34,8 @@ DIGEST_BYTES = 16
 REMEMBERED_CHARS = 8192
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """One turn of a transcript, as clean text."""
+class Said(NamedTuple):
+    """One turn of a transcript, as clean text; a tuple, because whole transcripts are compared with each turn."""
 
     role: Role
     content: str
@@ -45,16 +43,7 @@ class Said:
     @property
     def digest(self) -> str:
         """Hex of what identifies these words within a session; the same function exists in SQL."""
-        known = self.__dict__.get("_digest")
-        if known is None:
-            known = self.__dict__["_digest"] = turn_digest(self.role, self.content)
-        return known
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Said) and self.content == other.content and self.role == other.role
-
-    def __hash__(self) -> int:
-        return hash(self.content)
+        return turn_digest(self.role, self.content)
 
 
 def turn_digest(role: str, content: str) -> str:
@@ -210,6 +199,9 @@ def metadata_of(value: Any) -> dict[str, Any]:
     """Metadata that is sure to be JSON of bounded size; what is not is shown as text or dropped."""
     if not isinstance(value, Mapping):
         return {}
+    if len(value) <= 16 and all(_is_plain(key) and _is_plain(item) for key, item in value.items()):
+        # What the host gives: a few short words, which need no further look.
+        return dict(value)
     kept = {_name(key): _jsonable(item, METADATA_MAX_DEPTH) for key, item in list(value.items())[:64]}
     if len(json.dumps(kept, ensure_ascii=False)) <= METADATA_MAX_CHARS:
         return kept
@@ -218,6 +210,10 @@ def metadata_of(value: Any) -> dict[str, Any]:
     while len(json.dumps(small, ensure_ascii=False)) > METADATA_MAX_CHARS:
         small.popitem()
     return small
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is str and len(value) <= 100 and value.isascii() and value.isprintable()
 
 
 def _name(key: Any) -> str:

@@ -263,7 +263,7 @@ def _close(exchanges: deque[_Exchange], asked: str, turns: tuple[TurnId, ...], *
     if found is not None:
         found.is_open, found.turns = False, turns
     elif is_new or not (exchanges and exchanges[-1].turns == turns):
-        exchanges.append(_Exchange(asked, is_open=False, turns=turns))
+        exchanges.append(_Exchange(asked, False, turns))
 
 
 def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
