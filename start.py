@@ -45,7 +45,10 @@ def main(arguments: list[str]) -> int:
     else:
         install("embedded")
         command = [str(BIN / "hermes-pgvector"), *(arguments or ["up"])]
-    return subprocess.run(command, cwd=ROOT if arguments[:1] == ["test"] else None, check=False).returncode
+    # What the program tells its user to run next works from here, too.
+    environment = {**os.environ, "HERMES_PGVECTOR_COMMAND": f"python3 {Path(sys.argv[0])}"}
+    is_test = arguments[:1] == ["test"]
+    return subprocess.run(command, cwd=ROOT if is_test else None, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import unicodedata
@@ -148,3 +149,8 @@ def _width(text: str) -> int:
 
 def _speaks_unicode() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
+
+
+def command() -> str:
+    """How the reader can run this program again: by its name, or as `start.py` of a clone runs it."""
+    return os.environ.get("HERMES_PGVECTOR_COMMAND") or "hermes-pgvector"

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
         _close()
     output.say()
     output.say(f"That was all, in {output.seconds(time.perf_counter() - started)}; the temporary home is gone.")
-    output.say("To give your own agent this memory: hermes-pgvector up")
+    output.say(f"To give your own agent this memory: {output.command()} up")
     return 0
 
 

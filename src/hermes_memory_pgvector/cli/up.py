@@ -237,9 +237,9 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
 def _tell_next(home: Path, code: int) -> None:
     output.say()
     if code:
-        output.say("Something is not in order yet; when it is, run this again. In full: hermes-pgvector doctor")
+        output.say(f"Something is not in order yet; when it is, run this again. In full: {output.command()} doctor")
         return
     where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
     output.say(f"Ready. Talk to your agent:        {where}hermes")
-    output.say(f"What it remembers, any time:      {where}hermes-pgvector status")
-    output.say(f'Ask the memory yourself:          {where}hermes-pgvector recall "what did we decide"')
+    output.say(f"What it remembers, any time:      {where}{output.command()} status")
+    output.say(f'Ask the memory yourself:          {where}{output.command()} recall "what did we decide"')
