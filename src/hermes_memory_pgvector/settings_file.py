@@ -117,9 +117,7 @@ def current_provider(home: Path) -> str:
     return str(memory.get("provider") or "") if isinstance(memory, Mapping) else ""
 
 
-def update(
-    home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()
-) -> None:
+def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()) -> None:
     """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
