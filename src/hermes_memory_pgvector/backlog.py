@@ -31,6 +31,7 @@ RETURN_PAUSE_SECONDS = 10.0
 HOLD_SECONDS = 30.0
 MODEL_SECONDS = 60.0
 LOOK_SECONDS = 300.0
+MIN_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Backlog:
         self._lock = threading.Lock()
         self._asked = 1
         self._served = 0
-        self._looked_at = 0.0
+        self._look_again_at = 0.0
         self._model: EmbeddingModel | None = None
         self._model_at = 0.0
         self._problem = ""
@@ -78,15 +79,15 @@ class Backlog:
 
     def is_due(self) -> bool:
         """Whether it is worth looking for rows."""
-        return self._asked != self._served or time.monotonic() - self._looked_at >= LOOK_SECONDS
+        return self._asked != self._served or time.monotonic() >= self._look_again_at
 
     def run(self) -> float:
         """Embed one batch; return the seconds until the next is worth a look."""
         if not self.is_due():
-            return LOOK_SECONDS
+            return self._look_again_at - time.monotonic()
         if not self.breaker.allows():
             return max(0.1, self.breaker.retry_in())
-        self._looked_at = time.monotonic()
+        self._look_again_at = time.monotonic() + LOOK_SECONDS
         asked = self._asked
         try:
             more = self._run_batch()
@@ -100,7 +101,7 @@ class Backlog:
         if more:
             return 0.0
         self._served = asked
-        return 0.0 if self._asked != asked else LOOK_SECONDS
+        return 0.0 if self._asked != asked else max(0.0, self._look_again_at - time.monotonic())
 
     def _run_batch(self) -> bool:
         model = self._usable_model()
@@ -111,6 +112,10 @@ class Backlog:
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
             vectors.store(connection, model, [], gone)
+            later = None if rows else vectors.seconds_until_next(connection)
+        if later is not None:
+            # Rows on lease elsewhere, or put off after a failure, come up again: without being asked for.
+            self._look_again_at = time.monotonic() + min(LOOK_SECONDS, max(MIN_PAUSE_SECONDS, later))
         if not rows:
             self.breaker.released()
             return bool(gone)

@@ -71,6 +71,8 @@ def test_another_process_gives_the_vectors_that_a_killed_one_owed(
 ) -> None:
     script = """
 import threading
+from hermes_memory_pgvector import backlog
+backlog.LEASE_MARGIN_SECONDS = 1.0
 agent = provider("marketing")
 agent.sync_turn("question 1", "answer 1", session_id="s1")
 agent.on_memory_write("add", "memory", "fact 1", {})

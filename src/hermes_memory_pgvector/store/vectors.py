@@ -88,6 +88,12 @@ def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float)
         connection.execute(statement("pending_return"), {**_columns(keys), "pause": pause_seconds})
 
 
+def seconds_until_next(connection: Connection) -> float | None:
+    """How long until a row is due that another process, or an earlier attempt, has put off; None when none waits."""
+    row: Any = connection.execute(statement("pending_next")).fetchone()
+    return None if row[0] is None else float(row[0])
+
+
 def count(connection: Connection) -> tuple[int, int]:
     """(rows that want a vector, those due now)."""
     row: Any = connection.execute(statement("pending_count")).fetchone()
