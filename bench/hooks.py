@@ -38,6 +38,8 @@ class Call:
     run: Callable[[Any], object]
 
 
+Row = tuple[str, str, float, float, float]
+
 # p50 and p99 in microseconds that the hook of a turn has to keep, by situation.
 TARGETS = {"idle": (20.0, 200.0), "beside two busy threads": (float("inf"), 300.0)}
 
@@ -138,7 +140,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.getLogger("hermes_memory_pgvector").setLevel(logging.CRITICAL)
     home = Path(tempfile.mkdtemp(prefix="bench-hooks-"))
-    rows = []
+    rows: list[Row] = []
     try:
         calls: dict[str, Call] = {"in-memory queue, 1 kB": queue_call(), **provider_calls(home)}
         for situation in TARGETS:
@@ -148,7 +150,8 @@ def main() -> None:
                 else:
                     with two_busy_threads():
                         times = timed(call, arguments.calls // 10, 0.002)
-                rows.append((name, situation, *(times[int(len(times) * share)] / 1000 for share in (0.5, 0.99, 0.999))))
+                middle, tail, far = (times[int(len(times) * share)] / 1000 for share in (0.5, 0.99, 0.999))
+                rows.append((name, situation, middle, tail, far))
     finally:
         close_all(Deadline.after(5))
         shutil.rmtree(home, ignore_errors=True)
@@ -156,8 +159,8 @@ def main() -> None:
         print(json.dumps(rows))
         return
     print(f"{'microseconds':<26}{'':<26}{'p50':>9}{'p99':>9}{'p99.9':>9}")
-    for name, situation, *figures in rows:
-        print(f"{name:<26}{situation:<26}" + "".join(f"{figure:9.1f}" for figure in figures))
+    for name, situation, middle, tail, far in rows:
+        print(f"{name:<26}{situation:<26}{middle:9.1f}{tail:9.1f}{far:9.1f}")
     for name, situation, middle, tail, _ in rows:
         if name.startswith("sync_turn"):
             wanted = TARGETS[situation]
