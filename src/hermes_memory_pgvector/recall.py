@@ -107,7 +107,8 @@ class Recall:
                 send(connection, question, meaning, wording, self._thresholds(question, meaning))
                 for question in questions
             ]
-            return [Answer(tuple(each.receive()), degraded) for each in pending]
+        # Read only now, the statements and the end of their transaction have travelled together.
+        return [Answer(tuple(each.receive()), degraded) for each in pending]
 
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 import pytest
-from database.searching import Said, Store, opened, settle, store_of, unit
+from database.searching import Said, Store, settle, store_of, unit
 from fixtures.postgres import Database, new_database
 
 from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.model import Kind, Question
+from hermes_memory_pgvector.model import Hit, Kind, Question, Scope
 from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.recall import read_wording
 from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.store.codes import code_of
-from hermes_memory_pgvector.store.models import HalfVector, find_model
-from hermes_memory_pgvector.store.statements import FOLDER, model_statement, vector_tables
-from hermes_memory_pgvector.store.statements import statement as settings
+from hermes_memory_pgvector.store.models import find_model
+from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
+from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 DIM = 256
 
@@ -53,19 +52,16 @@ def filled(postgres_server: ConnectionInfo) -> Iterator[tuple[Database, Store]]:
             yield database, store
 
 
-def parameters(theme: str, text: str = "common word3 zebra") -> dict[str, Any]:
-    """What a question binds."""
-    question = Question(text, Kind.TURN, theme)
-    wording = read_wording(question)
-    vector = unit(random.Random(9), DIM)
-    return {
-        "theme": theme, "narrow": None, "since": None, "until": None, "everywhere": False,
-        "terms": [term.lexemes[0] for term in wording.terms], "queries": [term.query for term in wording.terms],
-        "own_queries": [term.own_query for term in wording.terms], "weights": [term.weight for term in wording.terms],
-        "vector": HalfVector(vector), "code": code_of(vector), "candidates": 400, "min_similarity": -1.0,
-        "min_coverage": 0.1, "asks_when": False, "speaker": None, "period_start": None, "period_end": None,
-        "half_life_days": 0.0, "now": datetime(2026, 1, 1, tzinfo=UTC), "limit": 10,
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A statement that a search ran, and how."""
+
+    text: str
+    nodes: list[dict[str, Any]]
+
+    def named(self, kind: str) -> list[dict[str, Any]]:
+        """The nodes of that type."""
+        return [node for node in self.nodes if node["Node Type"] == kind]
 
 
 def nodes(plan: Any) -> Iterator[dict[str, Any]]:
@@ -75,82 +71,95 @@ def nodes(plan: Any) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def explained(connection: Any, store: Store, name: str, given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The nodes of a statement's plan, as run."""
-    statement = psycopg.sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + model_statement(name, store.model.id)
+def ask(connection: Any, store: Store, theme: str, scope: Scope = Scope.CURRENT) -> list[Hit]:
+    """A question in words and by meaning."""
+    question = Question("common word3 zebra", Kind.TURN, theme, scope=scope, limit=10)
+    meaning = Meaning(store.model, unit(random.Random(9), DIM))
     with connection.transaction():
-        if name.endswith("_theme"):
-            connection.execute(settings("search_settings_theme"))
-        row: Any = connection.execute(statement, given).fetchone()
-    tree = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return list(nodes(tree[0]["Plan"]))
+        return search(connection, question, meaning, read_wording(question), Thresholds(-1.0, 0.1))
+
+
+def watched(database: Database, store: Store, theme: str, *, after: int, scope: Scope = Scope.CURRENT) -> list[Ran]:
+    """The statements of a search, as run after so many others; they run inside functions, auto_explain tells."""
+    told: list[Ran] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        tree = json.loads((notice.message_primary or "").partition("plan:")[2])
+        told.append(Ran(tree["Query Text"], list(nodes(tree["Plan"]))))
+
+    with psycopg.connect(database.owner_dsn, autocommit=True, prepare_threshold=None) as connection:
+        for _ in range(after):
+            ask(connection, store, "large")
+        connection.execute("LOAD 'auto_explain'")
+        connection.execute(
+            "SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;"
+            "SET auto_explain.log_analyze = on; SET auto_explain.log_format = json; SET client_min_messages = log"
+        )
+        connection.add_notice_handler(note)
+        ask(connection, store, theme, scope)
+    return told
 
 
 @pytest.mark.parametrize("theme", ["large", "middle", "small"])
-@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-def test_a_theme_is_searched_from_its_key_alone(filled: tuple[Database, Store], theme: str, mode: str) -> None:
+@pytest.mark.parametrize("after", [0, 7])
+def test_a_theme_is_searched_from_its_key_alone(filled: tuple[Database, Store], theme: str, after: int) -> None:
     database, store = filled
-    with opened(database) as connection:
-        connection.execute(f"SET plan_cache_mode = {mode}".encode())
-        if mode == "force_generic_plan":
-            connection.prepare_threshold = 0
-        found = explained(connection, store, "search_turns_theme", parameters(theme))
-    used = {node["Index Name"] for node in found if "Index Name" in node}
+    told = watched(database, store, theme, after=after)
+    used = {node["Index Name"] for ran in told for node in ran.nodes if "Index Name" in node}
     assert not any("code_idx" in name or "embedding_idx" in name for name in used), used
-    scans = [node for node in found if node["Node Type"] == "Index Only Scan"]
-    assert [scan["Index Name"] for scan in scans] == [f"turn_vectors_{store.model.id}_pkey"]
-    assert scans[0]["Heap Fetches"] == 0
-    assert not [node for node in found if node["Node Type"] == "Seq Scan"]
+    (coarse,) = [ran for ran in told if "hamming_distance" in ran.text]
+    (scan,) = coarse.named("Index Only Scan")
+    assert scan["Index Name"] == f"turn_vectors_{store.model.id}_pkey"
+    assert scan["Heap Fetches"] == 0
     rows = {"large": 3000, "middle": 600, "small": 40}[theme]
-    assert scans[0]["Actual Rows"] == rows
+    assert scan["Actual Rows"] == rows
+    (exact,) = [ran for ran in told if "= ANY (chosen_ids)" in ran.text]
+    (scan,) = exact.named("Index Scan")
+    assert scan["Actual Rows"] == min(store.model.candidates, rows)
+    assert not [ran.text for ran in told if ran.named("Seq Scan")]
 
 
 def test_the_rare_theme_gets_its_ten_rows_after_many_calls(filled: tuple[Database, Store]) -> None:
-    """With prepared statements Postgres may switch to a generic plan after five runs: the answer must stay the same."""
+    """Plans are kept per connection, here made for another theme: the answer must stay the same."""
     database, store = filled
-    statement = model_statement("search_turns_theme", store.model.id)
-    with opened(database) as connection:
-        connection.prepare_threshold = 1
-        first: list[Any] = connection.execute(statement, parameters("small")).fetchall()
+    with psycopg.connect(database.runtime_dsn, autocommit=True, prepare_threshold=1) as connection:
+        first = ask(connection, store, "small")
         for _ in range(20):
-            connection.execute(statement, parameters("large")).fetchall()
-        last: list[Any] = connection.execute(statement, parameters("small")).fetchall()
+            ask(connection, store, "large")
+        last = ask(connection, store, "small")
     assert len(first) == 10
     assert first == last
 
 
-def test_scope_all_can_use_the_index_made_for_it(filled: tuple[Database, Store]) -> None:
+def test_scope_all_reads_keys_alone_or_the_index_made_for_it(filled: tuple[Database, Store]) -> None:
     database, store = filled
-    with opened(database) as connection:
-        connection.execute("SET enable_seqscan = off; SET enable_sort = off; SET hnsw.ef_search = 400")
-        found = explained(connection, store, "search_turns_all", parameters("small"))
-    assert any("code_idx" in node.get("Index Name", "") for node in found)
+    (public,) = [ran for ran in watched(database, store, "small", after=0, scope=Scope.ALL) if "<~>" in ran.text]
+    scans = [node["Index Name"] for node in public.nodes if "Index Name" in node]
+    assert scans[0].endswith(("_code_idx", "_pkey"))
+    assert not public.named("Seq Scan")
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        # What makes a scan of all keys dear on a large table.
+        owner.execute("ALTER ROLE CURRENT_USER SET enable_sort = off")
+        try:
+            (public,) = [r for r in watched(database, store, "small", after=0, scope=Scope.ALL) if "<~>" in r.text]
+        finally:
+            owner.execute("ALTER ROLE CURRENT_USER RESET enable_sort")
+    assert any("code_idx" in node.get("Index Name", "") for node in public.nodes)
 
 
 @pytest.mark.parametrize("theme", ["large", "small"])
+@pytest.mark.parametrize("after", [0, 7])
 def test_words_are_looked_up_in_the_themes_part_of_their_index(
-    filled: tuple[Database, Store], theme: str, caplog: pytest.LogCaptureFixture
+    filled: tuple[Database, Store], theme: str, after: int
 ) -> None:
-    """The look-ups happen inside a function: auto_explain tells how, also once their plans are cached."""
     database, store = filled
-    told: list[str] = []
-    with psycopg.connect(database.owner_dsn, autocommit=True, prepare_threshold=None) as connection:
-        statement = model_statement("search_turns_theme", store.model.id)
-        for _ in range(7):
-            connection.execute(statement, parameters(theme)).fetchall()
-        connection.execute("LOAD 'auto_explain'")
-        connection.execute(
-            "SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;"
-            "SET client_min_messages = log"
-        )
-        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
-        connection.execute(statement, parameters(theme)).fetchall()
-    lookups = [plan for plan in told if "FROM conversations AS r" in plan and "LIMIT too_many" in plan]
+    lookups = [ran for ran in watched(database, store, theme, after=after) if "LIMIT too_many" in ran.text]
     assert lookups
-    for plan in lookups:
-        assert "Bitmap Index Scan on conversations_lexemes" in plan
-        assert "Seq Scan" not in plan
-        assert "conversations_pkey" not in plan
+    for ran in lookups:
+        (scan,) = ran.named("Bitmap Index Scan")
+        assert scan["Index Name"] == "conversations_lexemes"
+        assert {node["Index Name"] for node in ran.nodes if "Index Name" in node} == {"conversations_lexemes"}
+        assert not ran.named("Seq Scan")
 
 
 def test_the_model_of_a_name_is_found(filled: tuple[Database, Store]) -> None:

@@ -3,7 +3,7 @@
 -- `code` says of every number of a vector which of a few ranges it lies in, one bit per bound, so that the number of
 -- differing bits of two codes tells how far their vectors are apart. It travels in the key: the nearest rows of a theme
 -- by code are found from the index alone and compared exactly afterwards. Few dimensions need more bounds to be told
--- apart. Bounds must agree with store/codes.py. A row belongs to the text row of the same key and goes with it.
+-- apart. A row belongs to the text row of the same key and goes with it.
 
 CREATE TABLE {turn_vectors} (
     agent_identity text           NOT NULL,
@@ -27,24 +27,145 @@ CREATE TABLE {memory_vectors} (
 
 DO $code$
 DECLARE
-    bounds double precision[] := CASE WHEN {dim} <= 384 THEN ARRAY[-0.9, -0.3, 0.3, 0.9]
-                                      WHEN {dim} <= 1024 THEN ARRAY[-0.45, 0.45]
-                                      ELSE ARRAY[0.0] END;
-    code   text;
-    name   text;
+    code text;
+    name text;
 BEGIN
     -- Numbers of a unit vector spread around zero by one over the root of their count.
     SELECT string_agg(format('binary_quantize(embedding - %L::halfvec)',
                              array_fill(bound / sqrt({dim}), ARRAY[{dim}])::halfvec::text), ' || ' ORDER BY bound)
-    INTO code FROM unnest(bounds) AS bound;
+    INTO code FROM unnest(hermes_code_bounds({dim})) AS bound;
     FOREACH name IN ARRAY ARRAY[$name${turn_vectors}$name$, $name${memory_vectors}$name$] LOOP
-        EXECUTE format('ALTER TABLE %s ADD COLUMN code bit(%s) NOT NULL GENERATED ALWAYS AS ((%s)::bit(%s)) STORED',
-                       name, cardinality(bounds) * {dim}, code, cardinality(bounds) * {dim});
+        EXECUTE format('ALTER TABLE %1$s ADD COLUMN code bit(%2$s) NOT NULL GENERATED ALWAYS AS ((%3$s)::bit(%2$s)) STORED',
+                       name, cardinality(hermes_code_bounds({dim})) * {dim}, code);
         -- A vector beside its key in the page is read many times faster than one out of line, while a row fits a page.
         EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STORAGE %s',
                        name, CASE WHEN {dim} <= 3072 THEN 'PLAIN' ELSE 'EXTERNAL' END);
     END LOOP;
-    ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, code);
+    ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
     ALTER TABLE {memory_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
 END
 $code$;
+
+-- The best rows for a question, by meaning and by words: hermes_search_turns, _memories. Which model is meant is said by
+-- the type of the first argument, NULL::<vector table>. A function, so that its statements are planned once per
+-- connection, for any theme, and nothing has to be set around it.
+--
+-- The theme's rows nearest by code come from the key's index alone, never from an approximate index over all themes;
+-- distances are functions, not operators, so that no index of that kind can ever serve them. Scope 'all' compares the
+-- codes of public rows by operator, which an index made by sql/index_all.sql can answer; that statement is planned each
+-- time, because only with its numbers known is it clear whether that index pays.
+DO $search$
+DECLARE
+    code     text;
+    template text := $template$
+CREATE FUNCTION hermes_search_<kind>(
+    model <vectors>, theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
+    terms text[], queries text[], own_queries text[], weights real[], meaning halfvec, candidates integer,
+    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz,
+    period_end timestamptz, half_life_days real, now timestamptz, wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
+                 place text, role text)
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 10
+    SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET jit = off SET max_parallel_workers_per_gather = 0
+    AS $body$
+#variable_conflict use_column
+DECLARE
+    asked         halfvec := l2_normalize(meaning);
+    asked_code    bit varying := <code>;
+    chosen_themes text[];
+    chosen_ids    bigint[];
+    near_themes   text[];
+    near_ids      bigint[];
+    similarities  real[];
+    near_copies   integer[];
+BEGIN
+    IF everywhere THEN
+        PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                set_config('hnsw.iterative_scan', 'relaxed_order', true);
+        EXECUTE $everywhere$
+            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                (SELECT v.agent_identity, v.id FROM <vectors> AS v
+                 WHERE NOT hermes_is_private(v.agent_identity) AND <inside>
+                 ORDER BY v.code <~> $1 LIMIT $2)
+                UNION
+                (SELECT v.agent_identity, v.id FROM <vectors> AS v
+                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND <inside>
+                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+        INTO chosen_themes, chosen_ids USING asked_code, candidates, theme, since, until, narrow;
+        SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
+        INTO near_themes, near_ids, similarities, near_copies
+        FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
+              FROM unnest(chosen_themes, chosen_ids) AS c (theme, id)
+              CROSS JOIN LATERAL (
+                  SELECT v.id, <twin> AS twin, (v.chunk = 0)::integer AS copy,
+                         1 - cosine_distance(v.embedding, asked) AS similarity
+                  FROM <vectors> AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
+              GROUP BY c.theme, v.twin ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
+    ELSE
+        candidates := hermes_candidates(candidates, '<vectors>'::regclass, '<table>', theme);
+        IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+            chosen_ids := ARRAY(SELECT v.id FROM <vectors> AS v WHERE v.agent_identity = theme
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        ELSE
+            chosen_ids := ARRAY(SELECT v.id FROM <vectors> AS v
+                                WHERE v.agent_identity = theme AND <narrowed>
+                                  AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        END IF;
+        SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
+        FROM (SELECT max(v.id) AS id, (1 - min(cosine_distance(v.embedding, asked)))::real AS similarity,
+                     greatest(1, count(*) FILTER (WHERE v.chunk = 0))::integer AS copies
+              FROM <vectors> AS v WHERE v.agent_identity = theme AND v.id = ANY (chosen_ids)
+              GROUP BY <twin> ORDER BY 2 DESC LIMIT 60) AS n;
+    END IF;
+
+    RETURN QUERY
+    WITH scored AS MATERIALIZED (
+        SELECT m.*, coalesce(n.copies, 1) AS copies,
+               coalesce(n.similarity, (SELECT (1 - min(cosine_distance(v.embedding, asked)))::real FROM <vectors> AS v
+                                       WHERE v.agent_identity = m.agent_identity AND v.id = m.id)) AS similarity
+        FROM hermes_match_<kind>(theme, everywhere, narrow, since, until, terms, queries, own_queries, weights,
+                                 near_themes, near_ids, <wanted>) AS m
+        LEFT JOIN unnest(near_themes, near_ids, similarities, near_copies) AS n (seen_in, id, similarity, copies)
+               ON n.id = m.id AND coalesce(n.seen_in = m.agent_identity, true)
+    ), ranked AS (
+        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated,
+                                s.ts >= period_start AND s.ts < period_end, s.role = speaker, now - s.ts,
+                                half_life_days) AS rank
+        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+    ), folded AS (
+        SELECT r.*, row_number() OVER same_text AS copy,
+               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+        FROM ranked AS r
+        WINDOW same_text AS (PARTITION BY r.agent_identity, r.twin ORDER BY r.rank DESC, r.ts DESC, r.id DESC
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+    ), best AS (
+        SELECT f.*, (f.rank - <step>::double precision * least(4, row_number() OVER (
+                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
+        FROM folded AS f WHERE f.copy = 1
+        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+    )
+    SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
+    FROM best AS b JOIN <table> AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
+    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+END
+$body$
+$template$;
+BEGIN
+    SELECT string_agg(format('binary_quantize(asked - array_fill(%s::double precision, ARRAY[{dim}])::halfvec)',
+                             bound / sqrt({dim})), ' || ' ORDER BY bound)
+    INTO code FROM unnest(hermes_code_bounds({dim})) AS bound;
+    template := replace(replace(template, '<code>', code), '<wanted>', '100');
+    template := replace(template, '<inside>', $inside$($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND <narrow>$inside$);
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+        '<kind>', 'turns'), '<vectors>', $name${turn_vectors}$name$), '<table>', 'conversations'), '<twin>', 'v.twin'),
+        '<step>', '0.005'), '<narrow>', '$6 IS NULL'),
+        '<narrowed>', '(narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
+                       WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))');
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+        '<kind>', 'memories'), '<vectors>', $name${memory_vectors}$name$), '<table>', 'memory_entries'), '<twin>', 'v.id'),
+        '<step>', '0'), '<narrow>', '($6 IS NULL OR v.target = ANY ($6))'),
+        '<narrowed>', 'coalesce(v.target = ANY (narrow), true)');
+END
+$search$;

@@ -2,6 +2,27 @@
 
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
+CREATE FUNCTION public.hermes_candidates(candidates integer, vectors regclass, source text, theme text) RETURNS integer
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+    DECLARE
+        size double precision := (
+            SELECT s.fraction * c.reltuples FROM lexeme_statistics AS s, pg_catalog.pg_class AS c
+            WHERE s.source = hermes_candidates.source AND s.lexeme = '~=' || theme AND c.oid = vectors);
+    BEGIN
+        RETURN CASE WHEN size > 20000 THEN least(2147483647, candidates * sqrt(size / 20000)) ELSE candidates END;
+    END $$;
+
+CREATE FUNCTION public.hermes_code_bounds(dim integer) RETURNS double precision[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN dim <= 384 THEN ARRAY[-0.9, -0.3, 0.3, 0.9]
+                WHEN dim <= 2048 THEN ARRAY[-0.4, 0.4]
+                ELSE ARRAY[0.0] END::double precision[]
+    $$;
+
 CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) $$;
@@ -13,265 +34,310 @@ CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
 
 CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-') $$;
+    AS $$
+    SELECT ascii(theme) IN (ascii('_'), ascii('d'), ascii('g'))
+       AND (theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-'))
+    $$;
 
-CREATE FUNCTION public.hermes_match_memories(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], near_copies integer[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, copies integer, ts timestamp with time zone, twin bigint, target text)
+CREATE FUNCTION public.hermes_match_memories(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, ts timestamp with time zone, twin bigint, place text, role text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
     SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'on'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
     AS $$
 #variable_conflict use_column
 DECLARE
     too_many  integer := 600;
-    enough    CONSTANT integer := 800;
-    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                              WHEN hermes_is_private(theme)
-                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
-                              ELSE '~all'::tsquery END;
+    most      CONSTANT integer := 1400;
+    inside    tsquery;
     asked     tsquery[];
     places    integer[];
     fractions real[];
     total     double precision;
     idf       double precision[];
+    pull      double precision[];
+    is_absent boolean[];
     commons   integer[] := '{}';
-    looked_up integer := 0;
-    place     integer;
+    last      integer;
+    start     integer;
+    after     integer;
+    term      integer;
+    has_hits  boolean := false;
     frequency double precision;
     every     tsquery;
-    themes    text[];
-    ids       bigint[];
     hit_terms  integer[] := '{}';
     hit_themes text[] := '{}';
     hit_ids    bigint[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
-        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
-               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
-               array_agg(queries[t.place]::tsquery ORDER BY t.place)
-        INTO places, fractions, asked
-        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
-        LEFT JOIN lexeme_statistics AS s ON s.source = 'memory_entries' AND s.lexeme = t.lexeme;
-
-        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = 'memory_entries'::regclass;
-        IF NOT everywhere THEN
-            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
-                                       WHERE s.source = 'memory_entries' AND s.lexeme = '~=' || theme), 0);
-            IF total < 2000 THEN
-                SELECT greatest(total, count(*)) INTO total
-                FROM (SELECT FROM memory_entries AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
-            END IF;
+        inside := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                       WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                       ELSE '~all'::tsquery END;
+        SELECT greatest(c.reltuples, 1) * CASE WHEN everywhere THEN 1 ELSE (
+                   SELECT s.fraction FROM lexeme_statistics AS s
+                   WHERE s.source = 'memory_entries' AND s.lexeme = '~=' || theme) END,
+               known.fractions, known.asked
+        INTO total, fractions, asked
+        FROM pg_catalog.pg_class AS c, (
+            SELECT array_agg(coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = 'memory_entries' AND s.lexeme = t.lexeme), 0) ORDER BY t.place) AS fractions,
+                   array_agg(t.query::tsquery ORDER BY t.place) AS asked
+            FROM unnest(terms, queries) WITH ORDINALITY AS t (lexeme, query, place)) AS known
+        WHERE c.oid = 'memory_entries'::regclass;
+        -- Large themes are known by their marker.
+        IF total IS NULL THEN
+            SELECT count(*) INTO total
+            FROM (SELECT FROM memory_entries AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
         END IF;
-        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
         -- The rarity of words in a handful of rows says little.
         total := greatest(total, 100);
-    END IF;
 
-    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
-        frequency := fractions[place] * total;
         -- What is known to be common is not even looked up: it could only be found too often.
-        IF frequency > too_many THEN
-            commons := commons || place;
-        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
-            looked_up := looked_up + 1;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
-                WHERE r.lexemes @@ (inside && asked[place]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+        SELECT array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total <= too_many),
+               coalesce(array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total > too_many), '{}')
+        INTO places, commons
+        FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
+        SELECT array_agg(h.term), array_agg(h.theme), array_agg(h.id) INTO hit_terms, hit_themes, hit_ids
+        FROM (SELECT look.term, f.theme, f.id
+              FROM unnest(places[1:24]) AS look (term)
+              CROSS JOIN LATERAL (
+                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
+                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.target = ANY (narrow), true)
                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true)
-                LIMIT too_many + 1) AS f;
-            IF cardinality(ids) > too_many THEN
-                frequency := greatest(frequency, cardinality(ids));
-                commons := commons || place;
-            ELSE
-                frequency := coalesce(cardinality(ids), 0);
-                IF frequency > 0 THEN
-                    hit_ids := hit_ids || ids;
-                    hit_themes := hit_themes || themes;
-                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
-                END IF;
-            END IF;
-        END IF;
-        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
-        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
-                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
-    END LOOP;
+                  LIMIT too_many + 1) AS f
+              LIMIT most) AS h;
 
-    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
-    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
-        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
-            every := inside;
-            FOREACH place IN ARRAY commons[1:looked_up] LOOP
-                every := every && asked[place];
-            END LOOP;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
-                WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+        idf := array_fill(0::double precision, ARRAY[cardinality(terms)]);
+        pull := idf;
+        is_absent := array_fill(false, ARRAY[cardinality(terms)]);
+        -- Hits stand together by term, in the order of look-up; a term the look-ups did not come to is as rare as known.
+        after := coalesce(cardinality(hit_terms), 0) + 1;
+        last := CASE WHEN after > most THEN array_position(places, hit_terms[most]) - 1 ELSE 24 END;
+        FOR number IN REVERSE coalesce(cardinality(places), 0) .. 1 LOOP
+            term := places[number];
+            start := coalesce(array_position(hit_terms, term), after);
+            frequency := after - start;
+            after := start;
+            IF frequency > too_many THEN
+                commons := term || commons;
+            ELSE
+                is_absent[term] := frequency = 0 AND number <= last;
+                IF number > last THEN
+                    frequency := greatest(frequency, fractions[term] * total);
+                END IF;
+                -- A token nobody wrote counts nothing, its words stand for it.
+                idf[term] := CASE WHEN frequency = 0 AND terms[term] ~ '[^[:alnum:]]' THEN 0
+                                  ELSE weights[term] * ln(1 + total / greatest(frequency, 0.5)) END;
+                pull[term] := idf[term];
+                has_hits := has_hits OR NOT is_absent[term];
+            END IF;
+        END LOOP;
+        -- A word of every row still counts a little.
+        FOREACH term IN ARRAY commons LOOP
+            idf[term] := weights[term] * ln(1 + total / greatest(fractions[term] * total, too_many));
+        END LOOP;
+
+        -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
+        IF NOT has_hits AND cardinality(commons) > 0 THEN
+            FOR number IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
+                every := inside;
+                FOREACH term IN ARRAY commons[1:number] LOOP
+                    every := every && asked[term];
+                END LOOP;
+                SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
+                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.target = ANY (narrow), true)
                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true) LIMIT too_many) AS f;
-            EXIT WHEN cardinality(hit_ids) > 0;
-        END LOOP;
-        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+                EXIT WHEN cardinality(hit_ids) > 0;
+            END LOOP;
+            pull[commons[1]] := 1;
+            hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+        END IF;
     END IF;
 
     RETURN QUERY
     WITH found AS (
         SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
         FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
-        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
+        WHERE pull[h.term] > 0
+        GROUP BY h.id ORDER BY sum(pull[h.term]) DESC, h.id DESC LIMIT wanted
     ), chosen AS (
-        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
-            SELECT f.theme, f.id, 1 AS copies FROM found AS f
-            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
-        ) AS t GROUP BY t.theme, t.id
+        SELECT f.theme, f.id FROM found AS f
+        UNION SELECT coalesce(n.seen_in, theme), n.id FROM unnest(near_themes, near_ids) AS n (seen_in, id)
     ), asked_terms AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
-        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
+        SELECT a.query, a.own::tsquery AS own, a.idf, a.is_absent
+        FROM unnest(asked, own_queries, idf, is_absent) AS a (query, own, idf, is_absent) ORDER BY a.idf DESC LIMIT 24
     )
     SELECT r.agent_identity, r.id,
-           (coalesce(words.matched / nullif(words.possible, 0), 0)
-            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
-           r.lexemes @@ '~when'::tsquery, c.copies, r.updated_at, hermes_twin(r.content), r.target
+           (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked_terms AS a), 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real,
+           r.lexemes @@ '~when'::tsquery, r.updated_at, hermes_twin(r.content), r.target, NULL
     FROM chosen AS c
     JOIN memory_entries AS r ON r.agent_identity = c.theme AND r.id = c.id
     CROSS JOIN LATERAL (
-        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
-                   AS matched,
-               sum(a.idf) AS possible
-        FROM asked_terms AS a) AS words;
+        SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
+                   AS matched
+        FROM asked_terms AS a WHERE NOT a.is_absent) AS words;
 END
 $$;
 
-CREATE FUNCTION public.hermes_match_turns(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], near_copies integer[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, copies integer, ts timestamp with time zone, twin bigint, session_id text, role text)
+CREATE FUNCTION public.hermes_match_turns(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, ts timestamp with time zone, twin bigint, place text, role text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
     SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'on'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
     AS $$
 #variable_conflict use_column
 DECLARE
     too_many  integer := 600;
-    enough    CONSTANT integer := 800;
-    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                              WHEN hermes_is_private(theme)
-                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
-                              ELSE '~all'::tsquery END;
+    most      CONSTANT integer := 1400;
+    inside    tsquery;
     asked     tsquery[];
     places    integer[];
     fractions real[];
     total     double precision;
     idf       double precision[];
+    pull      double precision[];
+    is_absent boolean[];
     commons   integer[] := '{}';
-    looked_up integer := 0;
-    place     integer;
+    last      integer;
+    start     integer;
+    after     integer;
+    term      integer;
+    has_hits  boolean := false;
     frequency double precision;
     every     tsquery;
-    themes    text[];
-    ids       bigint[];
     hit_terms  integer[] := '{}';
     hit_themes text[] := '{}';
     hit_ids    bigint[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
-        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
-               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
-               array_agg(queries[t.place]::tsquery ORDER BY t.place)
-        INTO places, fractions, asked
-        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
-        LEFT JOIN lexeme_statistics AS s ON s.source = 'conversations' AND s.lexeme = t.lexeme;
-
-        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = 'conversations'::regclass;
-        IF NOT everywhere THEN
-            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
-                                       WHERE s.source = 'conversations' AND s.lexeme = '~=' || theme), 0);
-            IF total < 2000 THEN
-                SELECT greatest(total, count(*)) INTO total
-                FROM (SELECT FROM conversations AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
-            END IF;
+        inside := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                       WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                       ELSE '~all'::tsquery END;
+        SELECT greatest(c.reltuples, 1) * CASE WHEN everywhere THEN 1 ELSE (
+                   SELECT s.fraction FROM lexeme_statistics AS s
+                   WHERE s.source = 'conversations' AND s.lexeme = '~=' || theme) END,
+               known.fractions, known.asked
+        INTO total, fractions, asked
+        FROM pg_catalog.pg_class AS c, (
+            SELECT array_agg(coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = 'conversations' AND s.lexeme = t.lexeme), 0) ORDER BY t.place) AS fractions,
+                   array_agg(t.query::tsquery ORDER BY t.place) AS asked
+            FROM unnest(terms, queries) WITH ORDINALITY AS t (lexeme, query, place)) AS known
+        WHERE c.oid = 'conversations'::regclass;
+        -- Large themes are known by their marker.
+        IF total IS NULL THEN
+            SELECT count(*) INTO total
+            FROM (SELECT FROM conversations AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
         END IF;
-        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
         -- The rarity of words in a handful of rows says little.
         total := greatest(total, 100);
-    END IF;
 
-    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
-        frequency := fractions[place] * total;
         -- What is known to be common is not even looked up: it could only be found too often.
-        IF frequency > too_many THEN
-            commons := commons || place;
-        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
-            looked_up := looked_up + 1;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
-                WHERE r.lexemes @@ (inside && asked[place]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+        SELECT array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total <= too_many),
+               coalesce(array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total > too_many), '{}')
+        INTO places, commons
+        FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
+        SELECT array_agg(h.term), array_agg(h.theme), array_agg(h.id) INTO hit_terms, hit_themes, hit_ids
+        FROM (SELECT look.term, f.theme, f.id
+              FROM unnest(places[1:24]) AS look (term)
+              CROSS JOIN LATERAL (
+                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
+                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.session_id = ANY (narrow), true)
                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true)
-                LIMIT too_many + 1) AS f;
-            IF cardinality(ids) > too_many THEN
-                frequency := greatest(frequency, cardinality(ids));
-                commons := commons || place;
-            ELSE
-                frequency := coalesce(cardinality(ids), 0);
-                IF frequency > 0 THEN
-                    hit_ids := hit_ids || ids;
-                    hit_themes := hit_themes || themes;
-                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
-                END IF;
-            END IF;
-        END IF;
-        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
-        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
-                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
-    END LOOP;
+                  LIMIT too_many + 1) AS f
+              LIMIT most) AS h;
 
-    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
-    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
-        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
-            every := inside;
-            FOREACH place IN ARRAY commons[1:looked_up] LOOP
-                every := every && asked[place];
-            END LOOP;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
-                WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+        idf := array_fill(0::double precision, ARRAY[cardinality(terms)]);
+        pull := idf;
+        is_absent := array_fill(false, ARRAY[cardinality(terms)]);
+        -- Hits stand together by term, in the order of look-up; a term the look-ups did not come to is as rare as known.
+        after := coalesce(cardinality(hit_terms), 0) + 1;
+        last := CASE WHEN after > most THEN array_position(places, hit_terms[most]) - 1 ELSE 24 END;
+        FOR number IN REVERSE coalesce(cardinality(places), 0) .. 1 LOOP
+            term := places[number];
+            start := coalesce(array_position(hit_terms, term), after);
+            frequency := after - start;
+            after := start;
+            IF frequency > too_many THEN
+                commons := term || commons;
+            ELSE
+                is_absent[term] := frequency = 0 AND number <= last;
+                IF number > last THEN
+                    frequency := greatest(frequency, fractions[term] * total);
+                END IF;
+                -- A token nobody wrote counts nothing, its words stand for it.
+                idf[term] := CASE WHEN frequency = 0 AND terms[term] ~ '[^[:alnum:]]' THEN 0
+                                  ELSE weights[term] * ln(1 + total / greatest(frequency, 0.5)) END;
+                pull[term] := idf[term];
+                has_hits := has_hits OR NOT is_absent[term];
+            END IF;
+        END LOOP;
+        -- A word of every row still counts a little.
+        FOREACH term IN ARRAY commons LOOP
+            idf[term] := weights[term] * ln(1 + total / greatest(fractions[term] * total, too_many));
+        END LOOP;
+
+        -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
+        IF NOT has_hits AND cardinality(commons) > 0 THEN
+            FOR number IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
+                every := inside;
+                FOREACH term IN ARRAY commons[1:number] LOOP
+                    every := every && asked[term];
+                END LOOP;
+                SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
+                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.session_id = ANY (narrow), true)
                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true) LIMIT too_many) AS f;
-            EXIT WHEN cardinality(hit_ids) > 0;
-        END LOOP;
-        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+                EXIT WHEN cardinality(hit_ids) > 0;
+            END LOOP;
+            pull[commons[1]] := 1;
+            hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+        END IF;
     END IF;
 
     RETURN QUERY
     WITH found AS (
         SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
         FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
-        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
+        WHERE pull[h.term] > 0
+        GROUP BY h.id ORDER BY sum(pull[h.term]) DESC, h.id DESC LIMIT wanted
     ), chosen AS (
-        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
-            SELECT f.theme, f.id, 1 AS copies FROM found AS f
-            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
-        ) AS t GROUP BY t.theme, t.id
+        SELECT f.theme, f.id FROM found AS f
+        UNION SELECT coalesce(n.seen_in, theme), n.id FROM unnest(near_themes, near_ids) AS n (seen_in, id)
     ), asked_terms AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
-        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
+        SELECT a.query, a.own::tsquery AS own, a.idf, a.is_absent
+        FROM unnest(asked, own_queries, idf, is_absent) AS a (query, own, idf, is_absent) ORDER BY a.idf DESC LIMIT 24
     )
     SELECT r.agent_identity, r.id,
-           (coalesce(words.matched / nullif(words.possible, 0), 0)
-            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
-           r.lexemes @@ '~when'::tsquery, c.copies, r.ts, hermes_twin(r.content), r.session_id, r.role
+           (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked_terms AS a), 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real,
+           r.lexemes @@ '~when'::tsquery, r.ts, hermes_twin(r.content), r.session_id, r.role
     FROM chosen AS c
     JOIN conversations AS r ON r.agent_identity = c.theme AND r.id = c.id
     CROSS JOIN LATERAL (
-        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
-                   AS matched,
-               sum(a.idf) AS possible
-        FROM asked_terms AS a) AS words;
+        SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
+                   AS matched
+        FROM asked_terms AS a WHERE NOT a.is_absent) AS words;
 END
 $$;
 
@@ -308,9 +374,9 @@ CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when 
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
     SELECT ((0.7 * coalesce(similarity, 0) + coverage
-             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
-             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
+             + CASE WHEN answers_when THEN 0.10::double precision ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20::double precision ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15::double precision ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
                    THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
     $$;
@@ -320,6 +386,10 @@ CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
     SET search_path TO '$user', 'public'
     AS $$
     BEGIN
+        -- Every process of a fleet may call this: one at a time is enough.
+        IF NOT pg_try_advisory_xact_lock(hashtextextended('hermes_refresh_statistics', 0)) THEN
+            RETURN;
+        END IF;
         DELETE FROM lexeme_statistics;
         INSERT INTO lexeme_statistics
         SELECT s.tablename, known.lexeme, max(known.fraction)
@@ -329,6 +399,215 @@ CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
           AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
         GROUP BY 1, 2;
     END $$;
+
+CREATE TABLE public.memory_vectors_1 (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    chunk smallint DEFAULT 0 NOT NULL,
+    ts timestamp with time zone NOT NULL,
+    target text NOT NULL,
+    embedding public.halfvec(768) NOT NULL,
+    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
+ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
+
+CREATE FUNCTION public.hermes_search_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    asked         halfvec := l2_normalize(meaning);
+    asked_code    bit varying := binary_quantize(asked - array_fill(-0.014433756729740645::double precision, ARRAY[768])::halfvec) || binary_quantize(asked - array_fill(0.014433756729740645::double precision, ARRAY[768])::halfvec);
+    chosen_themes text[];
+    chosen_ids    bigint[];
+    near_themes   text[];
+    near_ids      bigint[];
+    similarities  real[];
+    near_copies   integer[];
+BEGIN
+    IF everywhere THEN
+        PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                set_config('hnsw.iterative_scan', 'relaxed_order', true);
+        EXECUTE $everywhere$
+            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
+                 WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
+                 ORDER BY v.code <~> $1 LIMIT $2)
+                UNION
+                (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
+                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
+                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+        INTO chosen_themes, chosen_ids USING asked_code, candidates, theme, since, until, narrow;
+        SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
+        INTO near_themes, near_ids, similarities, near_copies
+        FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
+              FROM unnest(chosen_themes, chosen_ids) AS c (theme, id)
+              CROSS JOIN LATERAL (
+                  SELECT v.id, v.id AS twin, (v.chunk = 0)::integer AS copy,
+                         1 - cosine_distance(v.embedding, asked) AS similarity
+                  FROM "memory_vectors_1" AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
+              GROUP BY c.theme, v.twin ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
+    ELSE
+        candidates := hermes_candidates(candidates, '"memory_vectors_1"'::regclass, 'memory_entries', theme);
+        IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+            chosen_ids := ARRAY(SELECT v.id FROM "memory_vectors_1" AS v WHERE v.agent_identity = theme
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        ELSE
+            chosen_ids := ARRAY(SELECT v.id FROM "memory_vectors_1" AS v
+                                WHERE v.agent_identity = theme AND coalesce(v.target = ANY (narrow), true)
+                                  AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        END IF;
+        SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
+        FROM (SELECT max(v.id) AS id, (1 - min(cosine_distance(v.embedding, asked)))::real AS similarity,
+                     greatest(1, count(*) FILTER (WHERE v.chunk = 0))::integer AS copies
+              FROM "memory_vectors_1" AS v WHERE v.agent_identity = theme AND v.id = ANY (chosen_ids)
+              GROUP BY v.id ORDER BY 2 DESC LIMIT 60) AS n;
+    END IF;
+
+    RETURN QUERY
+    WITH scored AS MATERIALIZED (
+        SELECT m.*, coalesce(n.copies, 1) AS copies,
+               coalesce(n.similarity, (SELECT (1 - min(cosine_distance(v.embedding, asked)))::real FROM "memory_vectors_1" AS v
+                                       WHERE v.agent_identity = m.agent_identity AND v.id = m.id)) AS similarity
+        FROM hermes_match_memories(theme, everywhere, narrow, since, until, terms, queries, own_queries, weights,
+                                 near_themes, near_ids, 100) AS m
+        LEFT JOIN unnest(near_themes, near_ids, similarities, near_copies) AS n (seen_in, id, similarity, copies)
+               ON n.id = m.id AND coalesce(n.seen_in = m.agent_identity, true)
+    ), ranked AS (
+        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated,
+                                s.ts >= period_start AND s.ts < period_end, s.role = speaker, now - s.ts,
+                                half_life_days) AS rank
+        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+    ), folded AS (
+        SELECT r.*, row_number() OVER same_text AS copy,
+               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+        FROM ranked AS r
+        WINDOW same_text AS (PARTITION BY r.agent_identity, r.twin ORDER BY r.rank DESC, r.ts DESC, r.id DESC
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+    ), best AS (
+        SELECT f.*, (f.rank - 0::double precision * least(4, row_number() OVER (
+                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
+        FROM folded AS f WHERE f.copy = 1
+        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+    )
+    SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
+    FROM best AS b JOIN memory_entries AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
+    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+END
+$_$;
+
+CREATE TABLE public.turn_vectors_1 (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    chunk smallint DEFAULT 0 NOT NULL,
+    ts timestamp with time zone NOT NULL,
+    twin bigint NOT NULL,
+    embedding public.halfvec(768) NOT NULL,
+    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814,-0.014434814]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814,0.014434814]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
+ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
+
+CREATE FUNCTION public.hermes_search_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    asked         halfvec := l2_normalize(meaning);
+    asked_code    bit varying := binary_quantize(asked - array_fill(-0.014433756729740645::double precision, ARRAY[768])::halfvec) || binary_quantize(asked - array_fill(0.014433756729740645::double precision, ARRAY[768])::halfvec);
+    chosen_themes text[];
+    chosen_ids    bigint[];
+    near_themes   text[];
+    near_ids      bigint[];
+    similarities  real[];
+    near_copies   integer[];
+BEGIN
+    IF everywhere THEN
+        PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                set_config('hnsw.iterative_scan', 'relaxed_order', true);
+        EXECUTE $everywhere$
+            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
+                 WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
+                 ORDER BY v.code <~> $1 LIMIT $2)
+                UNION
+                (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
+                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
+                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+        INTO chosen_themes, chosen_ids USING asked_code, candidates, theme, since, until, narrow;
+        SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
+        INTO near_themes, near_ids, similarities, near_copies
+        FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
+              FROM unnest(chosen_themes, chosen_ids) AS c (theme, id)
+              CROSS JOIN LATERAL (
+                  SELECT v.id, v.twin AS twin, (v.chunk = 0)::integer AS copy,
+                         1 - cosine_distance(v.embedding, asked) AS similarity
+                  FROM "turn_vectors_1" AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
+              GROUP BY c.theme, v.twin ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
+    ELSE
+        candidates := hermes_candidates(candidates, '"turn_vectors_1"'::regclass, 'conversations', theme);
+        IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+            chosen_ids := ARRAY(SELECT v.id FROM "turn_vectors_1" AS v WHERE v.agent_identity = theme
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        ELSE
+            chosen_ids := ARRAY(SELECT v.id FROM "turn_vectors_1" AS v
+                                WHERE v.agent_identity = theme AND (narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
+                       WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+                                  AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
+                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
+        END IF;
+        SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
+        FROM (SELECT max(v.id) AS id, (1 - min(cosine_distance(v.embedding, asked)))::real AS similarity,
+                     greatest(1, count(*) FILTER (WHERE v.chunk = 0))::integer AS copies
+              FROM "turn_vectors_1" AS v WHERE v.agent_identity = theme AND v.id = ANY (chosen_ids)
+              GROUP BY v.twin ORDER BY 2 DESC LIMIT 60) AS n;
+    END IF;
+
+    RETURN QUERY
+    WITH scored AS MATERIALIZED (
+        SELECT m.*, coalesce(n.copies, 1) AS copies,
+               coalesce(n.similarity, (SELECT (1 - min(cosine_distance(v.embedding, asked)))::real FROM "turn_vectors_1" AS v
+                                       WHERE v.agent_identity = m.agent_identity AND v.id = m.id)) AS similarity
+        FROM hermes_match_turns(theme, everywhere, narrow, since, until, terms, queries, own_queries, weights,
+                                 near_themes, near_ids, 100) AS m
+        LEFT JOIN unnest(near_themes, near_ids, similarities, near_copies) AS n (seen_in, id, similarity, copies)
+               ON n.id = m.id AND coalesce(n.seen_in = m.agent_identity, true)
+    ), ranked AS (
+        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated,
+                                s.ts >= period_start AND s.ts < period_end, s.role = speaker, now - s.ts,
+                                half_life_days) AS rank
+        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+    ), folded AS (
+        SELECT r.*, row_number() OVER same_text AS copy,
+               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+        FROM ranked AS r
+        WINDOW same_text AS (PARTITION BY r.agent_identity, r.twin ORDER BY r.rank DESC, r.ts DESC, r.id DESC
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+    ), best AS (
+        SELECT f.*, (f.rank - 0.005::double precision * least(4, row_number() OVER (
+                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
+        FROM folded AS f WHERE f.copy = 1
+        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+    )
+    SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
+    FROM best AS b JOIN conversations AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
+    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+END
+$_$;
 
 CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -368,18 +647,6 @@ CREATE TABLE public.conversations (
 )
 WITH (toast_tuple_target='8160');
 ALTER TABLE ONLY public.conversations ALTER COLUMN lexemes SET STATISTICS 400;
-
-CREATE TABLE public.turn_vectors_1 (
-    agent_identity text NOT NULL,
-    id bigint NOT NULL,
-    chunk smallint DEFAULT 0 NOT NULL,
-    ts timestamp with time zone NOT NULL,
-    twin bigint NOT NULL,
-    embedding public.halfvec(768) NOT NULL,
-    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
-)
-WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
-ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
 CREATE VIEW public.conversations_embedded AS
  SELECT turn.id,
@@ -447,7 +714,7 @@ CREATE TABLE public.embedding_models (
     dim integer NOT NULL,
     layout text DEFAULT 'coded'::text NOT NULL,
     min_similarity real DEFAULT 0.30 NOT NULL,
-    candidates integer DEFAULT 400 NOT NULL,
+    candidates integer DEFAULT 600 NOT NULL,
     is_current boolean DEFAULT false NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT embedding_models_candidates_check CHECK (((candidates >= 100) AND (candidates <= 6400))),
@@ -498,18 +765,6 @@ CREATE TABLE public.memory_entries (
 )
 WITH (toast_tuple_target='8160');
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN lexemes SET STATISTICS 400;
-
-CREATE TABLE public.memory_vectors_1 (
-    agent_identity text NOT NULL,
-    id bigint NOT NULL,
-    chunk smallint DEFAULT 0 NOT NULL,
-    ts timestamp with time zone NOT NULL,
-    target text NOT NULL,
-    embedding public.halfvec(768) NOT NULL,
-    code bit(1536) GENERATED ALWAYS AS ((((public.binary_quantize((embedding OPERATOR(public.-) '[-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352,-0.016235352]'::public.halfvec)))::bit varying || (public.binary_quantize((embedding OPERATOR(public.-) '[0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352,0.016235352]'::public.halfvec)))::bit varying))::bit(1536)) STORED NOT NULL
-)
-WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
-ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
 CREATE VIEW public.memory_entries_embedded AS
  SELECT entry.id,
@@ -632,7 +887,7 @@ ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
 ALTER TABLE ONLY public.turn_vectors_1
-    ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, twin, code);
+    ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
 
 CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 

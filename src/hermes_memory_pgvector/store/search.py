@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -13,7 +13,6 @@ from psycopg.rows import dict_row
 
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Role, Scope
 from hermes_memory_pgvector.searchtext import Term
-from hermes_memory_pgvector.store.codes import code_of
 from hermes_memory_pgvector.store.models import HalfVector
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.timephrase import Period
@@ -97,13 +96,7 @@ def send(
     }
     if meaning is not None:
         parameters["vector"] = HalfVector(meaning.vector)
-        parameters["code"] = code_of(meaning.vector)
         parameters["candidates"] = meaning.model.candidates
-    if question.scope is Scope.ALL:
-        breadth = 100 if meaning is None else min(1000, meaning.model.candidates)
-        connection.execute(statement("search_settings_all"), {"breadth": str(breadth)})
-    else:
-        connection.execute(statement("search_settings_theme"))
     cursor = connection.cursor(row_factory=dict_row)
     return Pending(question.kind, cursor.execute(_statement(question, meaning), parameters))
 
@@ -115,17 +108,8 @@ def _narrow(question: Question) -> list[str] | None:
 
 
 def _statement(question: Question, meaning: Meaning | None) -> sql.SQL | sql.Composed:
-    kind = "turns" if question.kind is Kind.TURN else "memories"
-    if meaning is None:
-        return statement(f"search_{kind}_words")
-    match question.scope:
-        case Scope.ALL:
-            form = "all"
-        case Scope.CURRENT | Scope.NAMED | Scope.SESSION:
-            form = "theme"
-        case _:
-            assert_never(question.scope)
-    return model_statement(f"search_{kind}_{form}", meaning.model.id)
+    name = "search_turns" if question.kind is Kind.TURN else "search_memories"
+    return statement(f"{name}_words") if meaning is None else model_statement(name, meaning.model.id)
 
 
 def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:

@@ -11,17 +11,31 @@ CREATE TABLE embedding_models (
     dim            integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
     layout         text        NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
     min_similarity real        NOT NULL DEFAULT 0.30,
-    candidates     integer     NOT NULL DEFAULT 800 CHECK (candidates BETWEEN 100 AND 6400),
+    candidates     integer     NOT NULL DEFAULT 600 CHECK (candidates BETWEEN 100 AND 6400),
     is_current     boolean     NOT NULL DEFAULT false,
     created_at     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (name, dim)
 );
 CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
 
--- Themes that only they themselves may see. Not STRICT: only so can Postgres expand it in place.
+-- Where the ranges of a unit vector's numbers meet that its code tells apart, in units of one over the root of their
+-- count; few dimensions need more of them.
+CREATE FUNCTION hermes_code_bounds(dim integer) RETURNS double precision[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN dim <= 384 THEN ARRAY[-0.9, -0.3, 0.3, 0.9]
+                WHEN dim <= 2048 THEN ARRAY[-0.4, 0.4]
+                ELSE ARRAY[0.0] END::double precision[]
+    $$;
+
+-- Themes that only they themselves may see. Not STRICT: only so can Postgres expand it in place. The first letter tells
+-- most themes apart at a fifth of the price, which counts where all rows are looked at.
 CREATE FUNCTION hermes_is_private(theme text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-') $$;
+    AS $$
+    SELECT ascii(theme) IN (ascii('_'), ascii('d'), ascii('g'))
+       AND (theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-'))
+    $$;
 
 -- Equal for equal texts: lets a search fold identical turns without reading them.
 CREATE FUNCTION hermes_twin(content text) RETURNS bigint
@@ -129,6 +143,18 @@ CREATE FUNCTION hermes_raise_candidates(model_id integer, needed integer) RETURN
     LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
     AS $$ UPDATE embedding_models SET candidates = least(6400, greatest(candidates, needed)) WHERE id = model_id $$;
 
+-- How many rows of a theme are compared exactly: more where a theme is so large that codes crowd, as far as known.
+CREATE FUNCTION hermes_candidates(candidates integer, vectors regclass, source text, theme text) RETURNS integer
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+    AS $$
+    DECLARE
+        size double precision := (
+            SELECT s.fraction * c.reltuples FROM lexeme_statistics AS s, pg_catalog.pg_class AS c
+            WHERE s.source = hermes_candidates.source AND s.lexeme = '~=' || theme AND c.oid = vectors);
+    BEGIN
+        RETURN CASE WHEN size > 20000 THEN least(2147483647, candidates * sqrt(size / 20000)) ELSE candidates END;
+    END $$;
+
 -- One candidate's rank: cosine, coverage of the question's words, and what the question says about time and speaker.
 CREATE FUNCTION hermes_rank(
     similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean,
@@ -136,9 +162,9 @@ CREATE FUNCTION hermes_rank(
 ) RETURNS real LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
     SELECT ((0.7 * coalesce(similarity, 0) + coverage
-             + CASE WHEN answers_when THEN 0.10 ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20 ELSE 0 END
-             + CASE WHEN is_by_speaker THEN 0.15 ELSE 0 END)
+             + CASE WHEN answers_when THEN 0.10::double precision ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20::double precision ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15::double precision ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
                    THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
     $$;
@@ -153,149 +179,167 @@ CREATE FUNCTION hermes_rank(
 --
 -- The theme predicate is written so that only the index on lexemes can serve it: no statistics, cached plan or theme
 -- size makes Postgres read a whole theme. The function reads as its owner because row-level security would keep `@@`
--- from using the index; it takes the theme as an argument and never looks outside it.
+-- from using the index; it takes the theme as an argument and never looks outside it. Its statements are planned once
+-- per connection, for any theme.
 DO $create$
 DECLARE
     template text := $template$
 CREATE FUNCTION <function>(
     theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
-    terms text[], queries text[], own_queries text[], weights real[],
-    near_themes text[], near_ids bigint[], near_copies integer[], wanted integer
-) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean, copies integer,
-                 ts timestamptz, twin bigint, <columns>)
+    terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer
+) RETURNS TABLE (agent_identity text, id bigint, coverage real, is_dated boolean, ts timestamptz, twin bigint,
+                 place text, role text)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER ROWS 200
-    SET search_path FROM CURRENT SET enable_seqscan = off
+    SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = on SET jit = off SET max_parallel_workers_per_gather = 0
     AS $body$
 #variable_conflict use_column
 DECLARE
     too_many  integer := 600;
-    enough    CONSTANT integer := 800;
-    inside    tsquery := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                              WHEN hermes_is_private(theme)
-                              THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
-                              ELSE '~all'::tsquery END;
+    most      CONSTANT integer := 1400;
+    inside    tsquery;
     asked     tsquery[];
     places    integer[];
     fractions real[];
     total     double precision;
     idf       double precision[];
+    pull      double precision[];
+    is_absent boolean[];
     commons   integer[] := '{}';
-    looked_up integer := 0;
-    place     integer;
+    last      integer;
+    start     integer;
+    after     integer;
+    term      integer;
+    has_hits  boolean := false;
     frequency double precision;
     every     tsquery;
-    themes    text[];
-    ids       bigint[];
     hit_terms  integer[] := '{}';
     hit_themes text[] := '{}';
     hit_ids    bigint[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
-        SELECT array_agg(t.place::integer ORDER BY coalesce(s.fraction, 0), t.place),
-               array_agg(coalesce(s.fraction, 0) ORDER BY t.place),
-               array_agg(queries[t.place]::tsquery ORDER BY t.place)
-        INTO places, fractions, asked
-        FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place)
-        LEFT JOIN lexeme_statistics AS s ON s.source = '<table>' AND s.lexeme = t.lexeme;
-
-        SELECT greatest(c.reltuples, 1) INTO total FROM pg_catalog.pg_class AS c WHERE c.oid = '<table>'::regclass;
-        IF NOT everywhere THEN
-            total := total * coalesce((SELECT s.fraction FROM lexeme_statistics AS s
-                                       WHERE s.source = '<table>' AND s.lexeme = '~=' || theme), 0);
-            IF total < 2000 THEN
-                SELECT greatest(total, count(*)) INTO total
-                FROM (SELECT FROM <table> AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
-            END IF;
+        inside := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
+                       WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+                       ELSE '~all'::tsquery END;
+        SELECT greatest(c.reltuples, 1) * CASE WHEN everywhere THEN 1 ELSE (
+                   SELECT s.fraction FROM lexeme_statistics AS s
+                   WHERE s.source = '<table>' AND s.lexeme = '~=' || theme) END,
+               known.fractions, known.asked
+        INTO total, fractions, asked
+        FROM pg_catalog.pg_class AS c, (
+            SELECT array_agg(coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+                                       WHERE s.source = '<table>' AND s.lexeme = t.lexeme), 0) ORDER BY t.place) AS fractions,
+                   array_agg(t.query::tsquery ORDER BY t.place) AS asked
+            FROM unnest(terms, queries) WITH ORDINALITY AS t (lexeme, query, place)) AS known
+        WHERE c.oid = '<table>'::regclass;
+        -- Large themes are known by their marker.
+        IF total IS NULL THEN
+            SELECT count(*) INTO total
+            FROM (SELECT FROM <table> AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
         END IF;
-        idf := array_fill(0::double precision, ARRAY[cardinality(places)]);
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
         -- The rarity of words in a handful of rows says little.
         total := greatest(total, 100);
-    END IF;
 
-    FOREACH place IN ARRAY coalesce(places, '{}') LOOP
-        frequency := fractions[place] * total;
         -- What is known to be common is not even looked up: it could only be found too often.
-        IF frequency > too_many THEN
-            commons := commons || place;
-        ELSIF looked_up < 24 AND cardinality(hit_ids) < enough THEN
-            looked_up := looked_up + 1;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO themes, ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
-                WHERE r.lexemes @@ (inside && asked[place]) AND <guard>
-                LIMIT too_many + 1) AS f;
-            IF cardinality(ids) > too_many THEN
-                frequency := greatest(frequency, cardinality(ids));
-                commons := commons || place;
-            ELSE
-                frequency := coalesce(cardinality(ids), 0);
-                IF frequency > 0 THEN
-                    hit_ids := hit_ids || ids;
-                    hit_themes := hit_themes || themes;
-                    hit_terms := hit_terms || array_fill(place, ARRAY[cardinality(ids)]);
-                END IF;
-            END IF;
-        END IF;
-        -- A word of every row still counts a little; a token nobody wrote counts nothing, its words stand for it.
-        idf[place] := CASE WHEN frequency = 0 AND terms[place] ~ '[^[:alnum:]]' THEN 0
-                           ELSE weights[place] * ln(1 + total / greatest(frequency, 0.5)) END;
-    END LOOP;
+        SELECT array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total <= too_many),
+               coalesce(array_agg(t.place::integer ORDER BY t.fraction, t.place) FILTER (WHERE t.fraction * total > too_many), '{}')
+        INTO places, commons
+        FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
+        SELECT array_agg(h.term), array_agg(h.theme), array_agg(h.id) INTO hit_terms, hit_themes, hit_ids
+        FROM (SELECT look.term, f.theme, f.id
+              FROM unnest(places[1:24]) AS look (term)
+              CROSS JOIN LATERAL (
+                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
+                  WHERE r.lexemes @@ (inside && asked[look.term]) AND <guard>
+                  LIMIT too_many + 1) AS f
+              LIMIT most) AS h;
 
-    -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
-    IF cardinality(hit_ids) = 0 AND cardinality(commons) > 0 THEN
-        FOR looked_up IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
-            every := inside;
-            FOREACH place IN ARRAY commons[1:looked_up] LOOP
-                every := every && asked[place];
-            END LOOP;
-            SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
-                SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
-                WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
-            EXIT WHEN cardinality(hit_ids) > 0;
+        idf := array_fill(0::double precision, ARRAY[cardinality(terms)]);
+        pull := idf;
+        is_absent := array_fill(false, ARRAY[cardinality(terms)]);
+        -- Hits stand together by term, in the order of look-up; a term the look-ups did not come to is as rare as known.
+        after := coalesce(cardinality(hit_terms), 0) + 1;
+        last := CASE WHEN after > most THEN array_position(places, hit_terms[most]) - 1 ELSE 24 END;
+        FOR number IN REVERSE coalesce(cardinality(places), 0) .. 1 LOOP
+            term := places[number];
+            start := coalesce(array_position(hit_terms, term), after);
+            frequency := after - start;
+            after := start;
+            IF frequency > too_many THEN
+                commons := term || commons;
+            ELSE
+                is_absent[term] := frequency = 0 AND number <= last;
+                IF number > last THEN
+                    frequency := greatest(frequency, fractions[term] * total);
+                END IF;
+                -- A token nobody wrote counts nothing, its words stand for it.
+                idf[term] := CASE WHEN frequency = 0 AND terms[term] ~ '[^[:alnum:]]' THEN 0
+                                  ELSE weights[term] * ln(1 + total / greatest(frequency, 0.5)) END;
+                pull[term] := idf[term];
+                has_hits := has_hits OR NOT is_absent[term];
+            END IF;
         END LOOP;
-        hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+        -- A word of every row still counts a little.
+        FOREACH term IN ARRAY commons LOOP
+            idf[term] := weights[term] * ln(1 + total / greatest(fractions[term] * total, too_many));
+        END LOOP;
+
+        -- Only common words: rows with as many of the rarest of them as can be had together, else any with the rarest.
+        IF NOT has_hits AND cardinality(commons) > 0 THEN
+            FOR number IN REVERSE least(cardinality(commons), 5) .. 1 LOOP
+                every := inside;
+                FOREACH term IN ARRAY commons[1:number] LOOP
+                    every := every && asked[term];
+                END LOOP;
+                SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
+                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
+                    WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
+                EXIT WHEN cardinality(hit_ids) > 0;
+            END LOOP;
+            pull[commons[1]] := 1;
+            hit_terms := array_fill(commons[1], ARRAY[coalesce(cardinality(hit_ids), 0)]);
+        END IF;
     END IF;
 
     RETURN QUERY
     WITH found AS (
         SELECT coalesce(min(h.seen_in), theme) AS theme, h.id
         FROM unnest(hit_themes, hit_ids, hit_terms) AS h (seen_in, id, term)
-        GROUP BY h.id ORDER BY sum(idf[h.term]) DESC, h.id DESC LIMIT wanted
+        WHERE pull[h.term] > 0
+        GROUP BY h.id ORDER BY sum(pull[h.term]) DESC, h.id DESC LIMIT wanted
     ), chosen AS (
-        SELECT t.theme, t.id, max(t.copies) AS copies FROM (
-            SELECT f.theme, f.id, 1 AS copies FROM found AS f
-            UNION ALL SELECT n.theme, n.id, n.copies FROM unnest(near_themes, near_ids, near_copies) AS n (theme, id, copies)
-        ) AS t GROUP BY t.theme, t.id
+        SELECT f.theme, f.id FROM found AS f
+        UNION SELECT coalesce(n.seen_in, theme), n.id FROM unnest(near_themes, near_ids) AS n (seen_in, id)
     ), asked_terms AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf
-        FROM unnest(queries, own_queries, idf) AS a (query, own, idf) ORDER BY a.idf DESC LIMIT 24
+        SELECT a.query, a.own::tsquery AS own, a.idf, a.is_absent
+        FROM unnest(asked, own_queries, idf, is_absent) AS a (query, own, idf, is_absent) ORDER BY a.idf DESC LIMIT 24
     )
     SELECT r.agent_identity, r.id,
-           (coalesce(words.matched / nullif(words.possible, 0), 0)
-            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0)))::real,
-           r.lexemes @@ '~when'::tsquery, c.copies, r.<ts>, hermes_twin(r.content), <values>
+           (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked_terms AS a), 0), 0)
+            / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real,
+           r.lexemes @@ '~when'::tsquery, r.<ts>, hermes_twin(r.content), r.<place>, <role>
     FROM chosen AS c
     JOIN <table> AS r ON r.agent_identity = c.theme AND r.id = c.id
     CROSS JOIN LATERAL (
-        SELECT sum(CASE WHEN r.lexemes @@ a.own THEN a.idf WHEN r.lexemes @@ a.query THEN 0.6 * a.idf ELSE 0 END)
-                   AS matched,
-               sum(a.idf) AS possible
-        FROM asked_terms AS a) AS words;
+        SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
+                   AS matched
+        FROM asked_terms AS a WHERE NOT a.is_absent) AS words;
 END
 $body$
 $template$;
     guard text := $guard$CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
-                     AND coalesce(r.<narrow> = ANY (narrow), true)
+                     AND coalesce(r.<place> = ANY (narrow), true)
                      AND coalesce(r.<ts> >= since, true) AND coalesce(r.<ts> < until, true)$guard$;
 BEGIN
     template := replace(template, '<guard>', guard);
-    EXECUTE replace(replace(replace(replace(replace(replace(template,
-        '<function>', 'hermes_match_turns'), '<table>', 'conversations'), '<ts>', 'ts'), '<narrow>', 'session_id'),
-        '<columns>', 'session_id text, role text'), '<values>', 'r.session_id, r.role');
-    EXECUTE replace(replace(replace(replace(replace(replace(template,
-        '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'), '<ts>', 'updated_at'), '<narrow>', 'target'),
-        '<columns>', 'target text'), '<values>', 'r.target');
+    EXECUTE replace(replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_turns'), '<table>', 'conversations'), '<ts>', 'ts'), '<place>', 'session_id'),
+        '<role>', 'r.role');
+    EXECUTE replace(replace(replace(replace(replace(template,
+        '<function>', 'hermes_match_memories'), '<table>', 'memory_entries'), '<ts>', 'updated_at'), '<place>', 'target'),
+        '<role>', 'NULL');
 END
 $create$;

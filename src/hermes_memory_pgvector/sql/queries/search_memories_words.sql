@@ -9,7 +9,7 @@ WITH matched AS MATERIALIZED (
     FROM hermes_match_memories(
         %(theme)s::text, %(everywhere)s::boolean, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
         %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
-        NULL, NULL, NULL, 240) AS m
+        NULL, NULL, 240) AS m
 ), candidates AS MATERIALIZED (
     SELECT m.*, meaning.similarity,
            hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
@@ -18,8 +18,7 @@ WITH matched AS MATERIALIZED (
     FROM matched AS m
     CROSS JOIN LATERAL (SELECT NULL::real AS similarity) AS meaning
 ), worthy AS (
-    SELECT c.*, row_number() OVER same_text AS copy, max(c.copies) OVER same_texts AS most_copies,
-           count(*) OVER same_texts AS candidates
+    SELECT c.*, row_number() OVER same_text AS copy, count(*) OVER same_texts AS copies
     FROM candidates AS c
     WHERE c.similarity >= %(min_similarity)s::real OR c.coverage >= %(min_coverage)s::real
     WINDOW same_text AS (PARTITION BY c.agent_identity, c.twin ORDER BY c.rank DESC, c.ts DESC, c.id DESC),
@@ -29,6 +28,6 @@ WITH matched AS MATERIALIZED (
     ORDER BY w.rank DESC, w.ts DESC, w.id DESC LIMIT %(limit)s::integer
 )
 SELECT b.agent_identity, b.id, b.ts, text.content, b.similarity, b.final_rank AS rank,
-       greatest(b.most_copies, b.candidates)::integer AS count, b.target
+       b.copies::integer AS count, b.place AS target
 FROM best AS b JOIN memory_entries AS text ON text.agent_identity = b.agent_identity AND text.id = b.id
 ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;

@@ -9,7 +9,7 @@ WITH matched AS MATERIALIZED (
     FROM hermes_match_turns(
         %(theme)s::text, %(everywhere)s::boolean, %(narrow)s::text[], %(since)s::timestamptz, %(until)s::timestamptz,
         %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
-        NULL, NULL, NULL, 240) AS m
+        NULL, NULL, 240) AS m
 ), candidates AS MATERIALIZED (
     SELECT m.*, meaning.similarity,
            hermes_rank(meaning.similarity, m.coverage, %(asks_when)s::boolean AND m.is_dated,
@@ -18,20 +18,19 @@ WITH matched AS MATERIALIZED (
     FROM matched AS m
     CROSS JOIN LATERAL (SELECT NULL::real AS similarity) AS meaning
 ), worthy AS (
-    SELECT c.*, row_number() OVER same_text AS copy, max(c.copies) OVER same_texts AS most_copies,
-           count(*) OVER same_texts AS candidates
+    SELECT c.*, row_number() OVER same_text AS copy, count(*) OVER same_texts AS copies
     FROM candidates AS c
     WHERE c.similarity >= %(min_similarity)s::real OR c.coverage >= %(min_coverage)s::real
     WINDOW same_text AS (PARTITION BY c.agent_identity, c.twin ORDER BY c.rank DESC, c.ts DESC, c.id DESC),
            same_texts AS (PARTITION BY c.agent_identity, c.twin)
 ), spread AS (
     SELECT w.*, (w.rank - 0.005 * least(4, row_number() OVER (
-               PARTITION BY w.agent_identity, w.session_id ORDER BY w.rank DESC, w.id) - 1))::real AS final_rank
+               PARTITION BY w.agent_identity, w.place ORDER BY w.rank DESC, w.id) - 1))::real AS final_rank
     FROM worthy AS w WHERE w.copy = 1
 ), best AS MATERIALIZED (
     SELECT s.* FROM spread AS s ORDER BY s.final_rank DESC, s.ts DESC, s.id DESC LIMIT %(limit)s::integer
 )
 SELECT b.agent_identity, b.id, b.ts, text.content, b.similarity, b.final_rank AS rank,
-       greatest(b.most_copies, b.candidates)::integer AS count, b.session_id, b.role
+       b.copies::integer AS count, b.place AS session_id, b.role
 FROM best AS b JOIN conversations AS text ON text.agent_identity = b.agent_identity AND text.id = b.id
 ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;

@@ -12,7 +12,8 @@ WITH sample AS MATERIALIZED (
                  ORDER BY cosine_distance(v.embedding, s.embedding), v.id LIMIT 10) AS exact,
            ARRAY(SELECT c.id FROM (
                      SELECT v.id, v.embedding FROM {turn_vectors} AS v WHERE v.agent_identity = %(theme)s::text
-                     ORDER BY hamming_distance(v.code, s.code) LIMIT %(candidates)s::integer) AS c
+                     ORDER BY hamming_distance(v.code, s.code) LIMIT hermes_candidates(
+                         %(candidates)s::integer, '{turn_vectors}'::regclass, 'conversations', %(theme)s::text)) AS c
                  ORDER BY cosine_distance(c.embedding, s.embedding), c.id LIMIT 10) AS found
     FROM sample AS s
 )
