@@ -11,6 +11,8 @@ what was acknowledged. Then the fault tests run, and every line of the table say
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import logging
 import multiprocessing
@@ -294,7 +296,14 @@ def run_tests(verdicts: list[Verdict]) -> None:
 
     collector = Collector()
     folders = [str(ROOT / "tests" / name) for name in ("faults", "property")]
-    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:terminal", *folders], plugins=[collector])
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        code = pytest.main(["-q", "-p", "no:cacheprovider", *folders], plugins=[collector])
+    if code != pytest.ExitCode.OK:
+        print(told.getvalue())
+    verdicts.append(
+        Verdict("the fault tests ran to their end", f"{len(collector.outcomes)} tests", bool(collector.outcomes))
+    )
     for name, outcomes in collector.outcomes.items():
         sentence = name.rsplit("::test_", 1)[-1].replace("_", " ")
         verdicts.append(Verdict(sentence, f"{outcomes.total()} cases", outcomes["passed"] == outcomes.total()))
