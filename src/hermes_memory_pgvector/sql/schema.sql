@@ -50,8 +50,8 @@ CREATE FUNCTION public.hermes_match_memories(theme text, everywhere boolean, nar
     AS $$
 #variable_conflict use_column
 DECLARE
-    too_many  integer := 600;
-    most      CONSTANT integer := 1400;
+    too_many  integer := 400;
+    most      CONSTANT integer := 1000;
     inside    tsquery;
     asked     tsquery[];
     places    integer[];
@@ -156,7 +156,7 @@ BEGIN
                     WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.target = ANY (narrow), true)
-                     AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true) LIMIT too_many) AS f;
+                     AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true) LIMIT wanted) AS f;
                 EXIT WHEN cardinality(hit_ids) > 0;
             END LOOP;
             pull[commons[1]] := 1;
@@ -201,8 +201,8 @@ CREATE FUNCTION public.hermes_match_turns(theme text, everywhere boolean, narrow
     AS $$
 #variable_conflict use_column
 DECLARE
-    too_many  integer := 600;
-    most      CONSTANT integer := 1400;
+    too_many  integer := 400;
+    most      CONSTANT integer := 1000;
     inside    tsquery;
     asked     tsquery[];
     places    integer[];
@@ -307,7 +307,7 @@ BEGIN
                     WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.session_id = ANY (narrow), true)
-                     AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true) LIMIT too_many) AS f;
+                     AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true) LIMIT wanted) AS f;
                 EXIT WHEN cardinality(hit_ids) > 0;
             END LOOP;
             pull[commons[1]] := 1;

@@ -195,8 +195,8 @@ CREATE FUNCTION <function>(
     AS $body$
 #variable_conflict use_column
 DECLARE
-    too_many  integer := 600;
-    most      CONSTANT integer := 1400;
+    too_many  integer := 400;
+    most      CONSTANT integer := 1000;
     inside    tsquery;
     asked     tsquery[];
     places    integer[];
@@ -295,7 +295,7 @@ BEGIN
                 END LOOP;
                 SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
                     SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM <table> AS r
-                    WHERE r.lexemes @@ every AND <guard> LIMIT too_many) AS f;
+                    WHERE r.lexemes @@ every AND <guard> LIMIT wanted) AS f;
                 EXIT WHEN cardinality(hit_ids) > 0;
             END LOOP;
             pull[commons[1]] := 1;
