@@ -19,10 +19,13 @@ SLOT_BYTES = 8
 PAUSE_SLOT = -1
 MEMORY_LOG = "memory.log"
 BURST = 200
-MEMORY_EVERY = 40
+MEMORY_EVERY = 100
 """One write in so many is an operation on memories."""
+CYCLE = 6
+"""So many operations on memories belong together, in one theme."""
 SHARED_NAMES = 12
-TURNS_PER_SESSION = 100
+VERSIONS = 5
+TURNS_PER_SESSION = 125
 
 
 class Shared:
@@ -77,20 +80,24 @@ def turn_text(life: int, write: int) -> str:
     return f"life {life} write {write} says that the barrels of cellar {write % 97} are {write % 13} and full"
 
 
+def memory_theme(write: int) -> str:
+    return THEMES[write // MEMORY_EVERY // CYCLE % len(THEMES)]
+
+
 def memory_write(life: int, write: int) -> MemoryWrite:
-    """Own entries that come and go, and entries that all lives quarrel about."""
+    """Own entries that come and go, and a few entries that all lives quarrel about."""
     number = write // MEMORY_EVERY
-    theme = theme_of(write)
-    name = f"shared {number % SHARED_NAMES};"
+    theme = memory_theme(write)
+    name = f"shared {(life + number) % SHARED_NAMES};"
     kinds = (
         MemoryWrite("add", theme, f"own {life}-{number};", ""),
-        MemoryWrite("replace", theme, f"{name} as of {life}-{number}", name),
+        MemoryWrite("replace", theme, f"{name} version {number % VERSIONS}", name),
         MemoryWrite("replace", theme, f"own {life}-{number}; again", f"own {life}-{number - 2};"),
         MemoryWrite("remove", theme, "", name),
-        MemoryWrite("add", theme, f"{name} as of {life}-{number}", ""),
+        MemoryWrite("add", theme, f"{name} version {life % VERSIONS}", ""),
         MemoryWrite("remove", theme, "", f"own {life}-{number - 3};"),
     )
-    return kinds[number % len(kinds)]
+    return kinds[number % CYCLE]
 
 
 def live(life: Life) -> None:
@@ -107,7 +114,7 @@ def live(life: Life) -> None:
             told = memory_write(life.number, write)
             metadata = {"old_text": told.old_text, "life": life.number, "write": write}
             before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-            agents[theme].on_memory_write(told.action, "memory", told.content, metadata=metadata)
+            agents[told.theme].on_memory_write(told.action, "memory", told.content, metadata=metadata)
             after = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
             os.write(log, f"{life.number} {write} {before} {after}\n".encode())
         else:

@@ -53,8 +53,6 @@ def apply(state: State, operation: MemoryOperation) -> None:
 
 def select(state: State, operation: ReplaceMemory | RemoveMemory) -> Entry | None:
     """The one entry an operation means: held by its home or by no home, named exactly or by a literal substring."""
-    mine = [entry for entry in state.values() if operation.home_id in entry.homes]
-    unclaimed = [entry for entry in state.values() if not entry.homes]
     if operation.previous:
         exact = state.get(operation.previous)
         if exact is not None and (not exact.homes or operation.home_id in exact.homes):
@@ -62,11 +60,10 @@ def select(state: State, operation: ReplaceMemory | RemoveMemory) -> Entry | Non
     wanted = operation.old_text.strip()
     if not wanted:
         return None
-    for candidates in (mine, unclaimed):
-        matching = [entry for entry in candidates if wanted in entry.content]
-        if matching:
-            return matching[0] if len(matching) == 1 else None
-    return None
+    matching = [entry for entry in state.values() if wanted in entry.content]
+    mine = [entry for entry in matching if operation.home_id in entry.homes]
+    candidates = mine or [entry for entry in matching if not entry.homes]
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
