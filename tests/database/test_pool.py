@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -83,6 +84,25 @@ def test_a_server_that_went_away_while_idle_is_noticed_before_use(pool: Pool, da
         wait_until(lambda: owner.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchone() is None)
     with pool.connection(Deadline.after(10)) as connection:
         assert connection.info.backend_pid != pid
+
+
+def test_a_broken_connection_leaves_no_text_of_the_server_in_the_log(
+    pool: Pool, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        with (
+            pytest.raises(DatabaseUnavailable),
+            pool.reading(Deadline.after(10)) as connection,
+            psycopg.connect(database.owner_dsn, autocommit=True) as owner,
+        ):
+            owner.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+            connection.execute("SELECT 1 FROM pg_sleep(1)").fetchall()
+        psycopg_log = logging.getLogger("psycopg")
+        psycopg_log.warning("error ignored terminating %s: %s", "connection", "text of the server")
+        psycopg_log.warning("something else")
+    assert "administrator" not in caplog.text
+    assert "text of the server" not in caplog.text
+    assert "something else" in caplog.text
 
 
 def test_idle_connections_are_closed(pool: Pool, database: Database) -> None:

@@ -9,6 +9,7 @@ pgbouncer's transaction mode works.
 from __future__ import annotations
 
 import copy
+import logging
 import select
 import threading
 import time
@@ -31,6 +32,15 @@ MAX_IDLE_SECONDS = 30.0
 MAX_CONNECTING = 2
 # How long the server may still work after our deadline before it stops by itself.
 SERVER_GRACE_SECONDS = 0.25
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record of psycopg's own log says more than the error that we get, translate and tell anyway."""
+    return not str(record.msg).startswith("error ignored")
+
+
+# What psycopg says while it cleans up after a broken connection is the server's text, with names of roles and databases.
+logging.getLogger("psycopg").addFilter(_is_news)
 
 
 @dataclass(slots=True)
