@@ -90,19 +90,20 @@ def test_a_broken_connection_leaves_no_text_of_the_server_in_the_log(
     pool: Pool, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        with (
-            pytest.raises(DatabaseUnavailable),
-            pool.reading(Deadline.after(10)) as connection,
-            psycopg.connect(database.owner_dsn, autocommit=True) as owner,
-        ):
-            owner.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
-            connection.execute("SELECT 1 FROM pg_sleep(1)").fetchall()
+        with pytest.raises(DatabaseUnavailable):
+            _end_in_the_middle(pool, database)
         psycopg_log = logging.getLogger("psycopg")
         psycopg_log.warning("error ignored terminating %s: %s", "connection", "text of the server")
         psycopg_log.warning("something else")
     assert "administrator" not in caplog.text
     assert "text of the server" not in caplog.text
     assert "something else" in caplog.text
+
+
+def _end_in_the_middle(pool: Pool, database: Database) -> None:
+    with pool.reading(Deadline.after(10)) as connection, psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        connection.execute("SELECT 1 FROM pg_sleep(1)").fetchall()
 
 
 def test_idle_connections_are_closed(pool: Pool, database: Database) -> None:

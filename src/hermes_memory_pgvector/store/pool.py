@@ -39,7 +39,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("error ignored")
 
 
-# What psycopg says while it cleans up after a broken connection is the server's text, with names of roles and databases.
+# What psycopg says while it cleans up after a broken connection is the server's text, with names and addresses.
 logging.getLogger("psycopg").addFilter(_is_news)
 
 
