@@ -7,7 +7,7 @@ import pytest
 from fixtures.postgres import Database
 
 from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.migrate import ModelSpec
+from hermes_memory_pgvector.model_tables import ModelSpec
 
 DIM = 8
 VECTOR = "[" + ",".join(["0.5"] * DIM) + "]"
@@ -62,7 +62,7 @@ INSERT INTO conversations (session_id, agent_identity, role, content)
 def made(database: Database, *scripts: str) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
         for script in scripts:
-            connection.execute(script)  # type: ignore[call-overload]
+            connection.execute(script)
 
 
 @pytest.mark.parametrize("scripts", [(SEED, ROWS), (SEED, ROWS, PEER)], ids=["seed", "peer"])

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.migrate import ModelSpec
+from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.store import schema
 
 MODEL = ModelSpec("test-model", 64)
@@ -102,7 +102,7 @@ def test_the_runtime_role_can_write_rows_and_nothing_else(database: Database) ->
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
         for statement in forbidden:
             with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ProgrammingError)):
-                connection.execute(statement)  # type: ignore[call-overload]
+                connection.execute(statement)
         owned = connection.execute(
             "SELECT count(*) FROM pg_class WHERE relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
         ).fetchone()

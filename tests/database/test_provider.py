@@ -19,6 +19,7 @@ from hermes_memory_pgvector import engine as engines
 from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server import EmbeddedPostgres
 
@@ -31,9 +32,7 @@ A = "The spring campaign in Berlin has a budget of forty thousand euros."
 def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes providers of one home, as the host's API server does: a new one per request."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "default-home"))
-    migrate.apply(
-        database.owner_dsn, model=migrate.ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 256, WORDLLAMA.min_similarity)
-    )
+    migrate.apply(database.owner_dsn, model=ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 256, WORDLLAMA.min_similarity))
     home = tmp_path / "home"
     home.mkdir()
 
@@ -58,7 +57,7 @@ def settle(provider: PgvectorMemoryProvider) -> None:
 
 def rows(database: Database, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(database.owner_dsn) as connection:
-        return connection.execute(query).fetchall()  # type: ignore[call-overload, no-any-return]
+        return connection.execute(query).fetchall()
 
 
 def tool(provider: PgvectorMemoryProvider, name: str, **arguments: Any) -> Any:
@@ -172,7 +171,11 @@ def test_300_providers_share_six_threads_and_four_connections(make: Make, databa
         provider.prefetch(U)
         provider.sync_turn(f"{U} ({number})", f"{A} ({number})", session_id=f"s{number}", messages=[])
 
-    threads = [threading.Thread(target=lambda n=n: [request(n * 38 + i) for i in range(38)]) for n in range(8)]
+    def client(number: int) -> None:
+        for request_number in range(38):
+            request(number * 38 + request_number)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     most_threads = most_connections = 0

@@ -66,4 +66,4 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
         if "_vectors}" in text:
             text = model_statement(file.stem, 1).as_string(connection)
         body = re.sub(r"%\((\w+)\)[sbt]", number, text).replace("%%", "%").strip().rstrip(";")
-        connection.execute(f"PREPARE checked AS {body}")  # type: ignore[call-overload]
+        connection.execute(f"PREPARE checked AS {body}")

@@ -102,7 +102,7 @@ def test_rejecting_bench_sends_it_to_default() -> None:
 
 
 def test_profiles_share_a_theme_unless_told_otherwise() -> None:
-    arguments = {"gateway_session_key": "k1", "agent_identity": "coder"}
+    arguments: dict[str, Any] = {"gateway_session_key": "k1", "agent_identity": "coder"}
     assert session_of(**arguments).theme == "k1"
     separate = parse({"f": {"profile_scope": "separate"}}).settings
     assert session_of(separate, **arguments).theme == "coder/k1"
