@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.growth import growth_plots
 from bench.measure import Figure, Metric, Result
@@ -47,10 +48,8 @@ def page(result: Result, images: str | None) -> str:
     """The part of the page that comes from the run."""
     about = result.about
     versions = about["versions"]
-    head = [
-        f"Run of {about['started']}, size `{about['size']}`, commit `{about['commit']}`, {about['seconds']} s.",
-        f"{about['machine']}; load {about['load_at_start']} at the start; Python {about['python']}; {about['server']}.",
-        f"Ours: {_versions(versions['ours'])}. Peer: {_versions(versions['peer'])}.",
+    head = [_run_line(run) for run in about.get("runs", [about])] + [
+        f"\nOurs: {_versions(versions['ours'])}. Peer: {_versions(versions['peer'])}.",
     ]
     parts = ["\n".join(head), table(result)]
     if result.problems:
@@ -70,7 +69,14 @@ def merged(results: Sequence[Result]) -> Result:
     plots = {plot.name: plot for result in results for plot in result.plots}
     plots |= {plot.name: plot for plot in growth_plots(list(metrics.values()))}
     problems = [problem for result in results for problem in result.problems]
-    about = {**first.about, "seconds": sum(result.about["seconds"] for result in results)}
+    # Every run is named with what was taken from it: nothing is replaced in silence.
+    owner = {metric.key: number for number, result in enumerate(results) for metric in result.metrics}
+    runs = [
+        {**result.about, "gives": sorted({key.split(":")[0] for key, place in owner.items() if place == number}),
+         "replaced": sorted({metric.scenario for metric in result.metrics if owner[metric.key] != number})}
+        for number, result in enumerate(results)
+    ]  # fmt: skip
+    about = {**first.about, "runs": runs, "seconds": sum(result.about["seconds"] for result in results)}
     return Result(about, list(metrics.values()), list(plots.values()), problems)
 
 
@@ -124,6 +130,18 @@ def _verdict(metric: Metric) -> str:
     if metric.target is None:
         return ""
     return f"{_target(metric)} {'met' if metric.is_met else '**missed**'}"
+
+
+def _run_line(run: dict[str, Any]) -> str:
+    line = (
+        f"- Run of {run['started']}, size `{run['size']}`, commit `{run['commit']}`, {run['seconds']} s, "
+        f"load {run['load_at_start']} at the start; {run['machine']}; Python {run['python']}; {run['server']}."
+    )
+    if run.get("gives"):
+        line += f" Gives: {'; '.join(run['gives'])}."
+    if run.get("replaced"):
+        line += f" Measured again by a later run: {'; '.join(run['replaced'])}."
+    return line
 
 
 def _versions(versions: dict[str, str]) -> str:

@@ -16,7 +16,7 @@ from bench.system import Name
 SMALL = ((10_000, 100),)
 FULL = ((10_000, 100), (100_000, 100), (100_000, 1_000), (100_000, 10_000), (1_000_000, 1_000))
 # Rows from which on: (questions of each kind, rounds).
-EFFORT = {1_000_000: (40, 2), 100_000: (100, 2), 0: (60, 3)}
+EFFORT = {1_000_000: (40, 3), 100_000: (100, 3), 0: (60, 3)}
 SIZES = ("small", "middle", "biggest")
 SYSTEMS: tuple[Name, ...] = ("ours", "peer")
 # Where the package's documentation advises its index for scope 'all'.

@@ -134,6 +134,9 @@ def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
     both = merged([result(metric(5, 50), replace(metric(1, 2), name="other")), result(metric(6, 60))])
     assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 6, "other": 1}
     assert both.about["seconds"] == 10
+    shown = page(both, None)
+    assert shown.count("- Run of ") == 2
+    assert "Measured again by a later run: hooks." in shown
 
 
 def test_growth_is_drawn_from_cells_of_several_runs_the_worst_of_each_size() -> None:
