@@ -64,6 +64,8 @@ def page(result: Result, images: str | None) -> str:
 
 def merged(results: Sequence[Result]) -> Result:
     """Several results as one; a later run's figures take the place of earlier ones of the same name."""
+    # By their own clock: the order of file names says nothing about which run is later.
+    results = sorted(results, key=lambda result: str(result.about["started"]))
     first = results[0]
     metrics = {metric.key: metric for result in results for metric in result.metrics}
     plots = {plot.name: plot for result in results for plot in result.plots}

@@ -139,6 +139,13 @@ def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
     assert "Measured again by a later run: hooks." in shown
 
 
+def test_the_later_run_wins_whatever_the_order_it_is_given_in() -> None:
+    early, late = result(metric(5, 50)), result(metric(6, 60))
+    late.about["started"] = "2026-01-02T00:00:00+00:00"
+    for order in ([early, late], [late, early]):
+        assert merged(order).metrics[0].ours.median == 6
+
+
 def test_growth_is_drawn_from_cells_of_several_runs_the_worst_of_each_size() -> None:
     def cell(rows: int, themes: int, ours: float, peer: float) -> Result:
         name = "recall_conversation, biggest theme, p95"
