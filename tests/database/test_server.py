@@ -357,7 +357,7 @@ def test_a_stale_pid_file_does_not_prevent_the_start(used_home: Path, content: s
     server = EmbeddedPostgres(used_home)
     server.ensure_running(soon())
     pid = pid_of(server)
-    file, lock = used_home / "postgres" / "postmaster.pid", used_home / ".cache" / ".s.PGSQL.5432.lock"
+    file, lock = used_home / DATA_NAME / "postmaster.pid", used_home / ".cache" / ".s.PGSQL.5432.lock"
     text, owner = file.read_text(), file.stat()
     server.stop(soon())
     # Owned by the server's user: Postgres by itself takes such a process for a running server.
@@ -388,8 +388,8 @@ def test_a_creation_that_was_killed_is_begun_anew(home: Path) -> None:
 
 
 def test_an_incomplete_data_directory_is_kept_aside(home: Path) -> None:
-    (home / "postgres" / "base").mkdir(parents=True)
-    (home / "postgres" / "PG_VERSION").write_text("18\n")
+    (home / DATA_NAME / "base").mkdir(parents=True)
+    (home / DATA_NAME / "PG_VERSION").write_text("18\n")
     info = EmbeddedPostgres(home).ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1
     (kept,) = home.glob("postgres.unusable-*")

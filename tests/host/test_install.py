@@ -195,7 +195,7 @@ def test_warns_when_hermes_runs_on_a_python_without_the_package(
     home = tmp_path / "home"
     home.mkdir()
     assert run("--hermes-home", str(home)) == 3
-    assert f"{python} -m pip install hermes-memory-pgvector" in capsys.readouterr().out
+    assert f"{python} -m pip install 'hermes-memory-pgvector>=2'" in capsys.readouterr().out
 
 
 def test_says_nothing_of_interpreters_when_there_is_no_hermes(
