@@ -182,7 +182,11 @@ def test_300_providers_share_six_threads_and_four_connections(make: Make, databa
     while any(thread.is_alive() for thread in threads):
         ours = [thread for thread in threading.enumerate() if thread.name.startswith("hermes-pgvector")]
         most_threads = max(most_threads, len(ours))
-        backends = rows(database, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hermes-pgvector'")
+        backends = rows(
+            database,
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE application_name = 'hermes-pgvector' AND datname = current_database()",
+        )
         most_connections = max(most_connections, backends[0][0])
     settle(make())
     assert rows(database, "SELECT count(*) FROM conversations") == [(8 * 38 * 2,)]
