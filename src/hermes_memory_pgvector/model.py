@@ -123,15 +123,6 @@ class AddTurn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnKey:
-    """What identifies a turn within its theme and session."""
-
-    role: Role
-    content: str
-    ordinal: int
-
-
-@dataclass(frozen=True, slots=True)
 class ForgetTurns:
     """Turns the user has undone."""
 
