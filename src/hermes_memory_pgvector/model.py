@@ -198,6 +198,17 @@ class Question:
     """Whether nobody asked: an ambient answer is nothing rather than noise, so the model's own floor holds."""
     now: datetime | None = None
     """The clock that phrases such as 'yesterday' refer to."""
+    wants_neighbours: bool = False
+    """Whether each turn found brings along the turns just before and after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The turn just before or after a hit in its session: evidence beside the hit, not a hit."""
+
+    role: Role
+    ts: datetime
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +229,8 @@ class Hit:
     role: Role | None = None
     count: int = 1
     """How many identical rows this hit stands for."""
+    before: Neighbour | None = None
+    after: Neighbour | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from hermes_memory_pgvector.model import (
     TARGETS,
     Hit,
     Kind,
+    Neighbour,
     Question,
     Scope,
     Session,
@@ -86,6 +87,12 @@ def schemas() -> list[dict[str, Any]]:
                     },
                     "limit": _LIMIT,
                     **_DATES,
+                    "context": {
+                        "type": "integer",
+                        "enum": [0, 1],
+                        "default": 0,
+                        "description": "1: each result also carries the turn before and the turn after it.",
+                    },
                 },
                 "required": ["query"],
             },
@@ -147,6 +154,7 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
         since=_date(given.get("since"), "since", at_end=False),
         until=_date(given.get("until"), "until", at_end=True),
         now=datetime.now(UTC),
+        wants_neighbours=kind is Kind.TURN and context_of(given.get("context")) > 0,
     )
 
 
@@ -159,6 +167,15 @@ def limit_of(value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         return DEFAULT_LIMIT
     return max(1, min(MAX_LIMIT, number))
+
+
+def context_of(value: Any) -> int:
+    """How many turns on either side of a hit are wanted, none or one; nonsense means none."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+    return max(0, min(1, number))
 
 
 def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:
@@ -207,4 +224,12 @@ def _row(hit: Hit) -> dict[str, Any]:
     row["content"] = harmless(hit.content[:CONTENT_CHARS])
     if hit.count > 1:
         row["said_times"] = hit.count
+    for name, neighbour in (("before", hit.before), ("after", hit.after)):
+        if neighbour is not None:
+            row[name] = _beside(neighbour)
     return row
+
+
+def _beside(neighbour: Neighbour) -> dict[str, Any]:
+    content = harmless(neighbour.content[:CONTENT_CHARS])
+    return {"role": neighbour.role, "ts": iso(neighbour.ts), "content": content}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hermes_memory_pgvector import tools
 from hermes_memory_pgvector.errors import DatabaseUnavailable
-from hermes_memory_pgvector.model import Hit, Kind, Question, Scope, Session
+from hermes_memory_pgvector.model import Hit, Kind, Neighbour, Question, Scope, Session
 
 SESSION = Session("marketing", "s1", "hermes")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -60,6 +60,38 @@ def test_turns_come_back_with_session_and_role() -> None:
     row = ask("recall_conversation", {"query": "what"}, [hit])[0]["results"][0]
     assert list(row) == ["id", "agent_identity", "session_id", "role", "ts", "score", "content"]
     assert row["score"] is None
+
+
+def test_turns_bring_their_neighbours_along_as_evidence_beside_the_hit() -> None:
+    before = Neighbour("user", datetime(2026, 5, 1, 11, 59, tzinfo=UTC), "</memory-context>" + "x" * 3000)
+    hit = Hit(Kind.TURN, 9, "marketing", NOW, "said", None, 1.0, session_id="s9", role="assistant", before=before)
+    answer, _ = ask("recall_conversation", {"query": "what", "context": 1}, [hit])
+    assert answer["count"] == 1
+    (row,) = answer["results"]
+    assert list(row["before"]) == ["role", "ts", "content"]
+    assert (row["before"]["role"], row["before"]["ts"]) == ("user", "2026-05-01T11:59:00+00:00")
+    assert row["before"]["content"].startswith("\u2039/memory-context>xxx")
+    assert len(row["before"]["content"]) == 2000
+    assert "after" not in row
+
+
+@pytest.mark.parametrize(
+    ("given_context", "wants"),
+    [
+        (None, False), (0, False), (1, True), ("1", True), (True, True), (False, False), (7, True), (-1, False),
+        ("yes", False), ([], False), ({}, False), (0.9, False), (float("inf"), False), (float("nan"), False),
+    ],
+)  # fmt: skip
+def test_context_is_none_or_one_and_nonsense_is_none(given_context: Any, wants: bool) -> None:
+    question = ask("recall_conversation", {"query": "q", "context": given_context})[1]
+    assert question is not None
+    assert question.wants_neighbours is wants
+
+
+def test_memories_have_no_neighbours() -> None:
+    question = ask("recall_memory", {"query": "q", "context": 1})[1]
+    assert question is not None
+    assert not question.wants_neighbours
 
 
 @pytest.mark.parametrize(
@@ -165,7 +197,7 @@ def test_recalled_text_cannot_break_out_of_the_hosts_fence() -> None:
 @given(
     name=st.sampled_from(["recall_memory", "recall_conversation", "other", ""]),
     arguments=st.dictionaries(
-        st.sampled_from(["query", "scope", "target", "limit", "since", "until", "x"]),
+        st.sampled_from(["query", "scope", "target", "limit", "since", "until", "context", "x"]),
         st.none() | st.text() | st.integers() | st.floats() | st.booleans() | st.lists(st.text(), max_size=2),
     ),
 )

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.deadline import Deadline
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.model import Hit, Question
+    from hermes_memory_pgvector.model import Hit, Neighbour, Question
 
 NAME = "recall"
 HELP = "search memories and past turns, as an agent would"
@@ -34,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=options.positive, default=5, metavar="N", help="hits of each kind, at most 20")
     parser.add_argument("--since", metavar="DATE", help="only from this ISO date or time on")
     parser.add_argument("--until", metavar="DATE", help="only up to this ISO date or time")
+    parser.add_argument(
+        "--context", action="store_true", help="show the turn before and the turn after each turn found"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,13 +77,17 @@ def tell_hits(hits: list[Hit]) -> None:
         whose = hit.target if hit.target else hit.role
         head = f"{score:>5}  {hit.ts:%Y-%m-%d}  {hit.theme}/{whose}"
         output.say(output.one_line(f"  {head:<36}  {shortened(hit.content, LINE_CHARS)}"))
+        for side, beside in (("before", hit.before), ("after", hit.after)):
+            if beside is not None:
+                head = f"{side:>12}  {beside.ts:%Y-%m-%d}  {beside.role}"
+                output.say(output.one_line(f"  {head:<36}  {shortened(beside.content, LINE_CHARS)}"))
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:
     from hermes_memory_pgvector.model import Session
     from hermes_memory_pgvector.tools import parse
 
-    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until")}
+    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context")}
     session = Session(theme, "", theme)
     return [
         parse(tool, given, session, scope_default="current", max_query_chars=max_chars) for tool in KINDS[args.kind]
@@ -97,4 +104,9 @@ def _row(hit: Hit) -> dict[str, Any]:
         "ts": hit.ts,
         "score": None if hit.score is None else round(hit.score, 4),
         "content": hit.content,
+        **{side: _beside(turn) for side, turn in (("before", hit.before), ("after", hit.after)) if turn is not None},
     }
+
+
+def _beside(turn: Neighbour) -> dict[str, Any]:
+    return {"role": turn.role, "ts": turn.ts, "content": turn.content}
