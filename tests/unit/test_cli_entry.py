@@ -15,7 +15,7 @@ from fixtures.command import PROGRAM, Commands
 from hermes_memory_pgvector import __version__, cli
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
 
-PROMISED = ("up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "config", "journal")
+PROMISED = ("up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal")
 LIGHT = """
 import sys
 from hermes_memory_pgvector.cli import main
@@ -75,6 +75,7 @@ def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Comma
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("index", "nonsense"), ("index", "create", "--all", "--theme", "x"), ("index", "create", "--memory", "0"),
         ("nonsense",), ("recall",), ("recall", "x", "--limit", "0"), ("recall", "x", "--limit", "many"),
         ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config",), ("config", "get", "nonsense"),
         ("config", "set", "prefetch_limit"), ("journal",), ("journal", "dead"), ("journal", "dead", "show", "x"),

@@ -1,0 +1,240 @@
+"""`index`: list, make and drop the approximate indexes that are worth having at size only, as the tables' owner."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import migrate, options, output
+from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerError
+from hermes_memory_pgvector.settings_file import load, secret
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.vector_indexes import Done, Index, Progress, Survey, ThemeVectors, VectorIndexes
+
+NAME = "index"
+HELP = "list, make and drop the indexes that very large themes and scope 'all' can use (needs the owner's login)"
+
+ACTIONS = ("list", "create", "drop")
+WORDS = {
+    "create": "an index would be faster, and a little less exact",
+    "rebuild": "unfinished: make it again",
+    "drop": "no longer worth it: drop it",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do (default: list)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--all", action="store_true", dest="everywhere", help="the index over all themes, for scope 'all'"
+    )
+    what.add_argument("--theme", metavar="THEME", help="the index of one theme")
+    parser.add_argument("--force", action="store_true", help="also for a theme that is too small to gain by it")
+    parser.add_argument(
+        "--memory", type=options.positive, metavar="MB", help="memory a build may use (default: its need, up to 1024)"
+    )
+    parser.add_argument(
+        "--admin-dsn",
+        metavar="DSN",
+        help=f"login of the tables' owner (default: ${options.ADMIN_VARIABLE}, the embedded server's owner, or dsn)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, create or drop."""
+    problem = _misuse(args)
+    if problem:
+        output.complain(f"hermes-pgvector index: {problem}")
+        return 2
+    from hermes_memory_pgvector.store.address import brief
+    from hermes_memory_pgvector.vector_indexes import LARGE, VectorIndexes
+
+    dsn = _admin_dsn(args)
+    try:
+        with VectorIndexes.open(dsn) as indexes:
+            if args.action == "list":
+                return _list(indexes.survey(large=LARGE), json=args.json)
+            return _create(args, indexes) if args.action == "create" else _drop(args, indexes)
+    except DatabaseDenied as error:
+        if error.sqlstate != migrate.NO_PRIVILEGE:
+            raise
+        raise SchemaError(
+            f"the login {brief(dsn)} may not make or drop indexes; give the owner's: "
+            f"hermes-pgvector index {args.action} --admin-dsn OWNER_DSN"
+        ) from None
+
+
+def advice_all(survey: Survey) -> str | None:
+    """What to do about the index over all themes."""
+    from hermes_memory_pgvector.vector_indexes import LARGE
+
+    if any(not index.is_valid and not index.is_building for index in survey.everywhere):
+        return "rebuild"
+    return "create" if not survey.everywhere and survey.public_vectors >= LARGE else None
+
+
+def advice_theme(one: ThemeVectors, large: int) -> str | None:
+    """What to do about one theme's index."""
+    if one.index is None:
+        return "create" if one.vectors >= large else None
+    if not one.index.is_valid:
+        return None if one.index.is_building else "rebuild"
+    return "drop" if one.vectors < large // 2 else None
+
+
+def _misuse(args: argparse.Namespace) -> str:
+    if args.action == "list":
+        only = [name for name, given in (("--all", args.everywhere), ("--theme", args.theme)) if given]
+        return f"{only[0]} goes with create or drop" if only else ""
+    if not args.everywhere and not (args.theme or "").strip():
+        return f"{args.action} what? give --all or --theme THEME"
+    if args.force and (args.everywhere or args.action == "drop"):
+        return "--force goes with create --theme"
+    return ""
+
+
+def _admin_dsn(args: argparse.Namespace) -> str:
+    home = options.home_of(args)
+    settings = load(home).settings
+    is_given = args.admin_dsn or secret(home, options.ADMIN_VARIABLE) or settings.dsn
+    if not is_given and not options.has_embedded_data(home):
+        raise ServerError("there is no database yet; run: hermes-pgvector up")
+    return migrate.admin_dsn(home, settings, args.admin_dsn)
+
+
+def _list(survey: Survey, *, json: bool) -> int:
+    from hermes_memory_pgvector.vector_indexes import LARGE, MOST_THEMES
+
+    if json:
+        output.as_json(
+            {
+                "model": {"id": survey.model.id, "name": survey.model.name, "dim": survey.model.dim},
+                "large": LARGE,
+                "most_themes": MOST_THEMES,
+                "all": {
+                    "vectors": survey.public_vectors,
+                    "indexes": [_plain(index) for index in survey.everywhere],
+                    "advice": advice_all(survey),
+                },
+                "themes": [
+                    {
+                        "theme": one.theme,
+                        "vectors": one.vectors,
+                        "index": _plain(one.index) if one.index else None,
+                        "advice": advice_theme(one, LARGE),
+                    }
+                    for one in survey.themes
+                ],
+            }
+        )
+        return 0
+    output.say(f"Model {survey.model.name}, {survey.model.dim} dimensions")
+    rows = [
+        ("(all themes)", output.number(survey.public_vectors), index.name, _state(index), output.size(index.size_bytes))
+        for index in survey.everywhere
+    ] or [("(all themes)", output.number(survey.public_vectors), "–", "none", "–")]
+    rows += [
+        (
+            one.theme,
+            output.number(one.vectors),
+            one.index.name if one.index else "–",
+            _state(one.index) if one.index else "none",
+            output.size(one.index.size_bytes) if one.index else "–",
+        )
+        for one in survey.themes
+    ]
+    output.table(("theme", "vectors", "index", "state", "size"), rows, right=(1, 4))
+    _tell_advice(survey, LARGE)
+    return 0
+
+
+def _tell_advice(survey: Survey, large: int) -> None:
+    everywhere = advice_all(survey)
+    if everywhere:
+        text = f"all themes: {WORDS[everywhere]}" + (", if agents use scope 'all'" if everywhere == "create" else "")
+        output.bullet("note", text, "hermes-pgvector index create --all")
+    for one in survey.themes:
+        advice = advice_theme(one, large)
+        if advice:
+            action = "drop" if advice == "drop" else "create"
+            theme = output.one_line(one.theme)
+            output.bullet("note", f"{theme}: {WORDS[advice]}", f"hermes-pgvector index {action} --theme '{theme}'")
+    if not everywhere and not any(advice_theme(one, large) for one in survey.themes):
+        output.bullet("ok", f"nothing to do: an index pays above {output.number(large)} vectors")
+
+
+def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
+    with _telling(quiet=args.json) as watch:
+        if args.everywhere:
+            done = indexes.create_all(memory_mb=args.memory, watch=watch)
+        else:
+            theme = args.theme.strip().casefold()
+            done = [indexes.create_theme(theme, force=args.force, memory_mb=args.memory, watch=watch)]
+    if args.json:
+        output.as_json({"created": [_outcome(each) for each in done]})
+        return 0
+    for each in done:
+        if each.replaced:
+            output.bullet("note", f"{each.name}: an unfinished index of an interrupted build was dropped")
+        if each.is_new:
+            took = output.seconds(each.seconds)
+            output.bullet("ok", f"{each.name}: made in {took}, {output.size(each.size_bytes)}")
+        else:
+            output.bullet("ok", f"{each.name}: there already, {output.size(each.size_bytes)}")
+    return 0
+
+
+def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
+    done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(args.theme.strip().casefold())]
+    if args.json:
+        output.as_json({"dropped": [_outcome(each) for each in done]})
+        return 0
+    for each in done:
+        output.bullet("ok", f"{each.name}: dropped, {output.size(each.size_bytes)} freed")
+    if not done:
+        output.bullet("ok", "there is none to drop")
+    return 0
+
+
+@contextmanager
+def _telling(*, quiet: bool) -> Iterator[Any]:
+    """Tells how a build goes on: a line that rewrites itself at a terminal, else a line for each phase."""
+    told: list[str] = []
+
+    def watch(progress: Progress) -> None:
+        share = "" if progress.share is None else f" {progress.share:.0%}"
+        if sys.stdout.isatty():
+            print(f"\r   {progress.name}: {progress.phase}{share}".ljust(100), end="", flush=True)
+        elif progress.phase not in told:
+            output.bullet("note", f"{progress.name}: {progress.phase}")
+        told.append(progress.phase)
+
+    try:
+        yield (lambda _: None) if quiet else watch
+    finally:
+        if told and sys.stdout.isatty():
+            print("\r" + " " * 100 + "\r", end="", flush=True)
+
+
+def _state(index: Index) -> str:
+    return "being built" if index.is_building else "in use" if index.is_valid else "unfinished"
+
+
+def _plain(index: Index) -> dict[str, Any]:
+    return {"name": index.name, "table": index.table, "state": _state(index), "bytes": index.size_bytes}
+
+
+def _outcome(done: Done) -> dict[str, Any]:
+    return {
+        "name": done.name,
+        "is_new": done.is_new,
+        "seconds": round(done.seconds, 3),
+        "bytes": done.size_bytes,
+        "replaced": done.replaced,
+    }
