@@ -953,6 +953,13 @@ CREATE TABLE public.pending_vectors (
     CONSTRAINT pending_vectors_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
 );
 
+CREATE TABLE public.theme_indexes (
+    agent_identity text NOT NULL,
+    model_id integer NOT NULL,
+    index_name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
 ALTER TABLE ONLY public.conversations ALTER COLUMN id SET DEFAULT nextval('public.conversations_id_seq'::regclass);
 
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public.dead_letters_id_seq'::regclass);
@@ -1006,6 +1013,9 @@ ALTER TABLE ONLY public.memory_vectors_1
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
+ALTER TABLE ONLY public.theme_indexes
+    ADD CONSTRAINT theme_indexes_pkey PRIMARY KEY (agent_identity, model_id);
+
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
 
@@ -1048,6 +1058,9 @@ ALTER TABLE ONLY public.memory_sources
 
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.theme_indexes
+    ADD CONSTRAINT theme_indexes_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
