@@ -87,6 +87,15 @@ class Corpus:
         vectors = unit(near + 0.35 * noise + 0.2 * unit(random.standard_normal((count, self.dim)).astype(np.float32)))
         return Questions(vectors, self._nearest(vectors, pool))
 
+    def mixture(self, count: int, seed: int = 6) -> list[tuple[int, Questions]]:
+        """As many queries, each in the theme of a row drawn from all: large themes are asked more often."""
+        drawn = self.theme_of[np.random.default_rng(seed).integers(0, self.rows, size=count)]
+        themes, counts = np.unique(drawn, return_counts=True)
+        return [
+            (int(theme), self.questions(int(theme), int(number), seed))
+            for theme, number in zip(themes, counts, strict=True)
+        ]
+
     def _nearest(self, queries: Floats, pool: Integers) -> list[list[int]]:
         best_scores = np.full((len(queries), TOP), -np.inf, dtype=np.float32)
         best_rows = np.zeros((len(queries), TOP), dtype=np.int64)

@@ -39,6 +39,9 @@ def load(seat: Seat, turns: Corpus, memories: Corpus) -> float:
         connection.execute("VACUUM ANALYZE conversations")
         connection.execute("VACUUM ANALYZE memory_entries")
         if seat.system.name == "ours":
+            # Like the peer's graph, the key is built over the finished table.
+            connection.execute("REINDEX TABLE turn_vectors_1")
+            connection.execute("REINDEX TABLE memory_vectors_1")
             connection.execute("VACUUM ANALYZE turn_vectors_1")
             connection.execute("VACUUM ANALYZE memory_vectors_1")
             connection.execute("SELECT hermes_refresh_statistics()")

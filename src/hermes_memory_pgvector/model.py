@@ -241,7 +241,7 @@ class EmbeddingModel:
     name: str
     dim: int
     min_similarity: float
-    candidates: int = 600
+    candidates: int = 1600
     """How many rows of a theme the codes select for exact comparison; a theme with no more is searched exactly."""
     vector_oid: int = 0
     """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""

@@ -30,6 +30,8 @@ EMBED_SHARE = 0.6
 MODEL_SECONDS = 60.0
 """How long the current model is remembered: `migrate` and the self-check may change it."""
 EVERY_ROW = 2**31 - 1
+AMBIENT_CANDIDATES = 400
+"""Rows compared for a question nobody asked: what is not near by its code is no answer to it."""
 
 
 class QueryEmbedder(Protocol):
@@ -96,15 +98,17 @@ class Recall:
         deadline.check()
         if vector is None and not wording.terms:
             return [Answer((), degraded) for _ in questions]
+        meaning = None
+        if vector is not None:
+            meaning = self._meaning(vector, deadline)
+            degraded = None if meaning else "the stored vectors are of another model"
+        if meaning is not None and not self._settings.hybrid_search:
+            wording = replace(wording, terms=())
         with self._reading(deadline) as connection:
-            meaning = None
-            if vector is not None:
-                meaning = self._meaning(connection, vector)
-                degraded = None if meaning else "the stored vectors are of another model"
-            if meaning is not None and not self._settings.hybrid_search:
-                wording = replace(wording, terms=())
             pending = [
-                send(connection, question, meaning, wording, self._thresholds(question, meaning))
+                send(
+                    connection, question, _within_reach(question, meaning), wording, self._thresholds(question, meaning)
+                )
                 for question in questions
             ]
         # Read only now, the statements and the end of their transaction have travelled together.
@@ -126,11 +130,12 @@ class Recall:
             logger.debug("searching by words alone: %s", type(error).__name__)
             return None, "the embedder does not answer"
 
-    def _meaning(self, connection: Connection, vector: Sequence[float]) -> Meaning | None:
+    def _meaning(self, vector: Sequence[float], deadline: Deadline) -> Meaning | None:
         """The vector with the model it can be compared within, if that is the model in use."""
         at, model = self._known
         if model is None or time.monotonic() - at > MODEL_SECONDS:
-            model = current_model(connection)
+            with self._reading(deadline) as connection:
+                model = current_model(connection)
             self._known = (time.monotonic(), model)
         if model is None or self._embedder is None:
             return None
@@ -144,6 +149,12 @@ class Recall:
             # Whoever asks gets the nearest there is; what is offered unasked must be near.
             floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
         return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
+
+
+def _within_reach(question: Question, meaning: Meaning | None) -> Meaning | None:
+    if meaning is None or not question.is_ambient or meaning.model.candidates == EVERY_ROW:
+        return meaning
+    return replace(meaning, model=replace(meaning.model, candidates=min(AMBIENT_CANDIDATES, meaning.model.candidates)))
 
 
 def read_wording(question: Question) -> Wording:

@@ -217,7 +217,8 @@ RECALL, DURABILITY, EMBEDDERS = (
 FIGURES: list[tuple[Page, str]] = [
     (RECALL, f"one line of at most {render.LINE_CHARS} characters"),
     (RECALL, f"within {recall.EMBED_SHARE:.0%}".replace("%", " %")),
-    (RECALL, f"the nearest {EmbeddingModel(0, '', 1, 0.0).candidates} are then compared exactly"),
+    (RECALL, f"at most {EmbeddingModel(0, '', 1, 0.0).candidates:,}\nfor one that nothing in the theme is about"),
+    (RECALL, f"compares at most {recall.AMBIENT_CANDIDATES}"),
     (RECALL, f"({models.WORDLLAMA.min_similarity} for the local one)"),
     (EMBEDDERS, f"measured for the local model ({models.WORDLLAMA.min_similarity})"),
     (EMBEDDERS, f"{models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),

@@ -79,9 +79,21 @@ DECLARE
     near_ids      bigint[];
     similarities  real[];
     near_copies   integer[];
+    size          integer;
+    decisive      double precision;
+    breadth       integer;
+    upto          integer;
+    compared      integer := 0;
+    keys          bigint[];
+    possible      double precision;
+    found_ids          bigint[];
+    found_twins        bigint[];
+    found_similarities real[];
+    found_distances    real[];
 BEGIN
     IF everywhere THEN
-        PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+        breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
+        PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
                 set_config('hnsw.iterative_scan', 'relaxed_order', true);
         EXECUTE $everywhere$
             SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
@@ -92,7 +104,7 @@ BEGIN
                 (SELECT v.agent_identity, v.id FROM <vectors> AS v
                  WHERE v.agent_identity = $3 AND hermes_is_private($3) AND <inside>
                  ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
-        INTO chosen_themes, chosen_ids USING asked_code, candidates, theme, since, until, narrow;
+        INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
         SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
         INTO near_themes, near_ids, similarities, near_copies
         FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
@@ -102,22 +114,71 @@ BEGIN
                          1 - cosine_distance(v.embedding, asked) AS similarity
                   FROM <vectors> AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
               GROUP BY c.theme, v.twin ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
-    ELSE
-        candidates := hermes_candidates(candidates, '<vectors>'::regclass, '<table>', theme);
-        IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
-            chosen_ids := ARRAY(SELECT v.id FROM <vectors> AS v WHERE v.agent_identity = theme
-                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
-        ELSE
-            chosen_ids := ARRAY(SELECT v.id FROM <vectors> AS v
-                                WHERE v.agent_identity = theme AND <narrowed>
-                                  AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
-                                ORDER BY hamming_distance(v.code, asked_code) LIMIT candidates);
-        END IF;
+    ELSIF candidates = 2147483647 THEN
         SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
         FROM (SELECT max(v.id) AS id, (1 - min(cosine_distance(v.embedding, asked)))::real AS similarity,
                      greatest(1, count(*) FILTER (WHERE v.chunk = 0))::integer AS copies
-              FROM <vectors> AS v WHERE v.agent_identity = theme AND v.id = ANY (chosen_ids)
+              FROM <vectors> AS v
+              WHERE v.agent_identity = theme AND <narrowed>
+                AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY <twin> ORDER BY 2 DESC LIMIT 60) AS n;
+    ELSE
+        breadth := least(candidates, 400);
+        size := hermes_theme_size('<vectors>'::regclass, '<table>', theme);
+        LOOP
+            IF compared = coalesce(cardinality(keys), 0) THEN
+                -- Distance and id in one number: what is sorted is a number, not a row.
+                IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                    IF compared = 0 AND size >= 5000 THEN
+                        -- What some of the rows say of the distance that decides spares most of the others the sorting.
+                        decisive := (SELECT s.distance FROM (
+                            SELECT hamming_distance(v.code, asked_code) AS distance FROM <vectors> AS v
+                            WHERE v.agent_identity = theme LIMIT size / 20) AS s ORDER BY 1 OFFSET breadth / 10 LIMIT 1);
+                        keys := ARRAY(SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key
+                                      FROM <vectors> AS v
+                                      WHERE v.agent_identity = theme AND hamming_distance(v.code, asked_code) <= decisive
+                                      ORDER BY key LIMIT breadth);
+                    END IF;
+                    IF compared > 0 OR coalesce(cardinality(keys), 0) < breadth THEN
+                        keys := ARRAY(SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key
+                                      FROM <vectors> AS v WHERE v.agent_identity = theme ORDER BY key LIMIT breadth);
+                    END IF;
+                ELSE
+                    keys := ARRAY(SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key
+                                  FROM <vectors> AS v
+                                  WHERE v.agent_identity = theme AND <narrowed>
+                                    AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
+                                  ORDER BY key LIMIT breadth);
+                END IF;
+                EXIT WHEN compared = cardinality(keys);
+            END IF;
+            upto := least(cardinality(keys), greatest(100, 2 * compared));
+            SELECT found_ids || array_agg(v.id), found_twins || array_agg(<twin>), found_similarities || array_agg(v.similarity),
+                   found_distances || array_agg(v.distance)
+            INTO found_ids, found_twins, found_similarities, found_distances
+            FROM (SELECT v.*, (1 - cosine_distance(v.embedding, asked))::real AS similarity,
+                         hamming_distance(v.code, asked_code)::real AS distance
+                  FROM <vectors> AS v
+                  WHERE v.agent_identity = theme
+                    AND v.id = ANY (ARRAY(SELECT k & 17592186044415 FROM unnest(keys[compared + 1 : upto]) AS k)) OFFSET 0) AS v;
+            compared := upto;
+            EXIT WHEN compared = cardinality(keys) AND (compared < breadth OR breadth = candidates);
+            breadth := CASE WHEN compared = cardinality(keys) THEN candidates ELSE breadth END;
+            -- How near a row with the last code seen may still be, by the rows compared so far: when even a most unlikely
+            -- one would not come among those asked for, or is too far to be told, nobody further away does.
+            SELECT avg(f.similarity) + least(0, coalesce(regr_slope(f.similarity, f.distance), 0))
+                                       * ((keys[compared] >> 44) - avg(f.distance))
+                   + 3.5 * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
+                         regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
+            INTO possible FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
+            EXIT WHEN possible < greatest(min_similarity, (
+                SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
+                ORDER BY 1 DESC OFFSET least(greatest(wanted, 10), 20) - 1 LIMIT 1));
+        END LOOP;
+        SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
+        FROM (SELECT max(f.id) AS id, max(f.similarity) AS similarity, count(DISTINCT f.id)::integer AS copies
+              FROM unnest(found_ids, found_twins, found_similarities) AS f (id, twin, similarity)
+              GROUP BY f.twin ORDER BY 2 DESC LIMIT 60) AS n;
     END IF;
 
     RETURN QUERY

@@ -77,14 +77,19 @@ class Pool:
 
     @contextmanager
     def reading(self, deadline: Deadline) -> Iterator[Connection]:
-        """A transaction whose statements travel together: what is executed before the first fetch is one round trip."""
-        with self.connection(deadline) as connection, connection.pipeline(), self._limited(connection, deadline, 2.0):
+        """Statements that travel together: until the first fetch they are one round trip and one transaction.
+
+        It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
+        """
+        with self.connection(deadline) as connection, connection.pipeline():
+            self._limit(connection, deadline, 2.0)
             yield connection
 
     @contextmanager
     def transaction(self, deadline: Deadline, *, lock_seconds: float = 10.0) -> Iterator[Connection]:
         """A transaction whose statements the server itself ends at the deadline."""
-        with self.connection(deadline) as connection, self._limited(connection, deadline, lock_seconds):
+        with self.connection(deadline) as connection, connection.transaction():
+            self._limit(connection, deadline, lock_seconds)
             yield connection
 
     @staticmethod
@@ -92,15 +97,13 @@ class Pool:
         """For a block within a transaction whose errors are judged inside it."""
         return translated()
 
-    @contextmanager
-    def _limited(self, connection: Connection, deadline: Deadline, lock_seconds: float) -> Iterator[None]:
-        with connection.transaction():
-            server_ms = int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000)
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
-                (str(max(1, server_ms)), str(max(1, min(server_ms, int(lock_seconds * 1000))))),
-            )
-            yield
+    @staticmethod
+    def _limit(connection: Connection, deadline: Deadline, lock_seconds: float) -> None:
+        server_ms = int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000)
+        connection.execute(
+            "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
+            (str(max(1, server_ms)), str(max(1, min(server_ms, int(lock_seconds * 1000))))),
+        )
 
     def size(self) -> int:
         """Connections open or being opened."""

@@ -12,6 +12,7 @@ from hermes_memory_pgvector.store.statements import model_statement, statement
 Connection = psycopg.Connection[tuple[object, ...]]
 
 WANTED_RECALL = 0.995
+MOST_CANDIDATES = 25_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Check:
     recall: float
     """The share of the true ten nearest that were found."""
     candidates: int
-    """How many rows are compared exactly from now on."""
+    """How many rows are compared exactly from now on, at most."""
 
 
 def verify_theme(connection: Connection, model: EmbeddingModel, theme: str, *, samples: int) -> Check:
@@ -33,7 +34,7 @@ def verify_theme(connection: Connection, model: EmbeddingModel, theme: str, *, s
     if not rows:
         return Check(0, 1.0, candidates)
     recall = sum(float(str(row[0])) for row in rows) / len(rows)
-    if recall < WANTED_RECALL and candidates < 6400:
-        candidates = min(6400, candidates * 2)
+    if recall < WANTED_RECALL and candidates < MOST_CANDIDATES:
+        candidates = min(MOST_CANDIDATES, candidates * 2)
         connection.execute(statement("search_raise_candidates"), {"id": model.id, "candidates": candidates})
     return Check(len(rows), recall, candidates)

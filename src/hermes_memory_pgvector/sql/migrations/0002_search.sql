@@ -11,7 +11,7 @@ CREATE TABLE embedding_models (
     dim            integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
     layout         text        NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
     min_similarity real        NOT NULL DEFAULT 0.30,
-    candidates     integer     NOT NULL DEFAULT 600 CHECK (candidates BETWEEN 100 AND 6400),
+    candidates     integer     NOT NULL DEFAULT 1600 CHECK (candidates BETWEEN 100 AND 25600),
     is_current     boolean     NOT NULL DEFAULT false,
     created_at     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (name, dim)
@@ -141,18 +141,15 @@ CREATE FUNCTION hermes_refresh_statistics() RETURNS void
 -- Raises the number of rows compared exactly for a model whose bits select too roughly; never lowers it.
 CREATE FUNCTION hermes_raise_candidates(model_id integer, needed integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT
-    AS $$ UPDATE embedding_models SET candidates = least(6400, greatest(candidates, needed)) WHERE id = model_id $$;
+    AS $$ UPDATE embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id $$;
 
--- How many rows of a theme are compared exactly: more where a theme is so large that codes crowd, as far as known.
-CREATE FUNCTION hermes_candidates(candidates integer, vectors regclass, source text, theme text) RETURNS integer
+-- How many rows a theme has, as far as known: of large themes only.
+CREATE FUNCTION hermes_theme_size(vectors regclass, source text, theme text) RETURNS integer
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
     AS $$
-    DECLARE
-        size double precision := (
-            SELECT s.fraction * c.reltuples FROM lexeme_statistics AS s, pg_catalog.pg_class AS c
-            WHERE s.source = hermes_candidates.source AND s.lexeme = '~=' || theme AND c.oid = vectors);
     BEGIN
-        RETURN CASE WHEN size > 20000 THEN least(2147483647, candidates * sqrt(size / 20000)) ELSE candidates END;
+        RETURN (SELECT least(2147483647, s.fraction * c.reltuples) FROM lexeme_statistics AS s, pg_catalog.pg_class AS c
+                WHERE s.source = hermes_theme_size.source AND s.lexeme = '~=' || theme AND c.oid = vectors);
     END $$;
 
 -- One candidate's rank: cosine, coverage of the question's words, and what the question says about time and speaker.
