@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DeadlineExceeded, EmbeddingError
+from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Question
 from hermes_memory_pgvector.searchtext import likely_speaker, question_terms
+from hermes_memory_pgvector.store import neighbours
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, send
 from hermes_memory_pgvector.store.verify import Check, verify_theme
@@ -112,7 +113,21 @@ class Recall:
                 for question in questions
             ]
         # Read only now, the statements and the end of their transaction have travelled together.
-        return [Answer(tuple(each.receive()), degraded) for each in pending]
+        answers = [Answer(tuple(each.receive()), degraded) for each in pending]
+        return [
+            self._with_neighbours(answer, deadline) if question.wants_neighbours and answer.hits else answer
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+
+    def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
+        """The same hits with the turns beside them; when those cannot be had, the hits alone are the answer."""
+        try:
+            with self._reading(deadline) as connection:
+                pending = neighbours.send(connection, answer.hits)
+            return replace(answer, hits=tuple(pending.receive()))
+        except (DatabaseError, DeadlineExceeded) as error:
+            logger.debug("answering without neighbours: %s", type(error).__name__)
+            return answer
 
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""

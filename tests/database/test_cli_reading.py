@@ -114,6 +114,17 @@ def test_recall_keeps_to_what_was_asked(commands: Commands) -> None:
     assert commands.call("recall", "   ").code == 2
 
 
+def test_recall_shows_the_turns_beside_those_found(commands: Commands) -> None:
+    (row,) = commands.call("recall", "pilot boat", "--kind", "turns", "--context", "--json").json["results"]
+    assert "before" not in row
+    assert row["after"]["role"] == "assistant"
+    assert row["after"]["content"].startswith("At the northern quay")
+    lines = commands.call("recall", "fuel barge", "--context").out.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if "fuel barge" in line]
+    assert lines[place + 1].split()[:3] == ["before", "2026-03-01", "user"]
+    assert "pilot boat" not in commands.call("recall", "fuel barge").out
+
+
 def test_recall_reads_well_and_cannot_steer_the_terminal(commands: Commands, database: Database) -> None:
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute(

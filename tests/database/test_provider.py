@@ -84,6 +84,19 @@ def test_both_sides_of_a_turn_are_stored_and_found(make: Make, database: Databas
     assert all(0 <= row["score"] <= 1 for row in found["results"])
 
 
+def test_a_turn_brings_its_neighbours_along_when_asked_to(make: Make) -> None:
+    provider = make()
+    provider.sync_turn(U, A, session_id="s1", messages=[])
+    settle(provider)
+    found = tool(provider, "recall_conversation", query=U, limit=1, context=1)
+    assert found["count"] == 1
+    (row,) = found["results"]
+    assert row["content"] == U
+    assert (row["after"]["role"], row["after"]["content"]) == ("assistant", A)
+    assert "before" not in row
+    assert "after" not in tool(provider, "recall_conversation", query=U, limit=1)["results"][0]
+
+
 def test_a_memory_is_offered_for_the_current_question(make: Make) -> None:
     provider = make()
     provider.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})

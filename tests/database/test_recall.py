@@ -19,6 +19,7 @@ from hermes_memory_pgvector.model import Kind, Question
 from hermes_memory_pgvector.recall import Recall
 from hermes_memory_pgvector.store.border import translated
 from hermes_memory_pgvector.store.models import current_model
+from hermes_memory_pgvector.store.pool import Pool
 
 
 @dataclass
@@ -184,3 +185,58 @@ def test_the_exact_switch_compares_every_row(database: Database) -> None:
         hits = recall.search(question("", min_similarity=0.01), Deadline.after(10)).hits
         # Half-precision numbers may order near ties differently.
         assert len({hit.id for hit in hits} & set(best)) >= 9
+
+
+def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
+    store.say("before", "the zebra budget", "after")
+    uses: list[Deadline] = []
+
+    @contextmanager
+    def counting(deadline: Deadline) -> Iterator[Any]:
+        uses.append(deadline)
+        with store.reading(deadline) as connection:
+            yield connection
+
+    recall = Recall(counting, None, Wishes())
+    (hit,) = recall.search(question("zebra"), Deadline.after(5)).hits
+    assert (hit.before, hit.after, len(uses)) == (None, None, 1)
+    (hit,) = recall.search(question("zebra", wants_neighbours=True), Deadline.after(5)).hits
+    assert hit.before is not None
+    assert hit.after is not None
+    assert (hit.before.content, hit.after.content, len(uses)) == ("before", "after", 3)
+    assert recall.search(question("unheard", wants_neighbours=True), Deadline.after(5)).hits == ()
+    assert len(uses) == 4
+
+
+def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Database, store: Store) -> None:
+    store.say("before", "the zebra budget", "after")
+    uses: list[Deadline] = []
+
+    @contextmanager
+    def breaking(deadline: Deadline) -> Iterator[Any]:
+        uses.append(deadline)
+        if len(uses) == 2:
+            with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+                owner.execute("REVOKE SELECT ON conversations FROM hermes")
+        with translated(), store.reading(deadline) as connection:
+            yield connection
+
+    asked = question("zebra", wants_neighbours=True)
+    (hit,) = Recall(breaking, None, Wishes()).search(asked, Deadline.after(5)).hits
+    assert len(uses) == 2
+    assert (hit.content, hit.before, hit.after) == ("the zebra budget", None, None)
+
+
+def test_neighbours_travel_in_a_pipeline(database: Database, store: Store) -> None:
+    store.say("before", "the zebra budget", "after")
+    pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
+    try:
+        asked = question("zebra", wants_neighbours=True)
+        (hit,) = Recall(pool.reading, None, Wishes()).search(asked, Deadline.after(5)).hits
+        assert hit.after is not None
+        assert hit.after.content == "after"
+        # What was set for the neighbours is gone with their transaction.
+        with pool.connection(Deadline.after(5)) as connection:
+            assert connection.execute("SHOW enable_sort").fetchone() == ("on",)
+    finally:
+        pool.close()

@@ -90,6 +90,7 @@ DECLARE
     found_twins        bigint[];
     found_similarities real[];
     found_distances    real[];
+    has_index          boolean := <has_index>;
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
@@ -123,12 +124,21 @@ BEGIN
                 AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY <twin> ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
-        breadth := least(candidates, 400);
+        breadth := CASE WHEN has_index THEN candidates ELSE least(candidates, 400) END;
         size := hermes_theme_size('<vectors>'::regclass, '<table>', theme);
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
-                IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                IF has_index THEN
+                    -- With the theme as a literal, its own index is proven to fit; planned each time, for that theme.
+                    PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                            set_config('hnsw.iterative_scan', 'relaxed_order', true);
+                    EXECUTE format($own$
+                        SELECT ARRAY(SELECT (hamming_distance(n.code, $1)::bigint << 44) + n.id AS key
+                                     FROM (SELECT v.id, v.code FROM <vectors> AS v WHERE v.agent_identity = %L
+                                           ORDER BY v.code <~> $1 LIMIT $2) AS n ORDER BY key) $own$, theme)
+                    INTO keys USING asked_code, breadth;
+                ELSIF narrow IS NULL AND since IS NULL AND until IS NULL THEN
                     IF compared = 0 AND size >= 5000 THEN
                         -- What some of the rows say of the distance that decides spares most of the others the sorting.
                         decisive := (SELECT s.distance FROM (
@@ -219,14 +229,17 @@ BEGIN
     INTO code FROM unnest(hermes_code_bounds({dim})) AS bound;
     template := replace(replace(template, '<code>', code), '<wanted>', '100');
     template := replace(template, '<inside>', $inside$($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND <narrow>$inside$);
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(template,
         '<kind>', 'turns'), '<vectors>', $name${turn_vectors}$name$), '<table>', 'conversations'), '<twin>', 'v.twin'),
-        '<step>', '0.005'), '<narrow>', '$6 IS NULL'),
+        '<step>', '0.005'), '<narrow>', '$6 IS NULL'), '<has_index>',
+        format('NOT everywhere AND narrow IS NULL AND since IS NULL AND until IS NULL AND candidates < 2147483647
+                AND EXISTS (SELECT FROM theme_indexes AS i WHERE i.agent_identity = theme AND i.model_id = %s)',
+               (regexp_match($name${turn_vectors}$name$, '\d+'))[1])),
         '<narrowed>', '(narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))');
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(template,
         '<kind>', 'memories'), '<vectors>', $name${memory_vectors}$name$), '<table>', 'memory_entries'), '<twin>', 'v.id'),
-        '<step>', '0'), '<narrow>', '($6 IS NULL OR v.target = ANY ($6))'),
+        '<step>', '0'), '<narrow>', '($6 IS NULL OR v.target = ANY ($6))'), '<has_index>', 'false'),
         '<narrowed>', 'coalesce(v.target = ANY (narrow), true)');
 END
 $search$;

@@ -429,6 +429,7 @@ DECLARE
     found_twins        bigint[];
     found_similarities real[];
     found_distances    real[];
+    has_index          boolean := false;
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
@@ -462,12 +463,21 @@ BEGIN
                 AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY v.id ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
-        breadth := least(candidates, 400);
+        breadth := CASE WHEN has_index THEN candidates ELSE least(candidates, 400) END;
         size := hermes_theme_size('"memory_vectors_1"'::regclass, 'memory_entries', theme);
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
-                IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                IF has_index THEN
+                    -- With the theme as a literal, its own index is proven to fit; planned each time, for that theme.
+                    PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                            set_config('hnsw.iterative_scan', 'relaxed_order', true);
+                    EXECUTE format($own$
+                        SELECT ARRAY(SELECT (hamming_distance(n.code, $1)::bigint << 44) + n.id AS key
+                                     FROM (SELECT v.id, v.code FROM "memory_vectors_1" AS v WHERE v.agent_identity = %L
+                                           ORDER BY v.code <~> $1 LIMIT $2) AS n ORDER BY key) $own$, theme)
+                    INTO keys USING asked_code, breadth;
+                ELSIF narrow IS NULL AND since IS NULL AND until IS NULL THEN
                     IF compared = 0 AND size >= 5000 THEN
                         -- What some of the rows say of the distance that decides spares most of the others the sorting.
                         decisive := (SELECT s.distance FROM (
@@ -594,6 +604,8 @@ DECLARE
     found_twins        bigint[];
     found_similarities real[];
     found_distances    real[];
+    has_index          boolean := NOT everywhere AND narrow IS NULL AND since IS NULL AND until IS NULL AND candidates < 2147483647
+                AND EXISTS (SELECT FROM theme_indexes AS i WHERE i.agent_identity = theme AND i.model_id = 1);
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
@@ -628,12 +640,21 @@ BEGIN
                 AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY v.twin ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
-        breadth := least(candidates, 400);
+        breadth := CASE WHEN has_index THEN candidates ELSE least(candidates, 400) END;
         size := hermes_theme_size('"turn_vectors_1"'::regclass, 'conversations', theme);
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
-                IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                IF has_index THEN
+                    -- With the theme as a literal, its own index is proven to fit; planned each time, for that theme.
+                    PERFORM set_config('hnsw.ef_search', least(1000, candidates)::text, true),
+                            set_config('hnsw.iterative_scan', 'relaxed_order', true);
+                    EXECUTE format($own$
+                        SELECT ARRAY(SELECT (hamming_distance(n.code, $1)::bigint << 44) + n.id AS key
+                                     FROM (SELECT v.id, v.code FROM "turn_vectors_1" AS v WHERE v.agent_identity = %L
+                                           ORDER BY v.code <~> $1 LIMIT $2) AS n ORDER BY key) $own$, theme)
+                    INTO keys USING asked_code, breadth;
+                ELSIF narrow IS NULL AND since IS NULL AND until IS NULL THEN
                     IF compared = 0 AND size >= 5000 THEN
                         -- What some of the rows say of the distance that decides spares most of the others the sorting.
                         decisive := (SELECT s.distance FROM (
