@@ -38,9 +38,9 @@ from hermes_memory_pgvector.model import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.pieces import document_pieces
 from hermes_memory_pgvector.recall import Recall
-from hermes_memory_pgvector.searchtext import turn_lexemes
+from hermes_memory_pgvector.searchtext import lexemes_of
 from hermes_memory_pgvector.server import EmbeddedPostgres
-from hermes_memory_pgvector.store.models import current_model, vector_array
+from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, current_model, vector_array
 from hermes_memory_pgvector.store.statements import model_statement, statement
 
 DEPTH = 50
@@ -228,7 +228,7 @@ class Ours:
             batch = theme.turns[start : start + 64]
             lexemes, numbers = [], []
             for turn in batch:
-                lexemes.append(turn_lexemes(theme.name, turn.content, before[turn.session]))
+                lexemes.append(lexemes_of(theme.name, turn.content, before[turn.session]).binary)
                 before[turn.session] = [*before[turn.session][-1:], turn.content]
                 numbers.append(ordinals[turn.session, turn.role, turn.content])
                 ordinals[turn.session, turn.role, turn.content] += 1
@@ -243,13 +243,14 @@ class Ours:
                     "metadata": ["{}"] * len(batch),
                     "parent_session_ids": [None] * len(batch),
                     "ordinals": numbers,
-                    "lexemes": lexemes,
+                    "lexemes": Column(TSVECTOR_OID, lexemes),
+                    "wishes": [False] * len(batch),
                 },
             ).fetchall()
             pieces = [
-                (row[2], chunk, text) for row in stored for chunk, text in enumerate(document_pieces(batch[row[0] - 1]))
+                (row[1], chunk, text) for row in stored for chunk, text in enumerate(document_pieces(batch[row[0] - 1]))
             ]
-            self._keys.update({row[2]: batch[row[0] - 1].key for row in stored})
+            self._keys.update({row[1]: batch[row[0] - 1].key for row in stored})
             made = [
                 (*piece[:2], vector)
                 for piece, vector in zip(pieces, vectors.of([piece[2] for piece in pieces]), strict=True)

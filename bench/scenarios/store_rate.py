@@ -66,7 +66,7 @@ def _round(seat: Seat, corpus: Corpus, batches: int, number: int) -> tuple[float
         begin = time.perf_counter()
         for items, made in prepared:
             with connection.transaction():
-                keys = turns.insert(connection, items, retry_window=0)
+                keys = turns.insert(connection, items, retry_window=0, wants_vector=lambda _: False)
                 vectors.store(connection, model, [
                     Made(Wanting(theme, Kind.TURN, row_id, ""), 0, vector)
                     for (theme, row_id), vector in zip(keys, made, strict=True)

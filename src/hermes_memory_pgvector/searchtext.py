@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import filterfalse
 
 from hermes_memory_pgvector.model import Role, is_private_theme
 from hermes_memory_pgvector.stemmer import stem
@@ -24,8 +23,8 @@ MAX_LEXEMES = 4_000
 """Distinct own words kept of one text: bounds what a pasted log costs the index."""
 MAX_CHARS = 200_000
 MAX_CONTEXT_CHARS = 600
-MAX_REMEMBERED_CHARS = 4096
 """How much of each turn before is indexed with a turn."""
+MAX_REMEMBERED_CHARS = 4096
 MAX_QUESTION_CHARS = 8_000
 MAX_TERMS = 48
 MAX_TOKEN = 80
@@ -51,6 +50,11 @@ _OF_ASSISTANT = re.compile(
 )
 _OF_USER = re.compile(r"\b(?:i|my|me|mine|we|our|user)\b", re.IGNORECASE)
 _ALNUM = re.compile(r"[^\W_]")
+_BLANKS = (" ", "\n", "\t")
+# What follows a lexeme in a binary tsvector: its end, how many places it has, and the place with its weight.
+_NO_PLACE = b"\x00\x00\x00"
+_OWN_PLACE = b"\x00\x00\x01\xc0\x01"
+_CONTEXT_PLACE = b"\x00\x00\x01\x80\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +88,58 @@ def quoted(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
-    """A turn's tsvector, as text: its own words, and with less weight those of up to two turns `before` it."""
-    own = _remembered(content) if len(content) <= MAX_REMEMBERED_CHARS else _lexemes(content[:MAX_CHARS])
-    context: set[str] = set()
+@dataclass(frozen=True, slots=True)
+class Lexemes:
+    """What a row is found by: markers, its own words, and with less weight those of the turns before it."""
+
+    markers: Sequence[str]
+    own: AbstractSet[str]
+    context: AbstractSet[str]
+
+    @property
+    def text(self) -> str:
+        """As tsvector input takes it."""
+        parts = [quoted(marker) for marker in self.markers]
+        for lexemes, weight in ((self.own, ":1A"), (self.context, ":1B")):
+            if lexemes:
+                parts.append(_weighted(lexemes, weight))
+        return " ".join(parts)
+
+    @property
+    def binary(self) -> bytes:
+        """As Postgres receives it in binary: a third of the work on either side."""
+        parts = [
+            (len(self.markers) + len(self.own) + len(self.context)).to_bytes(4, "big"),
+            *(marker.encode() + _NO_PLACE for marker in self.markers),
+        ]
+        for lexemes, place in ((self.own, _OWN_PLACE), (self.context, _CONTEXT_PLACE)):
+            if lexemes:
+                # No word contains a line feed.
+                parts += ("\n".join(lexemes).encode().replace(b"\n", place), place)
+        return b"".join(parts)
+
+
+def lexemes_of(theme: str, content: str, before: Sequence[str] = ()) -> Lexemes:
+    """A turn's lexemes: its own words, and those of up to two turns `before` it."""
+    own = _found(content).own
+    context: AbstractSet[str] = frozenset()
     for earlier in before[-2:]:
-        context |= _remembered(context_of(earlier))
+        context = context | _edges_of(earlier)
     markers = [f"~={theme}"] if is_private_theme(theme) else [f"~={theme}", "~all"]
     if speaks_of_time(own):
         markers.append("~when")
-    return _tsvector(own, context - own, markers)
+    return Lexemes(markers, own, context - own)
 
 
-def context_of(content: str) -> str:
-    """What of a turn counts as context for the turns after it."""
-    return _edges(content, MAX_CONTEXT_CHARS)
+def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
+    """A turn's tsvector, as text."""
+    return lexemes_of(theme, content, before).text
 
 
 def prepare(content: str) -> None:
     """Work out a turn's words now, so that `turn_lexemes` finds them ready: for itself and for the two that follow."""
     if len(content) <= MAX_REMEMBERED_CHARS:
         _remembered(content)
-    _remembered(context_of(content))
 
 
 def forget_prepared() -> None:
@@ -130,7 +164,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
             terms.setdefault(forms[0], Term(forms, ASKING_WEIGHT if word in ASKING else 1.0))
     for sign in _signs(folded, is_question=True):
         terms.setdefault(sign, Term((sign,)))
-    for token in _tokens(folded):
+    for token in _tokens(dict.fromkeys(folded.split())):
         terms.setdefault(token, Term((token,)))
     if len(terms) <= MAX_TERMS:
         return tuple(terms.values())
@@ -150,28 +184,76 @@ def _looks_rare(term: Term) -> tuple[bool, int]:
     return any(sign.isdigit() for sign in lexeme), len(lexeme)
 
 
-def _lexemes(text: str) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The lexemes of a text, and of its beginning and end, which count as context for the turns after it."""
+
+    own: frozenset[str]
+    edges: frozenset[str]
+
+
+def _found(text: str) -> _Found:
+    return _remembered(text) if len(text) <= MAX_REMEMBERED_CHARS else _read(text[:MAX_CHARS])
+
+
+# A turn is context for the two that follow it: its words are worked out once.
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> _Found:
+    return _read(text)
+
+
+def _edges_of(text: str) -> frozenset[str]:
+    return _remembered(text).edges if len(text) <= MAX_REMEMBERED_CHARS else _read(_edges(text, MAX_CONTEXT_CHARS)).own
+
+
+def _read(text: str) -> _Found:
+    """The lexemes of a text; where it can be cut between words, each part of it is read once."""
+    if len(text) <= MAX_CONTEXT_CHARS:
+        own, _ = _lexemes(text)
+        return _Found(own, own)
+    half = MAX_CONTEXT_CHARS // 2
+    first = max(text.rfind(blank, half // 2, half) for blank in _BLANKS)
+    last = max(text.rfind(blank, len(text) - half, len(text) - half // 2) for blank in _BLANKS)
+    if first < 0 or last < 0:
+        return _Found(_bounded(_lexemes(text)[0]), _lexemes(_edges(text, MAX_CONTEXT_CHARS))[0])
+    middle, language = _lexemes(text[first:last])
+    edges = _lexemes(text[:first], language)[0] | _lexemes(text[last:], language)[0]
+    return _Found(_bounded(edges | middle), edges)
+
+
+def _bounded(lexemes: frozenset[str]) -> frozenset[str]:
+    return lexemes if len(lexemes) <= MAX_LEXEMES else frozenset(sorted(lexemes)[:MAX_LEXEMES])
+
+
+def _lexemes(text: str, language: str | None = "") -> tuple[frozenset[str], str | None]:
+    """The lexemes of a text, and the language it was read in: the one given, or else what it seems to be."""
     folded = fold(_clean(text))
-    words = _words(folded)
-    language = likely_language(folded, words[:100])
-    kept = set(words) - ENGLISH
+    pieces = folded.split()
+    is_ascii = folded.isascii()
+    distinct = set(pieces)
+    if is_ascii:
+        # Nearly every piece is a word as it stands: only the others have to be taken apart.
+        words = set(filter(str.isalnum, distinct))
+        odd = distinct - words
+        words.update(*map(_ASCII_WORD.findall, odd))
+        sample = pieces[:100]
+    else:
+        ordered = _WORD.findall(folded)
+        words = set(ordered)
+        odd = distinct - words
+        sample = ordered[:100]
+    if language == "":
+        language = likely_language(folded, sample)
+    kept = words - ENGLISH
     if max(map(len, kept), default=0) > MAX_TOKEN:
         kept = {word for word in kept if len(word) <= MAX_TOKEN}
     found = set(map(stem, kept))
     if language is not None:
         found |= {light_stem(word, language) for word in kept}
-    found.update(_tokens(folded))
-    if not folded.isascii():
+    found.update(_tokens(odd))
+    if not is_ascii:
         found.update(_signs(folded))
-    if len(found) > MAX_LEXEMES:
-        return set(sorted(found)[:MAX_LEXEMES])
-    return found
-
-
-# A turn is context for the two that follow it: its words are worked out once.
-@lru_cache(maxsize=2048)
-def _remembered(text: str) -> frozenset[str]:
-    return frozenset(_lexemes(text))
+    return frozenset(found), language
 
 
 def _clean(text: str) -> str:
@@ -207,10 +289,9 @@ def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
             yield from _HAN.findall(run)
 
 
-def _tokens(folded: str) -> Iterator[str]:
-    """What is written as one token with signs in it, exactly as typed apart from case."""
-    # Nearly every piece is a word, with or without punctuation around it.
-    for piece in filterfalse(str.isalnum, dict.fromkeys(folded.split())):
+def _tokens(pieces: Iterable[str]) -> Iterator[str]:
+    """What is written as one token with signs in it, exactly as typed apart from case, among pieces between blanks."""
+    for piece in pieces:
         bare = piece.strip(_PUNCTUATION)
         if bare.isalnum():
             continue
@@ -224,14 +305,6 @@ def _tokens(folded: str) -> Iterator[str]:
 
 def _words(folded: str) -> list[str]:
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
-
-
-def _tsvector(own: AbstractSet[str], context: AbstractSet[str], markers: Iterable[str]) -> str:
-    parts = [quoted(marker) for marker in markers]
-    for lexemes, weight in ((own, ":1A"), (context, ":1B")):
-        if lexemes:
-            parts.append(_weighted(lexemes, weight))
-    return " ".join(parts)
 
 
 def _weighted(lexemes: AbstractSet[str], weight: str) -> str:

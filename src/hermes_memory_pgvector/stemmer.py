@@ -38,7 +38,7 @@ _SHORT_END = re.compile("(?:[^aeiouy][aeiouy][^aeiouywxY]|^[aeiouy][^aeiouy])$")
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The English stem of a lower-case word."""
-    if len(word) <= 2:
+    if len(word) <= 2 or word.isdigit():
         return word
     if word in _EXCEPTIONS:
         return _EXCEPTIONS[word]

@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_SECONDS = 60.0
+BACKLOG_BATCHES = 2
 HOLD_SECONDS = 30.0
 VISIT_SECONDS = 5.0
 RECHECK_SECONDS = 30.0
@@ -77,6 +78,7 @@ class Writer(Service):
         self._pool = pool
         self._home_id = home_id
         self._batch_records = batch_records
+        self._window = batch_records
         self._new_batch = new_batch
         self._on_stored = on_stored
         self._heal_schema = heal_schema
@@ -223,15 +225,18 @@ class Writer(Service):
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as are accepted together; return how many."""
-        most = self._batch_records
+        most = window = self._window
         while True:
             try:
                 with self._transaction(writer) as (connection, mark):
                     records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
                     records, most = records[:most], min(most, len(records)) or most
-                    if len(records) == self._batch_records:
+                    # A backlog goes in larger portions: what a transaction costs is shared by more records.
+                    is_full = len(records) >= min(window, self._batch_records)
+                    self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
+                    if is_full:
                         after = records[-1].seq
-                        self._ahead.expect(writer, after, self._read(writer, after, self._batch_records))
+                        self._ahead.expect(writer, after, self._read(writer, after, self._window))
                     if records:
                         self._store(connection, writer, records)
                         mark = records[-1].seq

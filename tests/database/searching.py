@@ -18,8 +18,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Scope
 from hermes_memory_pgvector.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.recall import read_wording
-from hermes_memory_pgvector.searchtext import memory_lexemes, turn_lexemes
-from hermes_memory_pgvector.store.models import current_model, vector_array
+from hermes_memory_pgvector.searchtext import lexemes_of, memory_lexemes
+from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, current_model, vector_array
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.store.statements import model_statement, statement
 
@@ -66,12 +66,15 @@ class Store:
                 "metadata": ["{}"] * len(items),
                 "parent_session_ids": [None] * len(items),
                 "ordinals": list(numbers),
-                "lexemes": [turn_lexemes(item.theme, item.content, item.before) for item in items],
+                "lexemes": Column(
+                    TSVECTOR_OID, [lexemes_of(item.theme, item.content, item.before).binary for item in items]
+                ),
+                "wishes": [False] * len(items),
             },
         ).fetchall()
         assert [row[0] for row in rows] == list(range(1, len(items) + 1))
-        self.embed([(item.theme, row[2], item.vector) for item, row in zip(items, rows, strict=True)])
-        return [row[2] for row in rows]
+        self.embed([(item.theme, row[1], item.vector) for item, row in zip(items, rows, strict=True)])
+        return [row[1] for row in rows]
 
     def embed(self, rows: Sequence[tuple[str, int, Sequence[float] | None]]) -> None:
         """Store vectors of turns."""

@@ -24,7 +24,7 @@ KINDS = 40
 
 
 @pytest.fixture(scope="module")
-def large(postgres_server: ConnectionInfo) -> Iterator[tuple[Store, list[Sequence[float]]]]:
+def large(postgres_server: ConnectionInfo) -> Iterator[tuple[Store, list[list[float]]]]:
     """One theme whose rows lie around some subjects, and those subjects."""
     generator = random.Random(4)
     subjects = [unit(generator, DIM) for _ in range(KINDS)]
@@ -49,7 +49,7 @@ def found(store: Store, vector: Sequence[float], candidates: int, limit: int = 1
         return [hit.id for hit in search(store.connection, question, meaning, Wording(), Thresholds(-1.0, 0.0))]
 
 
-def test_its_size_is_known_to_the_search(large: tuple[Store, list[Sequence[float]]]) -> None:
+def test_its_size_is_known_to_the_search(large: tuple[Store, list[list[float]]]) -> None:
     store, _ = large
     row: Any = store.connection.execute(
         "SELECT hermes_theme_size(%s::regclass, 'conversations', 'fleet')", (f"turn_vectors_{store.model.id}",)
@@ -59,7 +59,7 @@ def test_its_size_is_known_to_the_search(large: tuple[Store, list[Sequence[float
 
 @pytest.mark.parametrize("limit", [10, 20])
 def test_questions_about_its_subjects_get_what_brute_force_gives(
-    large: tuple[Store, list[Sequence[float]]], limit: int
+    large: tuple[Store, list[list[float]]], limit: int
 ) -> None:
     store, subjects = large
     generator = random.Random(5)
@@ -69,7 +69,7 @@ def test_questions_about_its_subjects_get_what_brute_force_gives(
 
 
 def test_a_question_about_nothing_in_it_compares_more_rows_and_finds_nearly_all(
-    large: tuple[Store, list[Sequence[float]]],
+    large: tuple[Store, list[list[float]]],
 ) -> None:
     store, _ = large
     generator = random.Random(6)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.segment import SegmentFile, Span, list_directory, survey, walk_file
 
 logger = logging.getLogger(__name__)
+
+REMEMBERED_READS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,8 @@ class Reader:
         """Segments in the directory with bytes in them that should not be there."""
         self.skipped_records = 0
         self._spans: dict[tuple[str, int], Span] = {}
-        self._cursors: dict[str, _Cursor] = {}
+        self._cursors: dict[str, deque[_Cursor]] = {}
+        """Where the last reads of a writer ended: whoever reads ahead still asks about the read before."""
         self._holes: set[tuple[str, int]] = set()
 
     def read(self, writer: str, after: int, *, max_records: int, max_bytes: int) -> list[Record]:
@@ -114,7 +118,8 @@ class Reader:
                 if not batch.take(segment.number, frame):
                     break
             if batch.records:
-                self._cursors[writer] = _Cursor(batch.last, batch.number, batch.offset)
+                ends = self._cursors.setdefault(writer, deque(maxlen=REMEMBERED_READS))
+                ends.append(_Cursor(batch.last, batch.number, batch.offset))
             return batch.records
 
     def depth(self, writer: str, upto: int) -> Depth:
@@ -138,10 +143,10 @@ class Reader:
             return Depth(records, size, age)
 
     def waiting_bytes(self, writer: str, upto: int) -> int:
-        """The bytes after a watermark, without walking when the last read ended exactly there."""
+        """The bytes after a watermark, without walking when one of the last reads ended exactly there."""
         with self.lock:
-            cursor = self._cursors.get(writer)
-            if cursor is None or cursor.seq != upto:
+            cursor = self._cursor(writer, upto)
+            if cursor is None:
                 return self.depth(writer, upto).bytes
             waiting = 0
             for segment in list_directory(self._directory).of(writer):
@@ -177,14 +182,16 @@ class Reader:
         self.lock = threading.RLock()
         self._cursors.clear()
 
+    def _cursor(self, writer: str, after: int) -> _Cursor | None:
+        """Where in the files the records after a number begin, if a recent read ended there."""
+        return next((cursor for cursor in self._cursors.get(writer, ()) if cursor.seq == after), None)
+
     def _segments(self, writer: str, bounds: Bounds) -> list[SegmentFile]:
         return [each for each in list_directory(self._directory).of(writer) if each.number <= bounds.last_number]
 
     def _frames(self, writer: str, after: int, bounds: Bounds) -> Iterator[tuple[SegmentFile, Frame]]:
         """Frames in file order from where the last read ended, or from the first segment that has something new."""
-        cursor = self._cursors.get(writer)
-        if cursor is not None and cursor.seq != after:
-            cursor = None
+        cursor = self._cursor(writer, after)
         for segment in self._segments(writer, bounds):
             is_sealed = segment.number < bounds.sealed_below
             offset = 0

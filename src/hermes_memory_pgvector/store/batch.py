@@ -13,6 +13,7 @@ from hermes_memory_pgvector.model import (
     AddMemory,
     AddTurn,
     ForgetTurns,
+    Kind,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
@@ -43,7 +44,6 @@ class Batch:
         self._memories_want_vectors = memories_want_vectors
         self._turns: list[AddTurn] = []
         self._memories: list[Placed] = []
-        self._pending: list[tuple[str, str, int]] = []
 
     def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
         """Take the items of one record."""
@@ -69,14 +69,15 @@ class Batch:
         self._store_turns(while_waiting)
         changed = memories.store(self._connection, self._memories, self._model_id)
         if self._memories_want_vectors:
-            self._pending += [(theme, "memory", row_id) for theme, row_id in changed]
-        vectors.ask(self._connection, self._pending)
-        self._memories, self._pending = [], []
+            vectors.ask(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
+        self._memories = []
 
     def _store_turns(self, while_waiting: Callable[[], None] = lambda: None) -> None:
-        wanted = [turn for turn in self._turns if self._wants_vector(turn)]
-        others = [turn for turn in self._turns if not self._wants_vector(turn)]
-        stored = turns.insert(self._connection, wanted, retry_window=self._retry_window, while_waiting=while_waiting)
-        turns.insert(self._connection, others, retry_window=self._retry_window)
-        self._pending += [(theme, "turn", row_id) for theme, row_id in stored]
+        turns.insert(
+            self._connection,
+            self._turns,
+            retry_window=self._retry_window,
+            wants_vector=self._wants_vector,
+            while_waiting=while_waiting,
+        )
         self._turns = []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Moment, RecordDelegation, TrimSession
-from hermes_memory_pgvector.searchtext import context_of, turn_lexemes
+from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Kind, Moment, RecordDelegation, TrimSession
+from hermes_memory_pgvector.searchtext import Lexemes, lexemes_of
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, text_column
 from hermes_memory_pgvector.store.pool import Connection, send_all
 from hermes_memory_pgvector.store.statements import statement
 
@@ -27,33 +29,39 @@ def insert(
     turns: Sequence[AddTurn],
     *,
     retry_window: float,
+    wants_vector: Callable[[AddTurn], bool],
     while_waiting: Callable[[], None] = lambda: None,
 ) -> list[tuple[str, int]]:
-    """Store the turns that are not there yet; return (theme, id) of each new row."""
+    """Store the turns that are not there yet and ask for their vectors; return (theme, id) of each new row."""
     if not turns:
         return []
     lexemes = _lexemes(connection, turns)
     values = {
-        "themes": [turn.theme for turn in turns],
-        "session_ids": [turn.session_id for turn in turns],
-        "roles": [turn.role for turn in turns],
-        "contents": [turn.content for turn in turns],
+        "themes": text_column(turn.theme for turn in turns),
+        "session_ids": text_column(turn.session_id for turn in turns),
+        "roles": text_column(turn.role for turn in turns),
+        "contents": text_column(turn.content for turn in turns),
         "ts": [time_of(turn.when) for turn in turns],
-        "metadata": [json.dumps(dict(turn.metadata), ensure_ascii=False) for turn in turns],
+        "metadata": text_column(_json(turn.metadata) for turn in turns),
         "parent_session_ids": [turn.parent_session_id or None for turn in turns],
         "ordinals": [turn.ordinal for turn in turns],
-        "lexemes": lexemes,
+        "lexemes": Column(TSVECTOR_OID, [each.binary for each in lexemes]),
+        "wishes": [wants_vector(turn) for turn in turns],
     }
     with connection.pipeline():
         cursor = connection.execute(statement("insert_turns"), values)
         send_all(connection)
         while_waiting()
         rows: list[Any] = cursor.fetchall()
-    stored = [(str(theme), int(row_id)) for _, theme, row_id in rows]
-    new_places = {int(place) for place, _, _ in rows}
-    for place, turn in enumerate(turns, start=1):
-        if turn.is_live and place not in new_places:
-            stored += _later_saying(connection, turn, lexemes[place - 1], retry_window)
+    stored = [(turns[place - 1].theme, row_id) for place, row_id in rows]
+    if len(rows) < len(turns):
+        new_places = {place for place, _ in rows}
+        for place, turn in enumerate(turns, start=1):
+            if turn.is_live and place not in new_places:
+                later = _later_saying(connection, turn, lexemes[place - 1].text, retry_window)
+                if wants_vector(turn):
+                    vectors.ask(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in later])
+                stored += later
     return stored
 
 
@@ -77,9 +85,13 @@ def delegate(connection: Connection, item: RecordDelegation) -> None:
             "child_session_id": item.child_session_id,
             "task": item.task,
             "ts": time_of(item.when),
-            "metadata": json.dumps(dict(item.metadata), ensure_ascii=False),
+            "metadata": _json(item.metadata),
         },
     )
+
+
+def _json(metadata: Mapping[str, Any]) -> str:
+    return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"
 
 
 def _undone(item: ForgetTurns | TrimSession, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
@@ -102,7 +114,7 @@ def _later_saying(connection: Connection, turn: AddTurn, lexemes: str, window: f
             "content": turn.content,
             "ts": time_of(turn.when),
             "window": window,
-            "metadata": json.dumps(dict(turn.metadata), ensure_ascii=False),
+            "metadata": _json(turn.metadata),
             "parent_session_id": turn.parent_session_id or None,
             "lexemes": lexemes,
         },
@@ -110,7 +122,7 @@ def _later_saying(connection: Connection, turn: AddTurn, lexemes: str, window: f
     return [] if row is None else [(turn.theme, int(row[0]))]
 
 
-def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
+def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
     """What each turn is found by: its own words, and those of the two turns before it in its session."""
     sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
     rows: list[Any] = connection.execute(
@@ -119,10 +131,10 @@ def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
     ).fetchall()
     before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
     for theme, session_id, content in rows:
-        before[theme, session_id].append(context_of(content))
+        before[theme, session_id].append(content)
     found = []
     for turn in turns:
         context = before[turn.theme, turn.session_id]
-        found.append(turn_lexemes(turn.theme, turn.content, list(context)))
-        context.append(context_of(turn.content))
+        found.append(lexemes_of(turn.theme, turn.content, list(context)))
+        context.append(turn.content)
     return found
