@@ -32,6 +32,7 @@ ID_MAX_CHARS = 256
 MAX_INTEGER = 2**63 - 1
 DIGEST_BYTES = 16
 REMEMBERED_CHARS = 8192
+_sha256 = hashlib.sha256
 
 
 class Said(NamedTuple):
@@ -48,13 +49,15 @@ class Said(NamedTuple):
 
 def turn_digest(role: str, content: str) -> str:
     """Hex digest of a role's words."""
-    return hashlib.sha256(f"{role}:{content}".encode()).hexdigest()[: 2 * DIGEST_BYTES]
+    return _sha256(f"{role}:{content}".encode()).digest()[:DIGEST_BYTES].hex()
 
 
 def clean(value: str) -> str:
     """Text that Postgres and JSON can hold: no NUL, no lone surrogates."""
     if "\x00" in value:
         value = value.replace("\x00", "")
+    if value.isascii():
+        return value
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

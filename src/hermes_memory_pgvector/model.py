@@ -34,8 +34,7 @@ class Origin(StrEnum):
     FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """When something happened.
 
     `wall_us` is the time people read; `order_us` orders operations of one host across processes and clock steps.

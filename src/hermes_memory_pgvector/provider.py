@@ -265,7 +265,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             if undone and self._session.may_write:
                 now = engine.clock.now()
                 # A clock that was set back meanwhile must not make the undo older than what it takes back.
-                when = replace(now, wall_us=max(now.wall_us, said_us))
+                when = now._replace(wall_us=max(now.wall_us, said_us))
                 forget = ForgetTurns(self._session.theme, new_id, undone, when)
                 engine.record([forget], Urgency.TURN)
         elif not reset and kwargs.get("reason") != "resume" and (parent_session_id or old == new):

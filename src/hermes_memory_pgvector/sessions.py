@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from hermes_memory_pgvector.capture import Said, with_ordinals
+from hermes_memory_pgvector.capture import Said, turn_digest, with_ordinals
 
 TurnId = tuple[str, int]
 """(digest, ordinal) of a turn within its session."""
@@ -97,22 +97,24 @@ class Sessions:
             new: list[tuple[Said, int]] = []
             ids: list[TurnId] = []
             for said in exchange:
-                digest = said.digest
-                ordinal = _count(spoken_before, (key[1], digest))
+                digest = turn_digest(said[0], said[1])
+                name = (key[1], digest)
+                ordinal = spoken_before[name] = spoken_before.get(name, 0) + 1
+                if len(spoken_before) > MAX_TURNS:
+                    spoken_before.popitem(last=False)
                 alias = None
                 if transcript is not None:
                     ordinal = max(1, sum(1 for other in transcript if other == said))
                     alias = _alias(said, transcript)
-                if alias is not None and (report := turns.get(alias)) is not None and not report.is_live:
-                    # A transcript was read first and had this turn in the host's wording.
-                    report.is_live = True
-                    ids.append(alias)
-                    continue
+                    if alias is not None and (report := turns.get(alias)) is not None and not report.is_live:
+                        # A transcript was read first and had this turn in the host's wording.
+                        report.is_live = True
+                        ids.append(alias)
+                        continue
                 turn = (digest, ordinal)
+                is_new = True
                 if turn in turns:
                     turn, is_new = _place(ledger, turn, now_us, window_us)
-                else:
-                    is_new = True
                 ids.append(turn)
                 if alias is not None:
                     _remember(ledger.aliases, alias, None, MAX_TURNS)
@@ -233,14 +235,6 @@ def _place(ledger: Ledger, turn: TurnId, now_us: int, window_us: int) -> tuple[T
         return turn, False
     last = max(number for digest, number in ledger.turns if digest == turn[0])
     return (turn[0], last + 1), True
-
-
-def _count(spoken: Spoken, name: TurnName) -> int:
-    """How often these words have been said by now, as far as one provider knows."""
-    count = spoken[name] = spoken.get(name, 0) + 1
-    if len(spoken) > MAX_TURNS:
-        spoken.popitem(last=False)
-    return count
 
 
 def _alias(said: Said, transcript: Sequence[Said]) -> TurnId | None:

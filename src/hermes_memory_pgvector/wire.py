@@ -68,13 +68,17 @@ def _turn(item: AddTurn, words: list[bytes]) -> str:
     # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
     content = item.content.encode("utf-8", "surrogatepass")
     words.append(content)
-    when = item.when
-    metadata = _encode(dict(item.metadata)) if item.metadata else "{}"
+    theme, session_id, role, _, ordinal, when, is_live, parent_session_id, metadata = item
     return (
-        f'{{"k":"turn",{_place(item.theme, item.session_id, item.parent_session_id)},"r":"{item.role}",'
-        f'"c":{len(content)},"n":{item.ordinal},"w":[{when.wall_us},{when.order_us}],'
-        f'"l":{"true" if item.is_live else "false"},"m":{metadata}}}'
+        f'{{"k":"turn",{_place(theme, session_id, parent_session_id)},"r":"{role}",'
+        f'"c":{len(content)},"n":{ordinal},{_when(when)},'
+        f'"l":{"true" if is_live else "false"},"m":{_encode(dict(metadata)) if metadata else "{}"}}}'
     )
+
+
+@lru_cache(maxsize=4)
+def _when(when: Moment) -> str:
+    return f'"w":[{when[0]},{when[1]}]'
 
 
 @lru_cache(maxsize=256)
