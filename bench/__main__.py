@@ -35,6 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--size", choices=("small", "full"), default="small")
     run.add_argument("--only", default="", help="scenarios, separated by commas; all without it")
     run.add_argument("--cells", default="", help="sizes for recall, as 100000x100,1000000x1000 (rows x themes)")
+    run.add_argument(
+        "--alone", action="store_true", help="recall without the peer, whose index takes long to make at a million rows"
+    )
     run.add_argument("--out", type=Path, default=RESULTS, help="folder for the result")
     run.set_defaults(act=_run)
     report = commands.add_parser("report", help="tables and plots from results; later ones add to the first")
@@ -61,6 +64,9 @@ def _run(options: argparse.Namespace) -> int:
         known = ", ".join(scenario.name for scenario in run.SCENARIOS)
         print(f"no such scenario: {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
+    if options.alone and only != ["recall"]:
+        print("--alone needs --only recall: the other scenarios compare", file=sys.stderr)
+        return 2
     # Whoever stops a run, its server and its files go too.
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
@@ -69,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     cells = [
         (int(rows), int(themes)) for rows, themes in (cell.split("x") for cell in options.cells.split(",") if cell)
     ]
-    result = run.run(options.size, only, path, cells)
+    result = run.run(options.size, only, path, cells, is_alone=options.alone)
     print(table(result))
     print(f"\n{path}")
     return 1 if result.problems else 0

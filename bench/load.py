@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, LiteralString
@@ -13,7 +14,6 @@ from psycopg import sql
 from bench.corpus import Corpus
 from bench.stage import Seat
 from hermes_memory_pgvector.searchtext import memory_lexemes, turn_lexemes
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 POSTGRES_EPOCH = 946_684_800
 START = 1_750_000_000
@@ -80,12 +80,14 @@ DROP TABLE given_memories;
 SELECT setval('memory_entries_id_seq', (SELECT max(id) FROM memory_entries))"""
 
 
-def index_all(seat: Seat) -> float:
-    """The package's own index for scope 'all', as its administrator would make it; seconds it took."""
+def make_index(seat: Seat, *which: str) -> float:
+    """An index of the package's own, made by its command as an administrator would; seconds it took."""
     begin = time.monotonic()
-    with seat.connect() as connection:
-        connection.execute("SET maintenance_work_mem = '4GB'")
-        connection.execute(sql.SQL(FOLDER.joinpath("index_all.sql").read_text()).format(**vector_tables(1)))
+    command = [str(seat.system.python), "-m", "hermes_memory_pgvector.cli", "index", "create", *which]
+    subprocess.run(
+        [*command, "--memory", "4096", "--admin-dsn", seat.owner_dsn, "--hermes-home", str(seat.home)],
+        check=True, timeout=3600, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
     return time.monotonic() - begin
 
 

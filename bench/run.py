@@ -43,10 +43,12 @@ SCENARIOS = (
 )
 
 
-def run(size: str, only: Sequence[str], out: Path, cells: Sequence[tuple[int, int]] = ()) -> Result:
+def run(
+    size: str, only: Sequence[str], out: Path, cells: Sequence[tuple[int, int]] = (), *, is_alone: bool = False
+) -> Result:
     """Run the scenarios; one that fails is reported and the others go on."""
     chosen = [scenario for scenario in SCENARIOS if not only or scenario.name in only]
-    systems = (our_system(), peer_system(CACHE))
+    systems = (our_system(),) if is_alone else (our_system(), peer_system(CACHE))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)

@@ -40,7 +40,12 @@ LOOK_SECONDS = 1.0
 # What the graph needs beside each code while it is built.
 NODE_BYTES = 1000
 
-CREATE: LiteralString = "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (code bit_hamming_ops) WHERE {rows}"
+CREATE: LiteralString = (
+    "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (code bit_hamming_ops) WITH ({graph}) WHERE {rows}"
+)
+# What a search inside a theme finds has to be nearly everything; over all themes a smaller graph will do.
+WIDE_GRAPH: LiteralString = "m = 24, ef_construction = 128"
+USUAL_GRAPH: LiteralString = "m = 16, ef_construction = 64"
 PUBLIC_ROWS: LiteralString = "NOT hermes_is_private(agent_identity)"
 _IS_PUBLIC = re.compile(
     r"USING hnsw \(code [\w.]*bit_hamming_ops\).* WHERE \(NOT [\w.]*hermes_is_private\(agent_identity\)\)$"
@@ -133,6 +138,7 @@ class _Plan:
     rows: sql.Composable
     memory_mb: int
     watch: Watch
+    graph: LiteralString = USUAL_GRAPH
 
 
 def theme_index_name(model_id: int, theme: str) -> str:
@@ -228,7 +234,9 @@ class VectorIndexes:
                 )
             rows = sql.SQL("agent_identity = {}").format(sql.Literal(theme))
             present = [index for index in self._find() if index.name == name]
-            done = self._ensure(_Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch), present)
+            done = self._ensure(
+                _Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch, WIDE_GRAPH), present
+            )
             self._connection.execute(
                 "INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES (%s, %s, %s)"
                 " ON CONFLICT (agent_identity, model_id) DO UPDATE SET index_name = excluded.index_name",
@@ -266,7 +274,9 @@ class VectorIndexes:
             if index.is_valid:
                 return Done(index.name, False, time.monotonic() - started, index.size_bytes, len(unfinished))
         made = sql.Identifier(plan.name)
-        statement = sql.SQL(CREATE).format(name=made, table=sql.Identifier(plan.table), rows=plan.rows)
+        statement = sql.SQL(CREATE).format(
+            name=made, table=sql.Identifier(plan.table), graph=sql.SQL(plan.graph), rows=plan.rows
+        )
         self._connection.execute(RAISE_MEMORY, (plan.memory_mb * 1024,))
         with self._watched(plan.name, plan.watch):
             try:
