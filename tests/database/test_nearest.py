@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from database.searching import Said, Store, settle, store_of, unit
 from fixtures.postgres import Database, new_database
 
 from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.model import Kind, Question
+from hermes_memory_pgvector.model import Kind, Question, Scope
 from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.recall import EVERY_ROW
 from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
@@ -66,6 +67,19 @@ def test_questions_about_its_subjects_get_what_brute_force_gives(
     for subject in subjects[:15]:
         asked = unit(generator, DIM, subject, 0.7)
         assert found(store, asked, store.model.candidates, limit) == found(store, asked, EVERY_ROW, limit)
+
+
+def test_scope_all_without_its_index_gets_what_brute_force_gives(large: tuple[Store, list[list[float]]]) -> None:
+    store, subjects = large
+    generator = random.Random(8)
+    for subject in subjects[:10]:
+        asked = unit(generator, DIM, subject, 0.7)
+        exact = found(store, asked, EVERY_ROW, scope=Scope.ALL)
+        assert found(store, asked, store.model.candidates, scope=Scope.ALL) == exact
+    # A sample that says nothing of the rows wanted costs a second look, never an answer.
+    assert (
+        len(found(store, asked, store.model.candidates, scope=Scope.ALL, since=datetime(2000, 1, 1, tzinfo=UTC))) == 10
+    )
 
 
 def test_a_question_about_nothing_in_it_compares_more_rows_and_finds_nearly_all(

@@ -51,9 +51,10 @@ $code$;
 -- connection, for any theme, and nothing has to be set around it.
 --
 -- The theme's rows nearest by code come from the key's index alone, never from an approximate index over all themes;
--- distances are functions, not operators, so that no index of that kind can ever serve them. Scope 'all' compares the
--- codes of public rows by operator, which an index made by sql/index_all.sql can answer; that statement is planned each
--- time, because only with its numbers known is it clear whether that index pays.
+-- distances are functions, not operators, so that no index of that kind can ever serve them. Scope 'all' reads
+-- the codes of all rows it may see, unless the index for it exists (`hermes-pgvector index create --all`): then it
+-- compares by operator, which that index can answer; that statement is planned each time, because only with its numbers
+-- known is it clear whether the index pays.
 DO $search$
 DECLARE
     code     text;
@@ -81,6 +82,7 @@ DECLARE
     near_copies   integer[];
     size          integer;
     decisive      double precision;
+    sample        double precision[];
     breadth       integer;
     upto          integer;
     compared      integer := 0;
@@ -94,18 +96,43 @@ DECLARE
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
-        PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
-                set_config('hnsw.iterative_scan', 'relaxed_order', true);
-        EXECUTE $everywhere$
-            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
-                (SELECT v.agent_identity, v.id FROM <vectors> AS v
-                 WHERE NOT hermes_is_private(v.agent_identity) AND <inside>
-                 ORDER BY v.code <~> $1 LIMIT $2)
-                UNION
-                (SELECT v.agent_identity, v.id FROM <vectors> AS v
-                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND <inside>
-                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
-        INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        IF candidates < 2147483647 AND EXISTS (
+            SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
+            WHERE i.indrelid = '<vectors>'::regclass AND m.amname = 'hnsw' AND i.indisvalid
+              AND pg_get_expr(i.indpred, i.indrelid) LIKE '%hermes_is_private%') THEN
+            PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
+                    set_config('hnsw.iterative_scan', 'relaxed_order', true);
+            EXECUTE $everywhere$
+                SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                    (SELECT v.agent_identity, v.id FROM <vectors> AS v
+                     WHERE NOT hermes_is_private(v.agent_identity) AND <inside>
+                     ORDER BY v.code <~> $1 LIMIT $2)
+                    UNION
+                    (SELECT v.agent_identity, v.id FROM <vectors> AS v
+                     WHERE v.agent_identity = $3 AND hermes_is_private($3) AND <inside>
+                     ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+            INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        ELSE
+            size := (SELECT least(2147483647, c.reltuples) FROM pg_catalog.pg_class AS c WHERE c.oid = '<vectors>'::regclass);
+            IF size >= 5000 AND breadth < size / 10 AND narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                -- As in a large theme: a sample tells the distance that decides.
+                SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
+                    SELECT hamming_distance(v.code, asked_code) AS distance
+                    FROM <vectors> AS v TABLESAMPLE SYSTEM (least(100, 400000.0 / size)) REPEATABLE (1)) AS s;
+                decisive := sample[1 + cardinality(sample) * 2 * breadth / size];
+            END IF;
+            LOOP
+                SELECT array_agg(c.agent_identity), array_agg(c.id) INTO chosen_themes, chosen_ids FROM (
+                    SELECT v.agent_identity, v.id FROM <vectors> AS v
+                    WHERE coalesce(hamming_distance(v.code, asked_code) <= decisive, true)
+                      AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
+                      AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true) AND <everywhere_narrowed>
+                    ORDER BY hamming_distance(v.code, asked_code) LIMIT breadth) AS c;
+                EXIT WHEN decisive IS NULL OR cardinality(chosen_ids) = breadth;
+                decisive := NULL;
+            END LOOP;
+        END IF;
         SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
         INTO near_themes, near_ids, similarities, near_copies
         FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
@@ -229,17 +256,18 @@ BEGIN
     INTO code FROM unnest(hermes_code_bounds({dim})) AS bound;
     template := replace(replace(template, '<code>', code), '<wanted>', '100');
     template := replace(template, '<inside>', $inside$($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND <narrow>$inside$);
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(replace(template,
         '<kind>', 'turns'), '<vectors>', $name${turn_vectors}$name$), '<table>', 'conversations'), '<twin>', 'v.twin'),
-        '<step>', '0.005'), '<narrow>', '$6 IS NULL'), '<has_index>',
+        '<step>', '0.005'), '<narrow>', '$6 IS NULL'), '<everywhere_narrowed>', 'narrow IS NULL'), '<has_index>',
         format('NOT everywhere AND narrow IS NULL AND since IS NULL AND until IS NULL AND candidates < 2147483647
                 AND EXISTS (SELECT FROM theme_indexes AS i WHERE i.agent_identity = theme AND i.model_id = %s)',
                (regexp_match($name${turn_vectors}$name$, '\d+'))[1])),
         '<narrowed>', '(narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))');
-    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(template,
+    EXECUTE replace(replace(replace(replace(replace(replace(replace(replace(replace(template,
         '<kind>', 'memories'), '<vectors>', $name${memory_vectors}$name$), '<table>', 'memory_entries'), '<twin>', 'v.id'),
-        '<step>', '0'), '<narrow>', '($6 IS NULL OR v.target = ANY ($6))'), '<has_index>', 'false'),
+        '<step>', '0'), '<narrow>', '($6 IS NULL OR v.target = ANY ($6))'), '<everywhere_narrowed>', 'coalesce(v.target = ANY (narrow), true)'),
+        '<has_index>', 'false'),
         '<narrowed>', 'coalesce(v.target = ANY (narrow), true)');
 END
 $search$;

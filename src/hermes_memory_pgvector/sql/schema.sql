@@ -420,6 +420,7 @@ DECLARE
     near_copies   integer[];
     size          integer;
     decisive      double precision;
+    sample        double precision[];
     breadth       integer;
     upto          integer;
     compared      integer := 0;
@@ -433,18 +434,43 @@ DECLARE
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
-        PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
-                set_config('hnsw.iterative_scan', 'relaxed_order', true);
-        EXECUTE $everywhere$
-            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
-                (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
-                 WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
-                 ORDER BY v.code <~> $1 LIMIT $2)
-                UNION
-                (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
-                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
-                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
-        INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        IF candidates < 2147483647 AND EXISTS (
+            SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
+            WHERE i.indrelid = '"memory_vectors_1"'::regclass AND m.amname = 'hnsw' AND i.indisvalid
+              AND pg_get_expr(i.indpred, i.indrelid) LIKE '%hermes_is_private%') THEN
+            PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
+                    set_config('hnsw.iterative_scan', 'relaxed_order', true);
+            EXECUTE $everywhere$
+                SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                    (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
+                     WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
+                     ORDER BY v.code <~> $1 LIMIT $2)
+                    UNION
+                    (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
+                     WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND ($6 IS NULL OR v.target = ANY ($6))
+                     ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+            INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        ELSE
+            size := (SELECT least(2147483647, c.reltuples) FROM pg_catalog.pg_class AS c WHERE c.oid = '"memory_vectors_1"'::regclass);
+            IF size >= 5000 AND breadth < size / 10 AND narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                -- As in a large theme: a sample tells the distance that decides.
+                SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
+                    SELECT hamming_distance(v.code, asked_code) AS distance
+                    FROM "memory_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, 400000.0 / size)) REPEATABLE (1)) AS s;
+                decisive := sample[1 + cardinality(sample) * 2 * breadth / size];
+            END IF;
+            LOOP
+                SELECT array_agg(c.agent_identity), array_agg(c.id) INTO chosen_themes, chosen_ids FROM (
+                    SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
+                    WHERE coalesce(hamming_distance(v.code, asked_code) <= decisive, true)
+                      AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
+                      AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true) AND coalesce(v.target = ANY (narrow), true)
+                    ORDER BY hamming_distance(v.code, asked_code) LIMIT breadth) AS c;
+                EXIT WHEN decisive IS NULL OR cardinality(chosen_ids) = breadth;
+                decisive := NULL;
+            END LOOP;
+        END IF;
         SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
         INTO near_themes, near_ids, similarities, near_copies
         FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
@@ -595,6 +621,7 @@ DECLARE
     near_copies   integer[];
     size          integer;
     decisive      double precision;
+    sample        double precision[];
     breadth       integer;
     upto          integer;
     compared      integer := 0;
@@ -609,18 +636,43 @@ DECLARE
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
-        PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
-                set_config('hnsw.iterative_scan', 'relaxed_order', true);
-        EXECUTE $everywhere$
-            SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
-                (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
-                 WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
-                 ORDER BY v.code <~> $1 LIMIT $2)
-                UNION
-                (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
-                 WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
-                 ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
-        INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        IF candidates < 2147483647 AND EXISTS (
+            SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
+            WHERE i.indrelid = '"turn_vectors_1"'::regclass AND m.amname = 'hnsw' AND i.indisvalid
+              AND pg_get_expr(i.indpred, i.indrelid) LIKE '%hermes_is_private%') THEN
+            PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
+                    set_config('hnsw.iterative_scan', 'relaxed_order', true);
+            EXECUTE $everywhere$
+                SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
+                    (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
+                     WHERE NOT hermes_is_private(v.agent_identity) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
+                     ORDER BY v.code <~> $1 LIMIT $2)
+                    UNION
+                    (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
+                     WHERE v.agent_identity = $3 AND hermes_is_private($3) AND ($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND $6 IS NULL
+                     ORDER BY hamming_distance(v.code, $1) LIMIT $2)) AS c $everywhere$
+            INTO chosen_themes, chosen_ids USING asked_code, breadth, theme, since, until, narrow;
+        ELSE
+            size := (SELECT least(2147483647, c.reltuples) FROM pg_catalog.pg_class AS c WHERE c.oid = '"turn_vectors_1"'::regclass);
+            IF size >= 5000 AND breadth < size / 10 AND narrow IS NULL AND since IS NULL AND until IS NULL THEN
+                -- As in a large theme: a sample tells the distance that decides.
+                SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
+                    SELECT hamming_distance(v.code, asked_code) AS distance
+                    FROM "turn_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, 400000.0 / size)) REPEATABLE (1)) AS s;
+                decisive := sample[1 + cardinality(sample) * 2 * breadth / size];
+            END IF;
+            LOOP
+                SELECT array_agg(c.agent_identity), array_agg(c.id) INTO chosen_themes, chosen_ids FROM (
+                    SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
+                    WHERE coalesce(hamming_distance(v.code, asked_code) <= decisive, true)
+                      AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
+                      AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true) AND narrow IS NULL
+                    ORDER BY hamming_distance(v.code, asked_code) LIMIT breadth) AS c;
+                EXIT WHEN decisive IS NULL OR cardinality(chosen_ids) = breadth;
+                decisive := NULL;
+            END LOOP;
+        END IF;
         SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
         INTO near_themes, near_ids, similarities, near_copies
         FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity)::real AS similarity, greatest(1, sum(v.copy))::integer AS copies
