@@ -38,7 +38,7 @@ from bench.faults_check import Verdict, check
 from bench.faults_writer import MEMORY_LOG, PAUSE_SLOT, SLOT_BYTES, Life, Shared, live
 from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import close_all, engine_for
+from hermes_memory_pgvector.engines import close_all, engine_for
 from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres

@@ -24,7 +24,7 @@ from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import close_all, engine_for
+from hermes_memory_pgvector.engines import close_all, engine_for
 from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres

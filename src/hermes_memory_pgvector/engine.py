@@ -1,22 +1,17 @@
 """Everything a process needs once: journal, writer, pool, embedder, recall. Opened lazily, shared by all providers.
 
-The host builds a provider per request and never shuts it down, so nothing here belongs to a provider. There is one
-engine per home and configuration; a changed configuration replaces it, and a forked child makes its own.
+The host builds a provider per request and never shuts it down, so nothing here belongs to a provider.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector import processes, settings_file, wire
@@ -36,8 +31,9 @@ from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, Writ
 from hermes_memory_pgvector.pieces import document_pieces
 from hermes_memory_pgvector.recall import Answer, Recall
 from hermes_memory_pgvector.refusals import Refusals
+from hermes_memory_pgvector.self_migration import SelfMigration
 from hermes_memory_pgvector.sessions import Sessions
-from hermes_memory_pgvector.settings import Parsed, Settings
+from hermes_memory_pgvector.settings import Settings
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -51,9 +47,6 @@ SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 RECOVER_SECONDS = 5.0
 LOOK_SECONDS = 2.0
-MIGRATE_SECONDS = 120.0
-RECORD_ITEMS = 64
-RECORD_CHARS = 256 * 1024
 
 
 class Engine:
@@ -70,18 +63,8 @@ class Engine:
             self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
         )
         self.pool = Pool(self.conninfo, maximum=settings.pool_max, connect_seconds=settings.connect_timeout)
-        self.embedder = GuardedEmbedder(
-            create_embedder(
-                url=settings.embed_url,
-                model=settings.embed_model,
-                protocol=settings.embed_protocol,
-                dim=settings.embed_dim,
-                api_key=settings_file.secret(home, settings.embed_api_key_env),
-                cache_entries=CACHE_ENTRIES,
-            ),
-            Breaker("embedding of questions", threshold=1, on_open=_told_open, on_close=_told_closed),
-        )
-        self.read_breaker = Breaker("database reads", threshold=1, on_open=_told_open, on_close=_told_closed)
+        self.embedder = _embedder(home, settings)
+        self.read_breaker = _breaker("database reads")
         self.recall = Recall(self.pool.reading, self.embedder, settings)
         self.backlog = Backlog(
             self.pool, self.embedder, pieces=document_pieces, embed_seconds=settings.embed_write_timeout
@@ -102,7 +85,7 @@ class Engine:
             batch_records=settings.write_queue_maxsize,
             new_batch=self._new_batch,
             on_stored=self._stored,
-            heal_schema=self._migrate_embedded,
+            heal_schema=SelfMigration(home, is_ours=not settings.dsn).run,
             on_adopted=self.mirror.look_again,
         )
         self.chores = Chores(
@@ -117,25 +100,13 @@ class Engine:
             self.breakers,
             is_local=settings.uses_local_model,
         )
-        self.upkeep = Upkeep(
-            {
-                "warm-up": self.chores.warm_up,
-                "vectors": self.backlog.run,
-                "mirror": self._mirror,
-                "refused turns": self._recover,
-                "word statistics": self.chores.refresh_statistics,
-                "self-check": self.chores.check_search,
-                "connections": self.chores.reap,
-                "process file": self.chores.publish,
-            }
-        )
+        self.upkeep = Upkeep(self._tasks())
         self.profile_theme: str | None = None
         self._is_retired = False
         self._pid = os.getpid()
         self._start_lock = threading.Lock()
         self._started = False
         self._has_complained = False
-        self._has_migrated = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None
 
@@ -159,8 +130,7 @@ class Engine:
         except (JournalError, OSError) as error:
             if not self._has_complained:
                 self._has_complained = True
-                reason = str(error) if isinstance(error, JournalError) else type(error).__name__
-                logger.error("the journal cannot be opened (%s); writes are refused until it can", reason)
+                logger.error("the journal cannot be opened (%s); writes are refused until it can", _reason(error))
 
     @property
     def is_retired(self) -> bool:
@@ -186,7 +156,7 @@ class Engine:
             self._refused(items, error)
 
     def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
-        for part in [items] if len(items) <= 2 else _records(items):
+        for part in [items] if len(items) <= 2 else wire.portions(items):
             self.journal.append(wire.encode(part), urgency)
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
@@ -291,6 +261,18 @@ class Engine:
         self.backlog.ask()
         self.upkeep.wake()
 
+    def _tasks(self) -> dict[str, Callable[[], float]]:
+        return {
+            "warm-up": self.chores.warm_up,
+            "vectors": self.backlog.run,
+            "mirror": self._mirror,
+            "refused turns": self._recover,
+            "word statistics": self.chores.refresh_statistics,
+            "self-check": self.chores.check_search,
+            "connections": self.chores.reap,
+            "process file": self.chores.publish,
+        }
+
     def _mirror(self) -> float:
         if not self.settings.bulk_sync_on_init or self.profile_theme is None or not self.mirror.is_due():
             return LOOK_SECONDS
@@ -304,24 +286,6 @@ class Engine:
             self._stored()
         return pause or LOOK_SECONDS
 
-    def _migrate_embedded(self) -> bool:
-        """Run `migrate` for a new embedded database, once, as its owner and in a process of its own.
-
-        This process stays unable to change a schema. A Postgres of the operator's own is the operator's to migrate.
-        """
-        if self.settings.dsn or self._has_migrated:
-            return False
-        self._has_migrated = True
-        command = [sys.executable, "-m", "hermes_memory_pgvector.cli", "migrate", "--hermes-home", str(self.home)]
-        try:
-            done = subprocess.run(  # noqa: S603 - this package's own command
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=MIGRATE_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            logger.warning("the embedded database could not be migrated (%s)", type(error).__name__)
-            return False
-        return done.returncode == 0
-
     def _recover(self) -> float:
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
             with contextlib.suppress(JournalError):
@@ -330,60 +294,36 @@ class Engine:
         return RECOVER_SECONDS
 
     def _refused(self, items: Sequence[WriteItem], error: Exception) -> None:
-        first = self.refusals.note(items)
-        if not first:
+        if not self.refusals.note(items):
             return
-        reason = str(error) if isinstance(error, JournalError) else type(error).__name__
-        text = f"memory writes are being refused ({reason}); they will be recovered from the host's own files"
+        text = f"memory writes are being refused ({_reason(error)}); they will be recovered from the host's own files"
         logger.error("%s", text)
         if self._tell is not None:
             self._tell(text)
 
 
-_engines: dict[tuple[Path, str], Engine] = {}
-"""By home and by what an embedding program has overridden; the host overrides nothing."""
-_engines_lock = threading.Lock()
-
-
-def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Engine, Parsed]:
-    """The engine of a home under the configuration in force, made on first use."""
-    parsed = settings_file.load(home, overrides)
-    key = (home, repr(sorted(overrides.items())) if overrides else "")
-    with _engines_lock:
-        engine = _engines.get(key)
-        if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
-            return engine, parsed
-        old, engine = engine, Engine(home, parsed.settings)
-        _engines[key] = engine
-    if old is not None:
-        old.retire()
-    return engine, parsed
-
-
-def close_all(deadline: Deadline) -> None:
-    """Close every engine of the process."""
-    with _engines_lock:
-        engines = list(_engines.values())
-        _engines.clear()
-    for engine in engines:
-        engine.close(deadline)
-
-
-def _at_exit() -> None:
-    with _engines_lock:
-        seconds = max((engine.settings.shutdown_drain_timeout for engine in _engines.values()), default=0.0)
-    close_all(Deadline.after(seconds))
-
-
-def _after_fork_in_child() -> None:
-    """The child has none of the threads and must not touch the parent's connections: it starts with nothing."""
-    global _engines_lock
-    _engines_lock = threading.Lock()
-    _engines.clear()
-
-
 def _id(model: EmbeddingModel | None) -> int | None:
     return None if model is None else model.id
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, JournalError) else type(error).__name__
+
+
+def _embedder(home: Path, settings: Settings) -> GuardedEmbedder:
+    embedder = create_embedder(
+        url=settings.embed_url,
+        model=settings.embed_model,
+        protocol=settings.embed_protocol,
+        dim=settings.embed_dim,
+        api_key=settings_file.secret(home, settings.embed_api_key_env),
+        cache_entries=CACHE_ENTRIES,
+    )
+    return GuardedEmbedder(embedder, _breaker("embedding of questions"))
+
+
+def _breaker(name: str) -> Breaker:
+    return Breaker(name, threshold=1, on_open=_told_open, on_close=_told_closed)
 
 
 def _told_open(status: BreakerStatus) -> None:
@@ -392,22 +332,3 @@ def _told_open(status: BreakerStatus) -> None:
 
 def _told_closed(status: BreakerStatus) -> None:
     logger.warning("%s: works again after %.0f s", status.name, time.time() - (status.since or time.time()))
-
-
-def _records(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
-    """Items in portions that make records of moderate size."""
-    portions: list[list[WriteItem]] = [[]]
-    size = 0
-    for item in items:
-        length = len(getattr(item, "content", ""))
-        if portions[-1] and (len(portions[-1]) >= RECORD_ITEMS or size + length > RECORD_CHARS):
-            portions.append([])
-            size = 0
-        portions[-1].append(item)
-        size += length
-    return portions
-
-
-atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

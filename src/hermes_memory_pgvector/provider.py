@@ -19,7 +19,8 @@ from hermes_memory_pgvector import capture, hostconfig, identity, memory_write, 
 from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector.capture import Said
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import Engine, engine_for
+from hermes_memory_pgvector.engine import Engine
+from hermes_memory_pgvector.engines import engine_for
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.model import (

@@ -36,8 +36,24 @@ ROLES: tuple[Role, ...] = get_args(Role)
 MAX_ORDINAL = 2**31 - 1
 MAX_MICROSECONDS = 253_370_764_800_000_000
 """The year 9999, where dates end."""
+RECORD_ITEMS = 64
+RECORD_CHARS = 256 * 1024
 _Word = TypeVar("_Word", bound=str)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def portions(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
+    """The items, dealt out to records of moderate size."""
+    found: list[list[WriteItem]] = [[]]
+    size = 0
+    for item in items:
+        length = len(getattr(item, "content", ""))
+        if found[-1] and (len(found[-1]) >= RECORD_ITEMS or size + length > RECORD_CHARS):
+            found.append([])
+            size = 0
+        found[-1].append(item)
+        size += length
+    return found
 
 
 def encode(items: Sequence[WriteItem]) -> bytes:

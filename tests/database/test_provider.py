@@ -15,8 +15,7 @@ from fixtures.postgres import Database
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector import engine as engines
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector import engines, migrate
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.model_tables import ModelSpec

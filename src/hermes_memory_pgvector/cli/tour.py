@@ -137,7 +137,7 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _settle(home: Path) -> None:
-    from hermes_memory_pgvector.engine import engine_for
+    from hermes_memory_pgvector.engines import engine_for
 
     with output.step("all of it has reached Postgres and has its vector"):
         engine, _ = engine_for(home, SETTINGS)
@@ -191,7 +191,7 @@ def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _close() -> None:
-    from hermes_memory_pgvector.engine import close_all
+    from hermes_memory_pgvector.engines import close_all
 
     close_all(Deadline.after(5))
 

@@ -1,0 +1,65 @@
+"""The engines of a process: one per home and configuration, made on first use.
+
+A changed configuration replaces an engine, a forked child makes its own, and the end of the process drains them within
+a bound.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import settings_file
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import Engine
+from hermes_memory_pgvector.settings import Parsed
+
+_engines: dict[tuple[Path, str], Engine] = {}
+"""By home and by what an embedding program has overridden; the host overrides nothing."""
+_engines_lock = threading.Lock()
+
+
+def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Engine, Parsed]:
+    """The engine of a home under the configuration in force, made on first use."""
+    parsed = settings_file.load(home, overrides)
+    key = (home, repr(sorted(overrides.items())) if overrides else "")
+    with _engines_lock:
+        engine = _engines.get(key)
+        if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
+            return engine, parsed
+        old, engine = engine, Engine(home, parsed.settings)
+        _engines[key] = engine
+    if old is not None:
+        old.retire()
+    return engine, parsed
+
+
+def close_all(deadline: Deadline) -> None:
+    """Close every engine of the process."""
+    with _engines_lock:
+        engines = list(_engines.values())
+        _engines.clear()
+    for engine in engines:
+        engine.close(deadline)
+
+
+def _at_exit() -> None:
+    with _engines_lock:
+        seconds = max((engine.settings.shutdown_drain_timeout for engine in _engines.values()), default=0.0)
+    close_all(Deadline.after(seconds))
+
+
+def _after_fork_in_child() -> None:
+    """The child has none of the threads and must not touch the parent's connections: it starts with nothing."""
+    global _engines_lock
+    _engines_lock = threading.Lock()
+    _engines.clear()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
