@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, LiteralString
@@ -22,6 +21,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow, class_row
 
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.index_progress import Watch, watched
 from hermes_memory_pgvector.model import EmbeddingModel, is_private_theme
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.border import MIGRATE_COMMAND, translated
@@ -36,7 +36,6 @@ MOST_THEMES = 24
 MOST_MEMORY_MB = 1024
 """How much memory a build takes at most unless told otherwise."""
 LOCK_KEY = 0x6865726D65736978
-LOOK_SECONDS = 1.0
 # What the graph needs beside each code while it is built.
 NODE_BYTES = 1000
 
@@ -60,9 +59,6 @@ JOIN pg_class AS tab ON tab.oid = i.indrelid
 JOIN pg_am AS method ON method.oid = own.relam AND method.amname = 'hnsw'
 WHERE i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
 ORDER BY tab.relname DESC, own.relname"""
-PROGRESS: LiteralString = """\
-SELECT phase, CASE WHEN blocks_total > 0 THEN least(1.0, blocks_done / blocks_total::double precision) END AS share
-FROM pg_stat_progress_create_index WHERE pid = %s"""
 RAISE_MEMORY: LiteralString = """\
 SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024)
                                           || 'kB', false)"""
@@ -106,15 +102,6 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a build has come."""
-
-    name: str
-    phase: str
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """What was made, found, or dropped."""
 
@@ -124,9 +111,6 @@ class Done:
     size_bytes: int
     replaced: int = 0
     """How many unfinished indexes of an interrupted build were in its place."""
-
-
-Watch = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +262,7 @@ class VectorIndexes:
             name=made, table=sql.Identifier(plan.table), graph=sql.SQL(plan.graph), rows=plan.rows
         )
         self._connection.execute(RAISE_MEMORY, (plan.memory_mb * 1024,))
-        with self._watched(plan.name, plan.watch):
+        with watched(plan.name, self._connection, self._dsn, plan.watch):
             try:
                 self._connection.execute(statement)
             except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
@@ -333,29 +317,3 @@ class VectorIndexes:
         finally:
             if not self._connection.closed:
                 self._connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))
-
-    @contextmanager
-    def _watched(self, name: str, watch: Watch) -> Iterator[None]:
-        """Tell how far this connection's build is, from a second one; without it there is no telling, that is all."""
-        ended = threading.Event()
-        builder = self._connection.info.backend_pid
-
-        def look() -> None:
-            if ended.wait(LOOK_SECONDS):
-                return
-            try:
-                with psycopg.connect(self._dsn, autocommit=True, connect_timeout=5, prepare_threshold=None) as other:
-                    while not ended.wait(LOOK_SECONDS):
-                        row: Any = other.execute(PROGRESS, (builder,)).fetchone()
-                        if row is not None:
-                            watch(Progress(name, str(row[0]), None if row[1] is None else float(row[1])))
-            except psycopg.Error:
-                return
-
-        thread = threading.Thread(target=look, name="hermes-pgvector-index-progress", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join(LOOK_SECONDS + 5)

@@ -16,10 +16,10 @@ from fixtures.postgres import Database
 from fixtures.stored import Stored
 from psycopg import sql
 
-from hermes_memory_pgvector import vector_indexes
+from hermes_memory_pgvector import index_progress, vector_indexes
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
-from hermes_memory_pgvector.vector_indexes import Progress, VectorIndexes, theme_index_name
+from hermes_memory_pgvector.vector_indexes import VectorIndexes, theme_index_name
 
 LARGE = 50
 ODD = 'o\'brien \\ "x" %s {y} 斑马'
@@ -192,8 +192,8 @@ def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, 
 def test_writes_go_on_while_an_index_is_made_and_its_progress_is_told(
     indexes: VectorIndexes, database: Database, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_indexes, "LOOK_SECONDS", 0.01)
-    told: list[Progress] = []
+    monkeypatch.setattr(index_progress, "LOOK_SECONDS", 0.01)
+    told: list[index_progress.Progress] = []
     made: list[Any] = []
     building = threading.Thread(
         target=lambda: made.append(indexes.create_theme("large", large=LARGE, watch=told.append))

@@ -13,7 +13,8 @@ from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerErr
 from hermes_memory_pgvector.settings_file import load, secret
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.vector_indexes import Done, Index, Progress, Survey, ThemeVectors, VectorIndexes
+    from hermes_memory_pgvector.index_progress import Progress
+    from hermes_memory_pgvector.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
 
 NAME = "index"
 HELP = "list, make and drop the indexes that very large themes and scope 'all' can use (needs the owner's login)"
