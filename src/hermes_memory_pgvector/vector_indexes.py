@@ -59,6 +59,14 @@ JOIN pg_class AS tab ON tab.oid = i.indrelid
 JOIN pg_am AS method ON method.oid = own.relam AND method.amname = 'hnsw'
 WHERE i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
 ORDER BY tab.relname DESC, own.relname"""
+# The keys, each with what interrupted rebuilds have left of it.
+KEYS: LiteralString = """\
+SELECT key.relname::text, ARRAY(
+    SELECT left_over.relname::text FROM pg_index AS l JOIN pg_class AS left_over ON left_over.oid = l.indexrelid
+    WHERE l.indrelid = i.indrelid AND NOT l.indisvalid AND starts_with(left_over.relname, key.relname || '_cc'))
+FROM pg_index AS i JOIN pg_class AS key ON key.oid = i.indexrelid
+WHERE i.indisprimary AND i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
+ORDER BY key.relname DESC"""
 RAISE_MEMORY: LiteralString = """\
 SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024)
                                           || 'kB', false)"""
@@ -227,6 +235,23 @@ class VectorIndexes:
                 (theme, self.model.id, name),
             )
             return done
+
+    def rebuild_keys(self, *, watch: Watch = lambda _: None) -> list[Done]:
+        """Build the vector tables' keys anew: when many themes grow at once, their pages end up half empty."""
+        with self._alone():
+            keys: list[Any] = self._connection.execute(
+                KEYS, {"turns": self._turns, "memories": self._memories}
+            ).fetchall()
+            return [self._rebuild(name, leftovers, watch) for name, leftovers in keys]
+
+    def _rebuild(self, name: str, leftovers: Sequence[str], watch: Watch) -> Done:
+        started = time.monotonic()
+        for leftover in leftovers:
+            self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(leftover)))
+        with watched(name, self._connection, self._dsn, watch):
+            self._connection.execute(sql.SQL("REINDEX INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
+        row: Any = self._connection.execute("SELECT pg_relation_size(to_regclass(%s))", (name,)).fetchone()
+        return Done(name, True, time.monotonic() - started, int(row[0]), len(leftovers))
 
     def drop_all(self) -> list[Done]:
         """Drop the indexes over all themes, unfinished ones too."""

@@ -173,3 +173,12 @@ def test_advice_about_a_theme(vectors: int, found: Index | None, advice: str | N
 )  # fmt: skip
 def test_advice_about_all_themes(vectors: int, found: tuple[Index, ...], advice: str | None) -> None:
     assert advice_all(Survey(EmbeddingModel(1, "m", 64, 0.3), vectors, found, ())) == advice
+
+
+def test_rebuild_packs_the_keys(commands: Commands, admin: tuple[str, str]) -> None:
+    done = commands.call("index", "rebuild", *admin)
+    assert done.code == 0
+    assert "turn_vectors_1_pkey: rebuilt in" in done.out
+    rebuilt = commands.call("index", "rebuild", *admin, "--json").json["rebuilt"]
+    assert [each["name"] for each in rebuilt] == ["turn_vectors_1_pkey", "memory_vectors_1_pkey"]
+    assert commands.call("index", "rebuild", "--all", *admin).code == 2

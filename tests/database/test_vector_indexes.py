@@ -159,12 +159,12 @@ def writing(database: Database) -> Iterator[None]:
         connection.rollback()
 
 
-def interrupt(database: Database, statement: sql.Composed) -> None:
+def interrupt(database: Database, statement: sql.Composable) -> None:
     """Begin to make an index and give up while it waits for a writer."""
     with writing(database), psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute("SET statement_timeout = '200ms'")
         with pytest.raises(psycopg.errors.QueryCanceled):
-            owner.execute(statement)
+            owner.execute(sql.Composed([statement]))
 
 
 def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, database: Database) -> None:
@@ -230,7 +230,7 @@ def test_an_index_that_someone_else_is_making_is_left_alone(indexes: VectorIndex
 
     def build() -> None:
         with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-            owner.execute(statement)
+            owner.execute(sql.Composed([statement]))
 
     building = threading.Thread(target=build)
     with writing(database):
@@ -294,3 +294,32 @@ def test_a_login_that_limits_its_statements_can_build(database: Database, store:
         holding.wait(10)
         assert indexes.create_theme("large", large=LARGE).is_new
     writer.join(10)
+
+
+def test_the_keys_are_packed_and_the_rest_of_an_interrupted_rebuild_goes(
+    indexes: VectorIndexes, database: Database
+) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        # Many themes grow at once, which fills the pages of a key by half.
+        owner.execute(
+            """
+            INSERT INTO conversations (agent_identity, session_id, role, content)
+            SELECT 'team-' || n % 97, 's', 'user', 'saying ' || n FROM generate_series(1, 6000) AS n;
+            INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+            SELECT agent_identity, id, ts, id, (SELECT embedding FROM turn_vectors_1 LIMIT 1)
+            FROM conversations WHERE agent_identity LIKE 'team-%' ORDER BY id"""
+        )
+        row: Any = owner.execute("SELECT pg_relation_size('turn_vectors_1_pkey')").fetchone()
+        before = row[0]
+    interrupt(database, sql.SQL("REINDEX INDEX CONCURRENTLY turn_vectors_1_pkey"))
+    done = indexes.rebuild_keys()
+    assert [(each.name, each.is_new) for each in done] == [
+        ("turn_vectors_1_pkey", True),
+        ("memory_vectors_1_pkey", True),
+    ]
+    assert done[0].replaced == 1
+    assert done[0].size_bytes < 0.8 * before
+    left = Stored(database.owner_dsn).rows(
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'turn_vectors_1'::regclass"
+    )
+    assert left == [("turn_vectors_1_pkey",)]

@@ -1,4 +1,4 @@
-"""`index`: list, make and drop the approximate indexes that are worth having at size only, as the tables' owner."""
+"""`index`: care for the indexes of vectors as the tables' owner; approximate ones are worth having at size only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "index"
 HELP = "list, make and drop the indexes that very large themes and scope 'all' can use (needs the owner's login)"
 
-ACTIONS = ("list", "create", "drop")
+ACTIONS = ("list", "create", "drop", "rebuild")
 WORDS = {
     "create": "an index would be faster, and a little less exact",
     "rebuild": "unfinished: make it again",
@@ -30,7 +30,13 @@ WORDS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do (default: list)")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=ACTIONS,
+        default="list",
+        help="what to do (default: list); rebuild: pack the keys of the vector tables, which makes recall faster",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--all", action="store_true", dest="everywhere", help="the index over all themes, for scope 'all'"
@@ -61,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         with VectorIndexes.open(dsn) as indexes:
             if args.action == "list":
                 return _list(indexes.survey(large=LARGE), json=args.json)
-            return _create(args, indexes) if args.action == "create" else _drop(args, indexes)
+            act = {"create": _create, "drop": _drop, "rebuild": _rebuild}[args.action]
+            return act(args, indexes)
     except DatabaseDenied as error:
         if error.sqlstate != migrate.NO_PRIVILEGE:
             raise
@@ -90,7 +97,7 @@ def advice_theme(one: ThemeVectors, large: int) -> str | None:
 
 
 def _misuse(args: argparse.Namespace) -> str:
-    if args.action == "list":
+    if args.action in ("list", "rebuild"):
         only = [name for name, given in (("--all", args.everywhere), ("--theme", args.theme)) if given]
         return f"{only[0]} goes with create or drop" if only else ""
     if not args.everywhere and not (args.theme or "").strip():
@@ -200,6 +207,19 @@ def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
         output.bullet("ok", f"{each.name}: dropped, {output.size(each.size_bytes)} freed")
     if not done:
         output.bullet("ok", "there is none to drop")
+    return 0
+
+
+def _rebuild(args: argparse.Namespace, indexes: VectorIndexes) -> int:
+    with _telling(quiet=args.json) as watch:
+        done = indexes.rebuild_keys(watch=watch)
+    if args.json:
+        output.as_json({"rebuilt": [_outcome(each) for each in done]})
+        return 0
+    for each in done:
+        output.bullet(
+            "ok", f"{each.name}: rebuilt in {output.seconds(each.seconds)}, now {output.size(each.size_bytes)}"
+        )
     return 0
 
 
