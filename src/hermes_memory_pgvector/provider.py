@@ -9,32 +9,31 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from hermes_memory_pgvector import capture, hostconfig, identity, memory_write, prefetch, settings_file, tools
+from hermes_memory_pgvector import (
+    announcements,
+    capture,
+    conversation,
+    hostconfig,
+    identity,
+    prefetch,
+    settings_file,
+    tools,
+)
 from hermes_memory_pgvector import home as home_identity
-from hermes_memory_pgvector.capture import Said
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import Engine
 from hermes_memory_pgvector.engines import engine_for
 from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
-from hermes_memory_pgvector.model import (
-    DEFAULT_THEME,
-    AddTurn,
-    ForgetTurns,
-    Hit,
-    Question,
-    RecordDelegation,
-    Session,
-    TrimSession,
-    WriteItem,
-)
+from hermes_memory_pgvector.model import DEFAULT_THEME, Hit, Question, Session
 from hermes_memory_pgvector.sessions import Spoken
+from hermes_memory_pgvector.settings import Settings
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -43,34 +42,11 @@ except ImportError:  # the tour and the tests of this package run without the ho
 try:
     from agent.memory_manager import MemoryManager
 
-    _strip_scaffolding: Callable[[str], str | None] | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
+    _strip_scaffolding: conversation.CleanUser | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
 except ImportError:
     _strip_scaffolding = None
 
 logger = logging.getLogger(__name__)
-
-_Hook = TypeVar("_Hook", bound=Callable[..., Any])
-_warned: set[str] = set()
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-ASKED_CHARS = 200
-"""How much of a question tells turns apart while they are under way."""
-
-
-def _guarded(default: Any) -> Callable[[_Hook], _Hook]:
-    """No exception of ours reaches the agent loop: it is logged, without content, and the hook returns a default."""
-
-    def wrap(hook: _Hook) -> _Hook:
-        @functools.wraps(hook)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return hook(*args, **kwargs)
-            except Exception as error:
-                logger.warning("%s failed (%s)", hook.__name__, type(error).__name__, exc_info=_trace(error))
-                return default
-
-        return cast(_Hook, guarded)
-
-    return wrap
 
 
 class PgvectorMemoryProvider(MemoryProvider):
@@ -93,25 +69,25 @@ class PgvectorMemoryProvider(MemoryProvider):
         """The provider's name in the host's configuration."""
         return settings_file.PROVIDER_NAME
 
-    @_guarded(False)
+    @guarded(False)
     def is_available(self) -> bool:
         """Whether the provider can be used; looks at the configuration only, never at the network."""
-        return not hostconfig.obstacle(settings_file.load(self._home, self._overrides).settings)
+        return not hostconfig.obstacle(self._settings())
 
-    @_guarded("")
+    @guarded("")
     def unavailable_reason(self) -> str:
         """Why is_available() says no."""
-        return hostconfig.obstacle(settings_file.load(self._home, self._overrides).settings)
+        return hostconfig.obstacle(self._settings())
 
-    @_guarded(None)
+    @guarded(None)
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
         """Learn who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
         self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
         self._engine, parsed = engine_for(self._home, self._overrides)
         for problem in parsed.problems:
-            _warn_once(f"configuration: {problem}; the default is used")
-        self._session, warning = identity.resolve(
+            warn_once(f"configuration: {problem}; the default is used")
+        session, warning = identity.resolve(
             session_id,
             kwargs,
             parsed.settings,
@@ -119,8 +95,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             identity.profile_of(kwargs),
         )
         if warning:
-            _warn_once(warning)
-        session = self._session
+            warn_once(warning)
         self._session = replace(
             session,
             session_id=capture.id_of(session.session_id),
@@ -134,14 +109,14 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._engine.chores.note_theme(self._session.theme)
         self._engine.begin()
 
-    @_guarded("")
+    @guarded("")
     def system_prompt_block(self) -> str:
         """A few lines that stay the same, byte for byte, for the whole session."""
         if self._block is None:
-            self._block = _prompt_block(self._session.theme, self._current().degradation())
+            self._block = tools.introduction(self._session.theme, self._current().degradation())
         return self._block
 
-    @_guarded("")
+    @guarded("")
     def prefetch(self, query: str, *, session_id: str = "", **_: Any) -> str:
         """What is relevant to the current question."""
         engine = self._current()
@@ -165,11 +140,11 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._recalled = text.count("\n- ")
         return text
 
-    @_guarded(None)
+    @guarded(None)
     def queue_prefetch(self, query: str, *, session_id: str = "", **_: Any) -> None:
         """Nothing: recall answers the current question, never the last one."""
 
-    @_guarded(None)
+    @guarded(None)
     def recall_status(self) -> Any:
         """What newer hosts show beside a turn: how much was recalled for it."""
         try:
@@ -178,12 +153,12 @@ class PgvectorMemoryProvider(MemoryProvider):
             return None
         return RecallStatus(provider_label="pgvector", count=self._recalled, glyph="◈")
 
-    @_guarded({})
+    @guarded({})
     def identity_signature(self) -> dict[str, Any]:
         """What decides which theme a message belongs to; cheap, and callable before initialize."""
-        return hostconfig.identity_signature(settings_file.load(self._home, self._overrides).settings)
+        return hostconfig.identity_signature(self._settings())
 
-    @_guarded(None)
+    @guarded(None)
     def sync_turn(
         self,
         user_content: Any = "",
@@ -196,57 +171,38 @@ class PgvectorMemoryProvider(MemoryProvider):
     ) -> None:
         """A turn is complete: store what is worth keeping of both sides."""
         engine = self._current()
-        settings = engine.settings
-        if not settings.sync_turns or not self._session.may_write:
+        if not engine.settings.sync_turns or not self._session.may_write:
             return
-        session = self._session_for(session_id)
-        key = (session.theme, session.session_id)
-        now = engine.clock.now()
-        asked = capture.spoken("user", user_content, settings.turn_max_chars)
-        answer = capture.spoken("assistant", assistant_content, settings.turn_max_chars)
-        exchange = [side for side in (asked, answer) if side is not None]
-        transcript, trims = None, []
-        if messages is not None:
-            transcript = self._transcript(messages)
-            trims = self._trim_after_undo(engine, key, session, transcript, exchange)
-        new = engine.sessions.announce(
-            key,
-            [said for said in exchange if not capture.is_noise(said.content, settings.turn_min_chars)],
-            transcript,
-            now_us=now.wall_us,
-            window_us=int(settings.turn_retry_window * 1e6),
-            spoken_before=self._spoken,
-            asked=asked.content[:ASKED_CHARS] if asked is not None else "",
+        items = conversation.exchange(
+            engine,
+            self._session_for(session_id),
+            user_content,
+            assistant_content,
+            messages,
+            turn_author,
+            self._spoken,
+            _strip_scaffolding,
         )
-        author = capture.metadata_of(turn_author) if turn_author else None
-        items: list[WriteItem] = [
-            AddTurn(
-                session.theme, session.session_id, said.role, said.content, ordinal, now, True,
-                session.parent_session_id, {"author": author} if author and said is asked else _NOTHING,
-            )
-            for said, ordinal in new
-        ]  # fmt: skip
-        engine.record([*trims, *items] if trims else items, Urgency.TURN)
+        engine.record(items, Urgency.TURN)
 
-    @_guarded(None)
+    @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
         """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
-        engine = self._current()
-        engine.sessions.begin((self._session.theme, self._session.session_id), capture.text_of(message)[:ASKED_CHARS])
+        conversation.begun(self._current(), self._session, message)
 
-    @_guarded(None)
+    @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
         """A transcript at some boundary: store what no turn has reported."""
         self._backstop(messages)
 
-    @_guarded("")
+    @guarded("")
     def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
         """Messages are about to be summarised away: store what no turn has reported."""
         self._backstop(messages)
         self._current().sessions.forget_shown((self._session.theme, self._session.session_id))
         return ""
 
-    @_guarded(None)
+    @guarded(None)
     def on_session_switch(
         self,
         new_session_id: Any = "",
@@ -258,34 +214,28 @@ class PgvectorMemoryProvider(MemoryProvider):
     ) -> None:
         """The agent goes on under another session id, or has taken back its last exchange."""
         engine = self._current()
-        old = (self._session.theme, self._session.session_id)
-        new_id = capture.id_of(new_session_id) or self._session.session_id
-        new = (self._session.theme, new_id)
+        session = self._session
+        new_id = capture.id_of(new_session_id) or session.session_id
+        old, new = (session.theme, session.session_id), (session.theme, new_id)
         if rewound:
-            undone, said_us = engine.sessions.undo(new)
-            if undone and self._session.may_write:
-                now = engine.clock.now()
-                # A clock that was set back meanwhile must not make the undo older than what it takes back.
-                when = now._replace(wall_us=max(now.wall_us, said_us))
-                forget = ForgetTurns(self._session.theme, new_id, undone, when)
-                engine.record([forget], Urgency.TURN)
+            engine.record(conversation.undone(engine, session, new_id), Urgency.TURN)
         elif not reset and kwargs.get("reason") != "resume" and (parent_session_id or old == new):
             engine.sessions.continue_as(old, new)
         if new != old:
             self._left = old
             self._spoken.clear()
             self._session = Session(
-                self._session.theme, new_id, self._session.profile_theme, self._session.platform,
-                capture.id_of(parent_session_id), self._session.may_write,
+                session.theme, new_id, session.profile_theme, session.platform, capture.id_of(parent_session_id),
+                session.may_write,
             )  # fmt: skip
 
-    @_guarded(None)
+    @guarded(None)
     def on_memory_write(
         self, action: Any = "", target: Any = "", content: Any = "", metadata: Any = None, **_: Any
     ) -> None:
         """The memory tool has written: mirror it."""
         engine = self._current()
-        operations = memory_write.operations(
+        operations = announcements.memory_operations(
             action,
             target,
             content,
@@ -298,32 +248,22 @@ class PgvectorMemoryProvider(MemoryProvider):
         if self._session.may_write:
             engine.record(operations, Urgency.MEMORY)
 
-    @_guarded(None)
+    @guarded(None)
     def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:
         """A subagent has finished: an edge between sessions, and its work as turns that can be recalled."""
         engine = self._current()
-        settings = engine.settings
-        if not self._session.may_write:
-            return
-        now = engine.clock.now()
-        session = self._session
-        child = capture.id_of(child_session_id)
-        asked, done = (capture.capped(capture.text_of(side), settings.turn_max_chars) for side in (task, result))
-        items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, now)]
-        told = capture.spoken("tool", f"Delegated: {asked}\nResult: {done}", settings.turn_max_chars)
-        if settings.sync_turns and told is not None and (asked or done):
-            marks = {"delegated_to": child}
-            items.append(
-                AddTurn(session.theme, session.session_id, told.role, told.content, 1, now, False, metadata=marks)
+        if self._session.may_write:
+            items = announcements.delegation(
+                task, result, child_session_id, self._session, engine.clock.now(), engine.settings
             )
-        engine.record(items, Urgency.TURN)
+            engine.record(items, Urgency.TURN)
 
-    @_guarded([])
+    @guarded([])
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The two recall tools."""
         return tools.schemas()
 
-    @_guarded('{"error": "The memory could not answer."}')
+    @guarded('{"error": "The memory could not answer."}')
     def handle_tool_call(self, tool_name: Any, args: Any = None, **_: Any) -> str:
         """Answer a recall tool, as JSON."""
         engine = self._current()
@@ -338,25 +278,25 @@ class PgvectorMemoryProvider(MemoryProvider):
             search=lambda question: self._search([question], deadline)[0],
         )
 
-    @_guarded(None)
+    @guarded(None)
     def shutdown(self) -> None:
         """Give what was just said a moment to arrive; nothing depends on it."""
         if self._engine is not None and not self._engine.is_retired:
             self._engine.settle(Deadline.after(self._engine.settings.shutdown_drain_timeout))
 
-    @_guarded([])
+    @guarded([])
     def get_config_schema(self) -> list[dict[str, Any]]:
         """The settings the host's wizard and dashboard ask for, with the values in force."""
-        return hostconfig.schema(settings_file.load(self._home, self._overrides).settings)
+        return hostconfig.schema(self._settings())
 
     def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
         """Write what differs from the values in force; a wrong value is an error the operator sees."""
         hostconfig.save(Path(hermes_home), values)
 
-    @_guarded({})
+    @guarded({})
     def get_status_config(self, provider_config: Any = None) -> dict[str, Any]:  # noqa: ARG002
         """What `hermes memory status` prints: no password, ever."""
-        return hostconfig.status(settings_file.load(self._home, self._overrides).settings, self._home)
+        return hostconfig.status(self._settings(), self._home)
 
     def post_setup(self, hermes_home: str, config: Any = None) -> None:  # noqa: ARG002
         """The setup wizard: asks, tests, migrates and activates."""
@@ -364,16 +304,20 @@ class PgvectorMemoryProvider(MemoryProvider):
 
         wizard.run(Path(hermes_home))
 
-    @_guarded([])
+    @guarded([])
     def backup_paths(self) -> list[str]:
         """Paths outside the home that belong to it: a fresh dump of the embedded database."""
-        return hostconfig.backup_paths(self._home, settings_file.load(self._home, self._overrides).settings)
+        return hostconfig.backup_paths(self._home, self._settings())
 
     def _current(self) -> Engine:
         if self._engine is None or self._engine.is_retired:
             self._engine, _ = engine_for(self._home, self._overrides)
             self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme
         return self._engine
+
+    def _settings(self) -> Settings:
+        """The configuration in force, read now."""
+        return settings_file.load(self._home, self._overrides).settings
 
     def _session_for(self, session_id: Any) -> Session:
         """The session a call is about: what it says, else what initialize said."""
@@ -391,61 +335,11 @@ class PgvectorMemoryProvider(MemoryProvider):
     def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
         return [list(answer.hits) for answer in self._current().search(questions, deadline)]
 
-    def _transcript(self, messages: Any) -> list[Said] | None:
-        """What was said, as far as the host shows it; None when it does not."""
-        if not isinstance(messages, list | tuple):
-            return None
-        return capture.transcript(messages, self._current().settings.turn_max_chars, clean_user=_strip_scaffolding)
-
     def _backstop(self, messages: Any) -> None:
+        """Store what a transcript holds and no turn has reported."""
         engine = self._current()
-        settings = engine.settings
-        if not settings.sync_turns or not self._session.may_write or messages is None:
-            return
-        told = capture.transcript(
-            messages, settings.turn_max_chars, clean_user=_strip_scaffolding, not_before=self._started_at
-        )
-        worth = [said for said in told if not capture.is_noise(said.content, settings.turn_min_chars)]
-        session = self._session
-        key = (session.theme, session.session_id)
-        if engine.sessions.belongs_elsewhere(key, self._left, worth):
-            return
-        now = engine.clock.now()
-        trims = self._trim_after_undo(engine, key, session, told, [])
-        items = [
-            AddTurn(session.theme, session.session_id, said.role, said.content, ordinal, now, False,
-                    session.parent_session_id)
-            for said, ordinal in engine.sessions.read_transcript(key, worth, now_us=now.wall_us)
-        ]  # fmt: skip
-        engine.record([*trims, *items], Urgency.TURN)
-
-    def _trim_after_undo(
-        self, engine: Engine, key: tuple[str, str], session: Session, transcript: list[Said] | None, new: list[Said]
-    ) -> list[TrimSession]:
-        """After an undo, the next transcript shows what is left of the session."""
-        if transcript is None or not engine.sessions.take_rewound(key):
-            return []
-        kept = transcript[: len(transcript) - len(new)] if new else transcript
-        still = engine.sessions.keep_only(key, kept)
-        return [TrimSession(session.theme, session.session_id, tuple(still), engine.clock.now())]
-
-
-def _prompt_block(theme: str, degradation: str) -> str:
-    text = (
-        "## Shared memory (pgvector)\n"
-        f"Your memory theme is '{identity.shown(theme)}'. What you save with the memory tool and what is said here "
-        f"is kept and searchable. Use {tools.MEMORY_TOOL} for saved facts and {tools.TURN_TOOL} for past "
-        "conversations; both search your own theme unless you pass a scope."
-    )
-    return f"{text}\n{degradation}" if degradation else text
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        logger.warning("%s", text)
-
-
-def _trace(error: BaseException) -> BaseException | None:
-    """A traceback helps where it cannot hold content: for our own errors the sentence is enough."""
-    return None if isinstance(error, MemoryPluginError) else error
+        if engine.settings.sync_turns and self._session.may_write and messages is not None:
+            items = conversation.unreported(
+                engine, self._session, messages, self._left, self._started_at, _strip_scaffolding
+            )
+            engine.record(items, Urgency.TURN)

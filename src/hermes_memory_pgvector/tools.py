@@ -1,4 +1,4 @@
-"""recall_memory and recall_conversation: schemas, argument checks, JSON answers.
+"""recall_memory and recall_conversation: what the system prompt says of them, schemas, argument checks, JSON answers.
 
 Whatever the model sends, the answer is JSON: hits, or a sentence that helps it to ask better. No answer carries a
 connection string, a password or a stack trace.
@@ -14,6 +14,7 @@ from typing import Any
 
 from hermes_memory_pgvector.capture import clean
 from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.identity import shown
 from hermes_memory_pgvector.model import (
     TARGETS,
     Hit,
@@ -40,6 +41,17 @@ _DATES = {
     "since": {"type": "string", "description": "Only from this ISO date or time on."},
     "until": {"type": "string", "description": "Only up to this ISO date or time."},
 }
+
+
+def introduction(theme: str, degradation: str) -> str:
+    """What the system prompt says of the memory, with a sentence about what is out of order."""
+    text = (
+        "## Shared memory (pgvector)\n"
+        f"Your memory theme is '{shown(theme)}'. What you save with the memory tool and what is said here "
+        f"is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
+        "conversations; both search your own theme unless you pass a scope."
+    )
+    return f"{text}\n{degradation}" if degradation else text
 
 
 def schemas() -> list[dict[str, Any]]:

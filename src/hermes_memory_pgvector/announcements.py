@@ -1,18 +1,29 @@
-"""What the host announces of the memory tool, as operations on our rows. Pure."""
+"""What the host announces of the memory tool and of subagents, as operations on our rows. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_memory_pgvector.capture import capped, entries_of, metadata_of, target_of, text_of
-from hermes_memory_pgvector.model import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from hermes_memory_pgvector.capture import capped, entries_of, id_of, metadata_of, spoken, target_of, text_of
+from hermes_memory_pgvector.model import (
+    AddMemory,
+    AddTurn,
+    MemoryOperation,
+    Moment,
+    RecordDelegation,
+    RemoveMemory,
+    ReplaceMemory,
+    Session,
+    WriteItem,
+)
+from hermes_memory_pgvector.settings import Settings
 
 ACTIONS = ("add", "replace", "remove")
 _NOT_KEPT = frozenset({"old_text", "previous_content"})
 
 
-def operations(
+def memory_operations(
     action: Any,
     target: Any,
     content: Any,
@@ -23,7 +34,7 @@ def operations(
     home_id: str,
     max_chars: int,
 ) -> list[MemoryOperation]:
-    """The operations behind an announcement; none for an unknown action or target, or when it says nothing.
+    """The operations behind a write of the memory tool; none for an unknown action or target, or when it says nothing.
 
     There are several when the content holds the file's own delimiter: the host reads it back as so many entries.
     """
@@ -48,3 +59,19 @@ def operations(
     if verb == "replace" and texts:
         made[0] = ReplaceMemory(theme, kind, texts[0], old, previous=exact, **common)
     return made
+
+
+def delegation(
+    task: Any, result: Any, child_session_id: Any, session: Session, when: Moment, settings: Settings
+) -> list[WriteItem]:
+    """A subagent has finished: an edge between sessions and, where turns are kept, its work as one to be recalled."""
+    child = id_of(child_session_id)
+    asked, done = (capped(text_of(side), settings.turn_max_chars) for side in (task, result))
+    items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, when)]
+    told = spoken("tool", f"Delegated: {asked}\nResult: {done}", settings.turn_max_chars)
+    if settings.sync_turns and told is not None and (asked or done):
+        marks = {"delegated_to": child}
+        items.append(
+            AddTurn(session.theme, session.session_id, told.role, told.content, 1, when, False, metadata=marks)
+        )
+    return items
