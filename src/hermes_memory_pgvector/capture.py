@@ -110,7 +110,11 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
-    return _spoken(role, text_of(value), max_chars)
+    content = text_of(value)
+    if "<memory-context" in content:
+        # What was recalled is not what was said; storing it would feed memory with itself.
+        content = _INJECTED.sub("", content).strip()
+    return Said(role, capped(content, max_chars)) if content else None
 
 
 def _spoken_before(role: Role, value: Any, max_chars: int) -> Said | None:
@@ -123,13 +127,6 @@ def _spoken_before(role: Role, value: Any, max_chars: int) -> Said | None:
 @lru_cache(maxsize=4096)
 def _remembered(role: Role, value: str, max_chars: int) -> Said | None:
     return spoken(role, value, max_chars)
-
-
-def _spoken(role: Role, content: str, max_chars: int) -> Said | None:
-    if "<memory-context" in content:
-        # What was recalled is not what was said; storing it would feed memory with itself.
-        content = _INJECTED.sub("", content).strip()
-    return Said(role, capped(content, max_chars)) if content else None
 
 
 def is_noise(content: str, min_chars: int) -> bool:
