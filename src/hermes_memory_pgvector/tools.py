@@ -57,59 +57,45 @@ def introduction(theme: str, degradation: str) -> str:
 def schemas() -> list[dict[str, Any]]:
     """The two tools as the host offers them to the model."""
     return [
-        {
-            "name": MEMORY_TOOL,
-            "description": (
-                "Search the long-term memory entries (facts, preferences, conventions) saved with the memory tool, by "
-                "meaning and by words. Use it before saying that you do not know or remember something."
-            ),
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": _QUERY,
-                    "scope": {
-                        "type": "string",
-                        "default": "current",
-                        "description": "'current' (own theme), 'all' (every shared theme), or a theme's name.",
-                    },
-                    "target": {"type": "string", "enum": ["both", "memory", "user"], "default": "both"},
-                    "limit": _LIMIT,
-                    **_DATES,
-                },
-                "required": ["query"],
+        _schema(
+            MEMORY_TOOL,
+            "Search the long-term memory entries (facts, preferences, conventions) saved with the memory tool, by "
+            "meaning and by words. Use it before saying that you do not know or remember something.",
+            scopes="'current' (own theme), 'all' (every shared theme), or a theme's name.",
+            more={
+                "target": {"type": "string", "enum": ["both", "memory", "user"], "default": "both"},
+                "limit": _LIMIT,
+                **_DATES,
             },
-        },
-        {
-            "name": TURN_TOOL,
-            "description": (
-                "Search what was said in past conversations, by meaning, by words and by date. Use it for 'what did we "
-                "decide', 'when did I mention', or to find an earlier answer."
-            ),
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": _QUERY,
-                    "scope": {
-                        "type": "string",
-                        "default": "current",
-                        "description": (
-                            "'current' (own theme), 'session' (this conversation only), 'all' (every shared theme), "
-                            "or a theme's name."
-                        ),
-                    },
-                    "limit": _LIMIT,
-                    **_DATES,
-                    "context": {
-                        "type": "integer",
-                        "enum": [0, 1],
-                        "default": 0,
-                        "description": "1: each result also carries the turn before and the turn after it.",
-                    },
+        ),
+        _schema(
+            TURN_TOOL,
+            "Search what was said in past conversations, by meaning, by words and by date. Use it for 'what did we "
+            "decide', 'when did I mention', or to find an earlier answer.",
+            scopes="'current' (own theme), 'session' (this conversation only), 'all' (every shared theme), "
+            "or a theme's name.",
+            more={
+                "limit": _LIMIT,
+                **_DATES,
+                "context": {
+                    "type": "integer",
+                    "enum": [0, 1],
+                    "default": 0,
+                    "description": "1: each result also carries the turn before and the turn after it.",
                 },
-                "required": ["query"],
             },
-        },
+        ),
     ]
+
+
+def _schema(name: str, description: str, *, scopes: str, more: dict[str, Any]) -> dict[str, Any]:
+    scope = {"type": "string", "default": "current", "description": scopes}
+    properties = {"query": _QUERY, "scope": scope, **more}
+    return {
+        "name": name,
+        "description": description,
+        "parameters": {"type": "object", "properties": properties, "required": ["query"]},
+    }
 
 
 @dataclass(frozen=True, slots=True)

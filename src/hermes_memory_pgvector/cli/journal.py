@@ -77,12 +77,7 @@ def _status(home: Path, *, json: bool) -> int:
     if json:
         output.as_json(
             {
-                "waiting": report.records,
-                "oldest_age_seconds": round(report.oldest_age_seconds, 3),
-                "sync_lag_seconds": round(report.sync_lag_seconds, 3),
-                "refused": report.refused,
-                "damaged": report.damaged,
-                "bytes_on_disk": report.bytes_on_disk,
+                **report.totals(),
                 "error": problem or None,
                 "writers": [
                     {"writer": each.writer, "process": each.process, "records": each.records, "bytes": each.bytes}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector import processes
 from hermes_memory_pgvector.settings import MEBIBYTE
@@ -56,6 +56,17 @@ class JournalReport:
     def sync_lag_seconds(self) -> float:
         """How far the disk is behind, at worst."""
         return max((each.sync_lag_seconds for each in self.processes), default=0.0)
+
+    def totals(self) -> dict[str, Any]:
+        """What JSON output says of all journals together."""
+        return {
+            "waiting": self.records,
+            "oldest_age_seconds": round(self.oldest_age_seconds, 3),
+            "sync_lag_seconds": round(self.sync_lag_seconds, 3),
+            "refused": self.refused,
+            "damaged": self.damaged,
+            "bytes_on_disk": self.bytes_on_disk,
+        }
 
 
 def report(home: Path, marks: dict[str, int] | None) -> JournalReport:

@@ -91,12 +91,7 @@ def _document(
         "error": str(problem) if problem else None,
         "stored": None,
         "journal": {
-            "waiting": report.records,
-            "oldest_age_seconds": round(report.oldest_age_seconds, 3),
-            "sync_lag_seconds": round(report.sync_lag_seconds, 3),
-            "refused": report.refused,
-            "damaged": report.damaged,
-            "bytes_on_disk": report.bytes_on_disk,
+            **report.totals(),
             "writers": [asdict(each) for each in report.writers],
         },
         "processes": [asdict(each) for each in report.processes],
