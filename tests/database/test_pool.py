@@ -94,6 +94,7 @@ def test_a_broken_connection_leaves_no_text_of_the_server_in_the_log(
             _end_in_the_middle(pool, database)
         psycopg_log = logging.getLogger("psycopg")
         psycopg_log.warning("error ignored terminating %s: %s", "connection", "text of the server")
+        logging.getLogger("psycopg.transaction").warning("error ignored in rollback: %s", "text of the server")
         psycopg_log.warning("something else")
     assert "administrator" not in caplog.text
     assert "text of the server" not in caplog.text
