@@ -39,8 +39,8 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("error ignored")
 
 
-# What psycopg says while it cleans up after a broken connection is the server's text, with names and addresses. A filter
-# holds for its own logger only, not for those below it.
+# What psycopg says while it cleans up after a broken connection is the server's text, with names and addresses. A
+# filter holds for its own logger only, not for those below it.
 for _name in ("psycopg", "psycopg.transaction"):
     logging.getLogger(_name).addFilter(_is_news)
 
