@@ -42,9 +42,8 @@ NODE_BYTES = 1000
 CREATE: LiteralString = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (code bit_hamming_ops) WITH ({graph}) WHERE {rows}"
 )
-# What a search inside a theme finds has to be nearly everything; over all themes a smaller graph will do.
-WIDE_GRAPH: LiteralString = "m = 24, ef_construction = 128"
-USUAL_GRAPH: LiteralString = "m = 16, ef_construction = 64"
+# Distances of codes are small whole numbers, many of them equal: with fewer edges a search loses its way among them.
+GRAPH: LiteralString = "m = 24, ef_construction = 128"
 PUBLIC_ROWS: LiteralString = "NOT hermes_is_private(agent_identity)"
 _IS_PUBLIC = re.compile(
     r"USING hnsw \(code [\w.]*bit_hamming_ops\).* WHERE \(NOT [\w.]*hermes_is_private\(agent_identity\)\)$"
@@ -130,7 +129,6 @@ class _Plan:
     rows: sql.Composable
     memory_mb: int
     watch: Watch
-    graph: LiteralString = USUAL_GRAPH
 
 
 def theme_index_name(model_id: int, theme: str) -> str:
@@ -226,9 +224,7 @@ class VectorIndexes:
                 )
             rows = sql.SQL("agent_identity = {}").format(sql.Literal(theme))
             present = [index for index in self._find() if index.name == name]
-            done = self._ensure(
-                _Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch, WIDE_GRAPH), present
-            )
+            done = self._ensure(_Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch), present)
             self._connection.execute(
                 "INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES (%s, %s, %s)"
                 " ON CONFLICT (agent_identity, model_id) DO UPDATE SET index_name = excluded.index_name",
@@ -284,7 +280,7 @@ class VectorIndexes:
                 return Done(index.name, False, time.monotonic() - started, index.size_bytes, len(unfinished))
         made = sql.Identifier(plan.name)
         statement = sql.SQL(CREATE).format(
-            name=made, table=sql.Identifier(plan.table), graph=sql.SQL(plan.graph), rows=plan.rows
+            name=made, table=sql.Identifier(plan.table), graph=sql.SQL(GRAPH), rows=plan.rows
         )
         self._connection.execute(RAISE_MEMORY, (plan.memory_mb * 1024,))
         with watched(plan.name, self._connection, self._dsn, plan.watch):

@@ -101,7 +101,8 @@ BEGIN
             JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
             WHERE i.indrelid = '<vectors>'::regclass AND m.amname = 'hnsw' AND i.indisvalid
               AND pg_get_expr(i.indpred, i.indrelid) LIKE '%hermes_is_private%') THEN
-            PERFORM set_config('hnsw.ef_search', least(1000, breadth)::text, true),
+            breadth := least(1000, candidates);
+            PERFORM set_config('hnsw.ef_search', breadth::text, true),
                     set_config('hnsw.iterative_scan', 'relaxed_order', true);
             EXECUTE $everywhere$
                 SELECT array_agg(c.agent_identity), array_agg(c.id) FROM (
@@ -151,8 +152,9 @@ BEGIN
                 AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY <twin> ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
-        breadth := CASE WHEN has_index THEN candidates ELSE least(candidates, 400) END;
         size := hermes_theme_size('<vectors>'::regclass, '<table>', theme);
+        -- A second look at a very large theme would cost more than keeping all it may need at the first.
+        breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
