@@ -37,7 +37,7 @@ class Breaker:
         *,
         threshold: int = 3,
         base_seconds: float = 0.5,
-        max_seconds: float = 30.0,
+        max_seconds: float = 10.0,
         on_open: Callable[[BreakerStatus], None] | None = None,
         on_close: Callable[[BreakerStatus], None] | None = None,
     ) -> None:
