@@ -102,8 +102,10 @@ class Metric:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is reached; None without one."""
-        return None if self.target is None else self.target.is_met(self.ours.median, self.ratio)
+        """Whether the target is reached; None without one, and for a ratio to a peer that was not measured."""
+        if self.target is None or (self.target.kind == "ratio at least" and self.peer is None):
+            return None
+        return self.target.is_met(self.ours.median, self.ratio)
 
 
 @dataclass(frozen=True, slots=True)

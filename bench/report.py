@@ -129,7 +129,7 @@ def _target(metric: Metric) -> str:
 
 
 def _verdict(metric: Metric) -> str:
-    if metric.target is None:
+    if metric.is_met is None:
         return ""
     return f"{_target(metric)} {'met' if metric.is_met else '**missed**'}"
 

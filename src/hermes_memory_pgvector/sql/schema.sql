@@ -425,6 +425,7 @@ DECLARE
     upto          integer;
     compared      integer := 0;
     keys          bigint[];
+    luck          double precision;
     possible      double precision;
     found_ids          bigint[];
     found_twins        bigint[];
@@ -493,6 +494,8 @@ BEGIN
         size := hermes_theme_size('"memory_vectors_1"'::regclass, 'memory_entries', theme);
         -- A second look at a very large theme would cost more than keeping all it may need at the first.
         breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
+        -- Among more rows, luckier ones are to be expected.
+        luck := 3.5 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
@@ -545,7 +548,7 @@ BEGIN
             -- one would not come among those asked for, or is too far to be told, nobody further away does.
             SELECT avg(f.similarity) + least(0, coalesce(regr_slope(f.similarity, f.distance), 0))
                                        * ((keys[compared] >> 44) - avg(f.distance))
-                   + 3.5 * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
+                   + luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
                          regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
             INTO possible FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
             EXIT WHEN possible < greatest(min_similarity, (
@@ -628,6 +631,7 @@ DECLARE
     upto          integer;
     compared      integer := 0;
     keys          bigint[];
+    luck          double precision;
     possible      double precision;
     found_ids          bigint[];
     found_twins        bigint[];
@@ -698,6 +702,8 @@ BEGIN
         size := hermes_theme_size('"turn_vectors_1"'::regclass, 'conversations', theme);
         -- A second look at a very large theme would cost more than keeping all it may need at the first.
         breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
+        -- Among more rows, luckier ones are to be expected.
+        luck := 3.5 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
@@ -751,7 +757,7 @@ BEGIN
             -- one would not come among those asked for, or is too far to be told, nobody further away does.
             SELECT avg(f.similarity) + least(0, coalesce(regr_slope(f.similarity, f.distance), 0))
                                        * ((keys[compared] >> 44) - avg(f.distance))
-                   + 3.5 * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
+                   + luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
                          regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
             INTO possible FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
             EXIT WHEN possible < greatest(min_similarity, (
