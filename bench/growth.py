@@ -25,6 +25,12 @@ def scenario_name(rows: int, themes: int) -> str:
     return f"recall, {rows:,} rows, {themes:,} themes"
 
 
+def cell_of(scenario: str) -> tuple[int, int]:
+    """(rows, themes) of a cell; zeros for every other scenario, which so comes first in an ordered list."""
+    cell = _SCENARIO.fullmatch(scenario)
+    return (0, 0) if cell is None else (int(cell[1].replace(",", "")), int(cell[2].replace(",", "")))
+
+
 def growth_plots(metrics: list[Metric]) -> list[Plot]:
     """One plot per figure that was measured at several sizes."""
     plots = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.growth import growth_plots
+from bench.growth import cell_of, growth_plots
 from bench.measure import Figure, Metric, Result
 
 BEGIN, END = "<!-- figures: begin (written by python -m bench report) -->", "<!-- figures: end -->"
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- figures: begin (written by python -m bench report) -->", "<!-
 def table(result: Result) -> str:
     """All metrics, grouped by scenario."""
     parts = []
-    for scenario in dict.fromkeys(metric.scenario for metric in result.metrics):
+    for scenario in sorted(dict.fromkeys(metric.scenario for metric in result.metrics), key=cell_of):
         rows = [metric for metric in result.metrics if metric.scenario == scenario]
         parts.append("\n".join([
             f"### {scenario[:1].upper()}{scenario[1:]}",
@@ -136,13 +136,14 @@ def _verdict(metric: Metric) -> str:
 
 def _run_line(run: dict[str, Any]) -> str:
     line = (
-        f"- Run of {run['started']}, size `{run['size']}`, commit `{run['commit']}`, {run['seconds']} s, "
+        f"- Run of {run['started']}, size `{run['size']}`, commit `{run['commit']}`, {took}, "
         f"load {run['load_at_start']} at the start; {run['machine']}; Python {run['python']}; {run['server']}."
     )
     if run.get("gives"):
         line += f" Gives: {'; '.join(run['gives'])}."
     if run.get("replaced"):
         line += f" Measured again by a later run: {'; '.join(run['replaced'])}."
+    took = f"{run['seconds']} s" if run["seconds"] else "stopped before its end"
     return line
 
 
