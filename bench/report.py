@@ -135,6 +135,7 @@ def _verdict(metric: Metric) -> str:
 
 
 def _run_line(run: dict[str, Any]) -> str:
+    took = f"{run['seconds']} s" if run["seconds"] else "stopped before its end"
     line = (
         f"- Run of {run['started']}, size `{run['size']}`, commit `{run['commit']}`, {took}, "
         f"load {run['load_at_start']} at the start; {run['machine']}; Python {run['python']}; {run['server']}."
@@ -143,7 +144,6 @@ def _run_line(run: dict[str, Any]) -> str:
         line += f" Gives: {'; '.join(run['gives'])}."
     if run.get("replaced"):
         line += f" Measured again by a later run: {'; '.join(run['replaced'])}."
-    took = f"{run['seconds']} s" if run["seconds"] else "stopped before its end"
     return line
 
 
