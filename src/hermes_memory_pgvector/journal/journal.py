@@ -71,6 +71,7 @@ class Journal:
         sync_interval: float = 0.05,
         keep_seconds: float = 900.0,
         keep_bytes: int = 64 * _MIB,
+        least_seconds: float = 60.0,
     ) -> None:
         self.on_append: Callable[[], None] | None = None
         """Called by the helper soon after records were appended."""
@@ -79,7 +80,9 @@ class Journal:
         self._idle_seal_bytes = segment_bytes // 16
         self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
         self._reader = Reader(directory, self._bounds, self._tail.request_rotation)
-        self._recovery = Recovery(directory, self._reader, keep_seconds=keep_seconds, keep_bytes=keep_bytes)
+        self._recovery = Recovery(
+            directory, self._reader, keep_seconds=keep_seconds, keep_bytes=keep_bytes, least_seconds=least_seconds
+        )
         self._sync_interval = sync_interval
         self._helper = Upkeep(self, self._tail, sync_interval)
         self._tail.revive = self._revive

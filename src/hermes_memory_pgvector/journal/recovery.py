@@ -58,11 +58,14 @@ class Adoption:
 class Recovery:
     """Adopts, retains and cleans the files of one journal directory."""
 
-    def __init__(self, directory: Path, reader: Reader, *, keep_seconds: float, keep_bytes: int) -> None:
+    def __init__(
+        self, directory: Path, reader: Reader, *, keep_seconds: float, keep_bytes: int, least_seconds: float
+    ) -> None:
         self._directory = directory
         self._reader = reader
         self._keep_seconds = keep_seconds
         self._keep_bytes = keep_bytes
+        self._least_seconds = least_seconds
         self._held: dict[str, Adoption] = {}
         self._drained_at: dict[tuple[str, int], float] = {}
 
@@ -99,7 +102,9 @@ class Recovery:
             now = time.monotonic()
             for segment in covered:
                 drained_at = self._drained_since(segment, now)
-                if now - drained_at >= self._keep_seconds or retained > self._keep_bytes:
+                age = now - drained_at
+                # A server may still lose what it has just confirmed: room is never made of that.
+                if age >= self._keep_seconds or (retained > self._keep_bytes and age >= self._least_seconds):
                     retained -= self._retire(segment, upto)
             adoption = self._held.get(writer)
             if adoption is not None and adoption.lock is not None and not list_directory(self._directory).of(writer):
