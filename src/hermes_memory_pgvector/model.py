@@ -241,6 +241,6 @@ class EmbeddingModel:
     dim: int
     min_similarity: float
     candidates: int = 1600
-    """How many rows of a theme the codes select for exact comparison; a theme with no more is searched exactly."""
+    """How many rows of a theme are compared exactly, at most; fewer when it shows earlier that no other can win."""
     vector_oid: int = 0
     """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""

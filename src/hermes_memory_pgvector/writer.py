@@ -225,14 +225,14 @@ class Writer(Service):
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as are accepted together; return how many."""
-        most = window = self._window
+        most = self._window
         while True:
             try:
                 with self._transaction(writer) as (connection, mark):
                     records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
                     records, most = records[:most], min(most, len(records)) or most
                     # A backlog goes in larger portions: what a transaction costs is shared by more records.
-                    is_full = len(records) >= min(window, self._batch_records)
+                    is_full = len(records) >= self._batch_records
                     self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
                     if is_full:
                         after = records[-1].seq

@@ -11,14 +11,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-from fixtures.postgres import Database
+from fixtures.postgres import Database, new_database
 from psycopg.rows import TupleRow
 
+from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Scope
 from hermes_memory_pgvector.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.recall import read_wording
 from hermes_memory_pgvector.searchtext import lexemes_of, memory_lexemes
+from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, current_model, vector_array
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.store.statements import model_statement, statement
@@ -151,6 +153,15 @@ def store_of(database: Database, dim: int | None = None) -> Iterator[Store]:
         model = current_model(connection)
         assert model is not None
         yield Store(connection, model)
+
+
+@contextmanager
+def new_store(server: ConnectionInfo, dim: int) -> Iterator[tuple[Database, Store]]:
+    """A database of its own, for a module whose tests share what they search."""
+    with new_database(server) as database:
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", dim))
+        with store_of(database) as store:
+            yield database, store
 
 
 def settle(database: Database) -> None:

@@ -9,14 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from database.searching import Said, Store, settle, store_of, unit
-from fixtures.postgres import Database, new_database
+from database.searching import Said, Store, new_store, settle, store_of, unit
+from fixtures.postgres import Database
 
-from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.model import Kind, Question, Scope
-from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.recall import EVERY_ROW
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, Wording, search
 
 DIM = 128
@@ -29,18 +27,16 @@ def large(postgres_server: ConnectionInfo) -> Iterator[tuple[Store, list[list[fl
     """One theme whose rows lie around some subjects, and those subjects."""
     generator = random.Random(4)
     subjects = [unit(generator, DIM) for _ in range(KINDS)]
-    with new_database(postgres_server) as database:
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", DIM))
-        with store_of(database, DIM) as store:
-            for start in range(0, ROWS, 500):
-                store.say(
-                    *(
-                        Said(f"n{n}", vector=unit(generator, DIM, subjects[n % KINDS], 0.6))
-                        for n in range(start, start + 500)
-                    )
+    with new_store(postgres_server, DIM) as (database, store):
+        for start in range(0, ROWS, 500):
+            store.say(
+                *(
+                    Said(f"n{n}", vector=unit(generator, DIM, subjects[n % KINDS], 0.6))
+                    for n in range(start, start + 500)
                 )
-            settle(database)
-            yield store, subjects
+            )
+        settle(database)
+        yield store, subjects
 
 
 def found(store: Store, vector: Sequence[float], candidates: int, limit: int = 10, **narrowed: Any) -> list[int]:

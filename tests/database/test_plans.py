@@ -10,17 +10,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from database.searching import Said, Store, settle, store_of, unit
-from fixtures.postgres import Database, new_database
+from database.searching import Said, Store, new_store, settle, unit
+from fixtures.postgres import Database
 
-from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.model import Hit, Kind, Question, Scope
-from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.recall import read_wording
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.server import ConnectionInfo
 from hermes_memory_pgvector.store.models import find_model
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
+from hermes_memory_pgvector.vector_indexes import VectorIndexes
 
 DIM = 256
 
@@ -28,28 +26,25 @@ DIM = 256
 @pytest.fixture(scope="module")
 def filled(postgres_server: ConnectionInfo) -> Iterator[tuple[Database, Store]]:
     """One large, one middle and one small theme, analysed, and an index over all themes that must never be used."""
-    with new_database(postgres_server) as database:
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", DIM))
-        with store_of(database) as store:
-            generator = random.Random(1)
-            for theme, rows in (("large", 3000), ("middle", 600), ("small", 40)):
-                for start in range(0, rows, 300):
-                    store.say(
-                        *(
-                            Said(f"word{n % 7} common {theme} {n}", theme, vector=unit(generator, DIM))
-                            for n in range(start, min(start + 300, rows))
-                        )
+    with new_store(postgres_server, DIM) as (database, store):
+        generator = random.Random(1)
+        for theme, rows in (("large", 3000), ("middle", 600), ("small", 40)):
+            for start in range(0, rows, 300):
+                store.say(
+                    *(
+                        Said(f"word{n % 7} common {theme} {n}", theme, vector=unit(generator, DIM))
+                        for n in range(start, min(start + 300, rows))
                     )
-            with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-                owner.execute(
-                    psycopg.sql.SQL((FOLDER / "index_all.sql").read_text()).format(**vector_tables(store.model.id))
                 )
-                for table in ("turn_vectors", "memory_vectors"):
-                    owner.execute(
-                        f"CREATE INDEX ON {table}_{store.model.id} USING hnsw (embedding halfvec_cosine_ops)".encode()
-                    )
-            settle(database)
-            yield database, store
+        with VectorIndexes.open(database.owner_dsn) as indexes:
+            indexes.create_all()
+        with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            for table in ("turn_vectors", "memory_vectors"):
+                owner.execute(
+                    f"CREATE INDEX ON {table}_{store.model.id} USING hnsw (embedding halfvec_cosine_ops)".encode()
+                )
+        settle(database)
+        yield database, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +101,7 @@ def test_a_theme_is_searched_from_its_key_alone(filled: tuple[Database, Store], 
     database, store = filled
     told = watched(database, store, theme, after=after)
     used = {node["Index Name"] for ran in told for node in ran.nodes if "Index Name" in node}
-    assert not any("code_idx" in name or "embedding_idx" in name for name in used), used
+    assert not any(name.endswith("_all") or "embedding_idx" in name for name in used), used
     rows = {"large": 3000, "middle": 600, "small": 40}[theme]
     coarse = [ran for ran in told if ran.text.startswith("keys :=")]
     assert 1 <= len(coarse) <= 2
@@ -140,7 +135,7 @@ def test_scope_all_reads_keys_alone_or_the_index_made_for_it(filled: tuple[Datab
     database, store = filled
     (public,) = [ran for ran in watched(database, store, "small", after=0, scope=Scope.ALL) if "<~>" in ran.text]
     scans = [node["Index Name"] for node in public.nodes if "Index Name" in node]
-    assert scans[0].endswith(("_code_idx", "_pkey"))
+    assert scans[0].endswith(("_all", "_pkey"))
     assert not public.named("Seq Scan")
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         # What makes a scan of all keys dear on a large table.
@@ -149,7 +144,7 @@ def test_scope_all_reads_keys_alone_or_the_index_made_for_it(filled: tuple[Datab
             (public,) = [r for r in watched(database, store, "small", after=0, scope=Scope.ALL) if "<~>" in r.text]
         finally:
             owner.execute("ALTER ROLE CURRENT_USER RESET enable_sort")
-    assert any("code_idx" in node.get("Index Name", "") for node in public.nodes)
+    assert any(node.get("Index Name", "").endswith("_all") for node in public.nodes)
 
 
 @pytest.mark.parametrize("theme", ["large", "small"])

@@ -7,13 +7,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from database.searching import Said, Store, settle, store_of, unit
-from fixtures.postgres import Database, new_database
+from database.searching import Said, Store, new_store, settle, unit
 
-from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.model import Kind
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.server import ConnectionInfo
 
 DIM = 64
 BUDGET_SECONDS = 2.0
@@ -39,20 +36,18 @@ WRITTEN = [
 @pytest.fixture(scope="module")
 def store(postgres_server: ConnectionInfo) -> Iterator[Store]:
     """A theme of ordinary turns and a secret of another theme."""
-    with new_database(postgres_server) as database:
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", DIM))
-        with store_of(database) as opened:
-            generator = random.Random(1)
-            for start in range(0, 1500, 250):
-                opened.say(
-                    *(
-                        Said(f"zebra report {n} about the {generator.choice(WORDS)}", vector=unit(generator, DIM))
-                        for n in range(start, start + 250)
-                    )
+    with new_store(postgres_server, DIM) as (database, opened):
+        generator = random.Random(1)
+        for start in range(0, 1500, 250):
+            opened.say(
+                *(
+                    Said(f"zebra report {n} about the {generator.choice(WORDS)}", vector=unit(generator, DIM))
+                    for n in range(start, start + 250)
                 )
-            opened.say(Said("the zebra secret of another theme", "other", vector=unit(generator, DIM)))
-            settle(Database(database.owner_dsn, database.runtime_dsn, database.name))
-            yield opened
+            )
+        opened.say(Said("the zebra secret of another theme", "other", vector=unit(generator, DIM)))
+        settle(database)
+        yield opened
 
 
 WORDS = [

@@ -10,15 +10,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from database.searching import START, Said, Store, settle, store_of, unit
+from database.searching import START, Said, Store, new_store, settle, unit
 from database.test_plans import DIM, Ran, watched
-from fixtures.postgres import Database, new_database
+from fixtures.postgres import Database
 
-from hermes_memory_pgvector import migrate
 from hermes_memory_pgvector.model import Scope
-from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.recall import EVERY_ROW
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.server import ConnectionInfo
 from hermes_memory_pgvector.vector_indexes import VectorIndexes, theme_index_name
 
 NAME = theme_index_name(1, "large")
@@ -27,27 +25,25 @@ NAME = theme_index_name(1, "large")
 @pytest.fixture(scope="module")
 def filled(postgres_server: ConnectionInfo) -> Iterator[tuple[Database, Store]]:
     """Two themes in every pair of rows; only the large one has an index, and a scan of its keys looks dear."""
-    with new_database(postgres_server) as database:
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", DIM))
-        with store_of(database) as store:
-            generator = random.Random(1)
-            for start in range(0, 1500, 300):
-                store.say(
-                    *(
-                        Said(f"said {n}", theme, session=f"s{n}", vector=unit(generator, DIM))
-                        for n in range(start, start + 300)
-                        for theme in ("large", "other")
-                    )
+    with new_store(postgres_server, DIM) as (database, store):
+        generator = random.Random(1)
+        for start in range(0, 1500, 300):
+            store.say(
+                *(
+                    Said(f"said {n}", theme, session=f"s{n}", vector=unit(generator, DIM))
+                    for n in range(start, start + 300)
+                    for theme in ("large", "other")
                 )
-            settle(database)
-            with VectorIndexes.open(database.owner_dsn) as indexes:
-                indexes.create_theme("large", force=True)
-            with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-                owner.execute("ALTER ROLE CURRENT_USER SET enable_sort = off")
-                try:
-                    yield database, store
-                finally:
-                    owner.execute("ALTER ROLE CURRENT_USER RESET enable_sort")
+            )
+        settle(database)
+        with VectorIndexes.open(database.owner_dsn) as indexes:
+            indexes.create_theme("large", force=True)
+        with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            owner.execute("ALTER ROLE CURRENT_USER SET enable_sort = off")
+            try:
+                yield database, store
+            finally:
+                owner.execute("ALTER ROLE CURRENT_USER RESET enable_sort")
 
 
 def scans(told: list[Ran]) -> set[str]:

@@ -18,7 +18,6 @@ from psycopg import sql
 
 from hermes_memory_pgvector import index_progress, vector_indexes
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 from hermes_memory_pgvector.vector_indexes import VectorIndexes, theme_index_name
 
 LARGE = 50
@@ -139,10 +138,13 @@ def test_all_themes_get_one_index_of_turns_and_one_of_memories(indexes: VectorIn
 
 def test_what_was_made_by_hand_over_all_themes_counts(indexes: VectorIndexes, database: Database) -> None:
     """And what only looks like it does not."""
-    text = (FOLDER / "index_all.sql").read_text(encoding="utf-8")
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute(b"CREATE INDEX other ON turn_vectors_1 USING hnsw (code bit_hamming_ops)")
-        owner.execute(sql.SQL(text).format(**vector_tables(indexes.model.id)))
+        for table in ("turn_vectors_1", "memory_vectors_1"):
+            owner.execute(
+                f"CREATE INDEX ON {table} USING hnsw (code bit_hamming_ops)"
+                " WHERE NOT hermes_is_private(agent_identity)".encode()
+            )
     names = [index.name for index in indexes.survey().everywhere]
     assert names == ["turn_vectors_1_code_idx", "memory_vectors_1_code_idx"]
     assert [(done.name, done.is_new) for done in indexes.create_all()] == [(name, False) for name in names]

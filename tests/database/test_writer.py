@@ -45,8 +45,8 @@ class CountedPool(Pool):
 class Rig:
     """A journal, a pool and a writer, without the rest of the engine."""
 
-    def __init__(self, folder: Path, dsn: str, *, batch: int = 64) -> None:
-        self.journal = Journal(folder, max_bytes=64 * MIB, segment_bytes=64 * 1024)
+    def __init__(self, folder: Path, dsn: str, *, batch: int = 64, keep_bytes: int = 64 * MIB) -> None:
+        self.journal = Journal(folder, max_bytes=64 * MIB, segment_bytes=64 * 1024, keep_bytes=keep_bytes)
         self.pool = CountedPool(lambda _: dsn, maximum=2, connect_seconds=3)
         self.writer = Writer(
             self.journal,
@@ -236,6 +236,26 @@ def test_a_server_that_has_lost_commits_gets_them_again(make: Callable[..., Rig]
     rig.append(turn(100))
     rig.flush()
     assert numbers(stored) == list(range(101))
+
+
+def test_what_a_server_loses_right_after_the_commit_is_still_there_when_room_is_short(
+    make: Callable[..., Rig], stored: Stored
+) -> None:
+    dead = make()
+    for number in range(50):
+        dead.append(turn(number))
+    dead.close()
+    rig = make(keep_bytes=0)
+    while rig.writer.run_once() == 0.0:
+        pass
+    assert numbers(stored) == list(range(50))
+    _lose(stored, 20, dead.journal.writer)
+    rig.close()
+    # Whoever comes next has no memory of what had arrived.
+    later = make(keep_bytes=0)
+    while later.writer.run_once() == 0.0:
+        pass
+    assert numbers(stored) == list(range(50))
 
 
 def test_a_lost_watermark_alone_doubles_nothing(make: Callable[..., Rig], stored: Stored) -> None:
