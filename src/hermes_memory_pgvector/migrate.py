@@ -18,7 +18,14 @@ from psycopg import sql
 
 from hermes_memory_pgvector.adoption import Adopted, Adoption
 from hermes_memory_pgvector.errors import SchemaError
-from hermes_memory_pgvector.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
+from hermes_memory_pgvector.model_tables import (
+    ModelSpec,
+    ask_for_vectors,
+    ensure_model,
+    model_sql,
+    renew_searches,
+    search_sql,
+)
 from hermes_memory_pgvector.store.border import translated
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -80,8 +87,8 @@ def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
     for migration in migrations():
         yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
     if model is not None:
-        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model).as_string(None)
-    if model is not None:
+        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
+        yield search_sql(1, model.dim).as_string(None)
         yield _views_sql(1).as_string(None)
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
@@ -119,6 +126,7 @@ def apply(
                 report("adopting the tables of an earlier installation")
                 adoption.set_aside()
             _apply_pending(connection, outcome, report)
+            renew_searches(connection)
             if model is not None:
                 outcome.model_id = ensure_model(connection, model, is_current=True)
             if adoption is not None:

@@ -135,6 +135,26 @@ def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
     assert models == [("other-model", 1024)]
 
 
+def test_every_model_gets_the_search_of_this_package_in_place_of_an_older_one(database: Database) -> None:
+    migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
+    listed = (
+        "SELECT p.oid::regprocedure::text, md5(p.prosrc) FROM pg_proc AS p"
+        " WHERE p.proname ~ '^hermes_(search|nearest)_' ORDER BY 1"
+    )
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        fresh = connection.execute(listed).fetchall()
+        connection.execute("ALTER FUNCTION hermes_nearest_turns(turn_vectors_1, text, boolean, text[], timestamptz,"
+                           " timestamptz, halfvec, integer, real, integer) RENAME TO hermes_removed")  # fmt: skip
+        for signature, _ in fresh:
+            if "hermes_search_turns(turn_vectors_1" in str(signature):
+                connection.execute(f"DROP FUNCTION {signature}".encode())
+        connection.execute("CREATE FUNCTION hermes_search_turns(model turn_vectors_1) RETURNS integer"
+                           " LANGUAGE sql AS 'SELECT 1'")  # fmt: skip
+        migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
+        assert connection.execute(listed).fetchall() == fresh
+    assert len(fresh) == 8
+
+
 def test_the_views_show_text_and_current_vector_side_by_side(database: Database) -> None:
     vector = "[" + ",".join(["0.5"] * 64) + "]"
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:

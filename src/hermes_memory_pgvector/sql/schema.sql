@@ -337,56 +337,6 @@ CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
         RETURN NEW;
     END $$;
 
-CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path TO '$user', 'public'
-    AS $$
-    SELECT hermes_theme_lexemes(theme)
-        || setweight(to_tsvector('pg_catalog.english', folded), 'A')
-        || setweight(to_tsvector('pg_catalog.simple', folded), 'A')
-        || CASE WHEN folded ~ '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\uffdc]' THEN hermes_unspaced_lexemes(folded) ELSE ''::tsvector END
-    FROM (SELECT lower(normalize(regexp_replace(normalize(left(content, 100000), NFKD), '[\u0300-\u036f\u0640\u064b-\u0652]', '', 'g'), NFC)) AS folded) AS prepared
-    $$;
-
-CREATE FUNCTION public.hermes_quote_lexeme(lexeme text) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$ SELECT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' $$;
-
-CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer) RETURNS void
-    LANGUAGE sql SECURITY DEFINER
-    SET search_path TO '$user', 'public'
-    AS $$ UPDATE embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id $$;
-
-CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real) RETURNS real
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-    SELECT ((0.7 * coalesce(similarity, 0) + coverage
-             + CASE WHEN answers_when THEN 0.10::double precision ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20::double precision ELSE 0 END
-             + CASE WHEN is_by_speaker THEN 0.15::double precision ELSE 0 END)
-            * CASE WHEN half_life_days > 0 AND age > interval '0'
-                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
-    $$;
-
-CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO '$user', 'public'
-    AS $$
-    BEGIN
-        -- Every process of a fleet may call this: one at a time is enough.
-        IF NOT pg_try_advisory_xact_lock(hashtextextended('hermes_refresh_statistics', 0)) THEN
-            RETURN;
-        END IF;
-        DELETE FROM lexeme_statistics;
-        INSERT INTO lexeme_statistics
-        SELECT s.tablename, known.lexeme, max(known.fraction)
-        FROM pg_catalog.pg_stats AS s,
-             unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (lexeme, fraction)
-        WHERE s.schemaname = current_schema() AND s.attname = 'lexemes'
-          AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
-        GROUP BY 1, 2;
-    END $$;
-
 CREATE TABLE public.memory_vectors_1 (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -399,8 +349,8 @@ CREATE TABLE public.memory_vectors_1 (
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
 ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
-CREATE FUNCTION public.hermes_search_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
-    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+CREATE FUNCTION public.hermes_nearest_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, meaning public.halfvec, candidates integer, min_similarity real, wanted integer, OUT near_themes text[], OUT near_ids bigint[], OUT similarities real[], OUT near_copies integer[]) RETURNS record
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO '$user', 'public'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -414,19 +364,19 @@ DECLARE
     asked_code    bit varying := binary_quantize(asked - array_fill(-0.014433756729740645::double precision, ARRAY[768])::halfvec) || binary_quantize(asked - array_fill(0.014433756729740645::double precision, ARRAY[768])::halfvec);
     chosen_themes text[];
     chosen_ids    bigint[];
-    near_themes   text[];
-    near_ids      bigint[];
-    similarities  real[];
-    near_copies   integer[];
     size          integer;
     decisive      double precision;
     sample        double precision[];
     breadth       integer;
-    upto          integer;
+    upto          integer := 100;
     compared      integer := 0;
     keys          bigint[];
     luck          double precision;
-    possible      double precision;
+    typical       double precision;
+    at_distance   double precision;
+    slope         double precision;
+    spread        double precision;
+    enough        double precision;
     found_ids          bigint[];
     found_twins        bigint[];
     found_similarities real[];
@@ -532,7 +482,7 @@ BEGIN
                 END IF;
                 EXIT WHEN compared = cardinality(keys);
             END IF;
-            upto := least(cardinality(keys), greatest(100, 2 * compared));
+            upto := least(cardinality(keys), upto);
             SELECT found_ids || array_agg(v.id), found_twins || array_agg(v.id), found_similarities || array_agg(v.similarity),
                    found_distances || array_agg(v.distance)
             INTO found_ids, found_twins, found_similarities, found_distances
@@ -544,52 +494,27 @@ BEGIN
             compared := upto;
             EXIT WHEN compared = cardinality(keys) AND (compared < breadth OR breadth = candidates);
             breadth := CASE WHEN compared = cardinality(keys) THEN candidates ELSE breadth END;
-            -- How near a row with the last code seen may still be, by the rows compared so far: when even a most unlikely
-            -- one would not come among those asked for, or is too far to be told, nobody further away does.
-            SELECT avg(f.similarity) + least(0, coalesce(regr_slope(f.similarity, f.distance), 0))
-                                       * ((keys[compared] >> 44) - avg(f.distance))
-                   + luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
-                         regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
-            INTO possible FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
-            EXIT WHEN possible < greatest(min_similarity, (
+            -- How near a row may still be, by its distance and the rows compared so far: where even a most unlikely one
+            -- would not come among those asked for, or is too far to be told, nobody further away does.
+            SELECT avg(f.similarity), avg(f.distance), least(0, coalesce(regr_slope(f.similarity, f.distance), 0)),
+                   luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
+                       regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
+            INTO typical, at_distance, slope, spread FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
+            enough := greatest(min_similarity, (
                 SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                 ORDER BY 1 DESC OFFSET least(greatest(wanted, 10), 20) - 1 LIMIT 1));
+            EXIT WHEN typical + slope * ((keys[compared] >> 44) - at_distance) + spread < enough;
+            -- What lies before that distance is compared next, in steps that let it come nearer meanwhile.
+            upto := CASE WHEN slope < 0 AND enough IS NOT NULL
+                         THEN width_bucket(least(100000, at_distance + (typical + spread - enough) / -slope + 1)::bigint << 44, keys)
+                         ELSE 2 * compared END;
+            upto := greatest(compared + 50, least(upto, 4 * compared));
         END LOOP;
         SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
         FROM (SELECT max(f.id) AS id, max(f.similarity) AS similarity, count(DISTINCT f.id)::integer AS copies
               FROM unnest(found_ids, found_twins, found_similarities) AS f (id, twin, similarity)
               GROUP BY f.twin ORDER BY 2 DESC LIMIT 60) AS n;
     END IF;
-
-    RETURN QUERY
-    WITH scored AS MATERIALIZED (
-        SELECT m.*, coalesce(n.copies, 1) AS copies,
-               coalesce(n.similarity, (SELECT (1 - min(cosine_distance(v.embedding, asked)))::real FROM "memory_vectors_1" AS v
-                                       WHERE v.agent_identity = m.agent_identity AND v.id = m.id)) AS similarity
-        FROM hermes_match_memories(theme, everywhere, narrow, since, until, terms, queries, own_queries, weights,
-                                 near_themes, near_ids, 100) AS m
-        LEFT JOIN unnest(near_themes, near_ids, similarities, near_copies) AS n (seen_in, id, similarity, copies)
-               ON n.id = m.id AND coalesce(n.seen_in = m.agent_identity, true)
-    ), ranked AS (
-        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated,
-                                s.ts >= period_start AND s.ts < period_end, s.role = speaker, now - s.ts,
-                                half_life_days) AS rank
-        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
-    ), folded AS (
-        SELECT r.*, row_number() OVER same_text AS copy,
-               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
-        FROM ranked AS r
-        WINDOW same_text AS (PARTITION BY r.agent_identity, r.twin ORDER BY r.rank DESC, r.ts DESC, r.id DESC
-                             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-    ), best AS (
-        SELECT f.*, (f.rank - 0::double precision * least(4, row_number() OVER (
-                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
-        FROM folded AS f WHERE f.copy = 1
-        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
-    )
-    SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
-    FROM best AS b JOIN memory_entries AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
-    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
 END
 $_$;
 
@@ -605,8 +530,8 @@ CREATE TABLE public.turn_vectors_1 (
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
 ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
-CREATE FUNCTION public.hermes_search_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
-    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+CREATE FUNCTION public.hermes_nearest_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, meaning public.halfvec, candidates integer, min_similarity real, wanted integer, OUT near_themes text[], OUT near_ids bigint[], OUT similarities real[], OUT near_copies integer[]) RETURNS record
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO '$user', 'public'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -620,25 +545,26 @@ DECLARE
     asked_code    bit varying := binary_quantize(asked - array_fill(-0.014433756729740645::double precision, ARRAY[768])::halfvec) || binary_quantize(asked - array_fill(0.014433756729740645::double precision, ARRAY[768])::halfvec);
     chosen_themes text[];
     chosen_ids    bigint[];
-    near_themes   text[];
-    near_ids      bigint[];
-    similarities  real[];
-    near_copies   integer[];
     size          integer;
     decisive      double precision;
     sample        double precision[];
     breadth       integer;
-    upto          integer;
+    upto          integer := 100;
     compared      integer := 0;
     keys          bigint[];
     luck          double precision;
-    possible      double precision;
+    typical       double precision;
+    at_distance   double precision;
+    slope         double precision;
+    spread        double precision;
+    enough        double precision;
     found_ids          bigint[];
     found_twins        bigint[];
     found_similarities real[];
     found_distances    real[];
-    has_index          boolean := NOT everywhere AND narrow IS NULL AND since IS NULL AND until IS NULL AND candidates < 2147483647
-                AND EXISTS (SELECT FROM theme_indexes AS i WHERE i.agent_identity = theme AND i.model_id = 1);
+    has_index          boolean := NOT everywhere AND narrow IS NULL AND since IS NULL AND until IS NULL
+             AND candidates < 2147483647
+             AND EXISTS (SELECT FROM theme_indexes AS i WHERE i.agent_identity = theme AND i.model_id = 1);
 BEGIN
     IF everywhere THEN
         breadth := CASE WHEN candidates = 2147483647 THEN candidates ELSE least(candidates, 600) END;
@@ -695,7 +621,7 @@ BEGIN
                      greatest(1, count(*) FILTER (WHERE v.chunk = 0))::integer AS copies
               FROM "turn_vectors_1" AS v
               WHERE v.agent_identity = theme AND (narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
-                       WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+             WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                 AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
               GROUP BY v.twin ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
@@ -735,13 +661,13 @@ BEGIN
                     keys := ARRAY(SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key
                                   FROM "turn_vectors_1" AS v
                                   WHERE v.agent_identity = theme AND (narrow IS NULL OR v.id = ANY (ARRAY(SELECT c.id FROM conversations AS c
-                       WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+             WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                                     AND coalesce(v.ts >= since, true) AND coalesce(v.ts < until, true)
                                   ORDER BY key LIMIT breadth);
                 END IF;
                 EXIT WHEN compared = cardinality(keys);
             END IF;
-            upto := least(cardinality(keys), greatest(100, 2 * compared));
+            upto := least(cardinality(keys), upto);
             SELECT found_ids || array_agg(v.id), found_twins || array_agg(v.twin), found_similarities || array_agg(v.similarity),
                    found_distances || array_agg(v.distance)
             INTO found_ids, found_twins, found_similarities, found_distances
@@ -753,22 +679,153 @@ BEGIN
             compared := upto;
             EXIT WHEN compared = cardinality(keys) AND (compared < breadth OR breadth = candidates);
             breadth := CASE WHEN compared = cardinality(keys) THEN candidates ELSE breadth END;
-            -- How near a row with the last code seen may still be, by the rows compared so far: when even a most unlikely
-            -- one would not come among those asked for, or is too far to be told, nobody further away does.
-            SELECT avg(f.similarity) + least(0, coalesce(regr_slope(f.similarity, f.distance), 0))
-                                       * ((keys[compared] >> 44) - avg(f.distance))
-                   + luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
-                         regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
-            INTO possible FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
-            EXIT WHEN possible < greatest(min_similarity, (
+            -- How near a row may still be, by its distance and the rows compared so far: where even a most unlikely one
+            -- would not come among those asked for, or is too far to be told, nobody further away does.
+            SELECT avg(f.similarity), avg(f.distance), least(0, coalesce(regr_slope(f.similarity, f.distance), 0)),
+                   luck * sqrt(greatest(0, regr_syy(f.similarity, f.distance) - coalesce(
+                       regr_sxy(f.similarity, f.distance) ^ 2 / nullif(regr_sxx(f.similarity, f.distance), 0), 0)) / count(*))
+            INTO typical, at_distance, slope, spread FROM unnest(found_similarities, found_distances) AS f (similarity, distance);
+            enough := greatest(min_similarity, (
                 SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                 ORDER BY 1 DESC OFFSET least(greatest(wanted, 10), 20) - 1 LIMIT 1));
+            EXIT WHEN typical + slope * ((keys[compared] >> 44) - at_distance) + spread < enough;
+            -- What lies before that distance is compared next, in steps that let it come nearer meanwhile.
+            upto := CASE WHEN slope < 0 AND enough IS NOT NULL
+                         THEN width_bucket(least(100000, at_distance + (typical + spread - enough) / -slope + 1)::bigint << 44, keys)
+                         ELSE 2 * compared END;
+            upto := greatest(compared + 50, least(upto, 4 * compared));
         END LOOP;
         SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
         FROM (SELECT max(f.id) AS id, max(f.similarity) AS similarity, count(DISTINCT f.id)::integer AS copies
               FROM unnest(found_ids, found_twins, found_similarities) AS f (id, twin, similarity)
               GROUP BY f.twin ORDER BY 2 DESC LIMIT 60) AS n;
     END IF;
+END
+$_$;
+
+CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO '$user', 'public'
+    AS $$
+    SELECT hermes_theme_lexemes(theme)
+        || setweight(to_tsvector('pg_catalog.english', folded), 'A')
+        || setweight(to_tsvector('pg_catalog.simple', folded), 'A')
+        || CASE WHEN folded ~ '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\uffdc]' THEN hermes_unspaced_lexemes(folded) ELSE ''::tsvector END
+    FROM (SELECT lower(normalize(regexp_replace(normalize(left(content, 100000), NFKD), '[\u0300-\u036f\u0640\u064b-\u0652]', '', 'g'), NFC)) AS folded) AS prepared
+    $$;
+
+CREATE FUNCTION public.hermes_quote_lexeme(lexeme text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' $$;
+
+CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO '$user', 'public'
+    AS $$ UPDATE embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id $$;
+
+CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real) RETURNS real
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT ((0.7 * coalesce(similarity, 0) + coverage
+             + CASE WHEN answers_when THEN 0.10::double precision ELSE 0 END
+             + CASE WHEN is_in_period THEN 0.20::double precision ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.15::double precision ELSE 0 END)
+            * CASE WHEN half_life_days > 0 AND age > interval '0'
+                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
+    $$;
+
+CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO '$user', 'public'
+    AS $$
+    BEGIN
+        -- Every process of a fleet may call this: one at a time is enough.
+        IF NOT pg_try_advisory_xact_lock(hashtextextended('hermes_refresh_statistics', 0)) THEN
+            RETURN;
+        END IF;
+        DELETE FROM lexeme_statistics;
+        INSERT INTO lexeme_statistics
+        SELECT s.tablename, known.lexeme, max(known.fraction)
+        FROM pg_catalog.pg_stats AS s,
+             unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (lexeme, fraction)
+        WHERE s.schemaname = current_schema() AND s.attname = 'lexemes'
+          AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
+        GROUP BY 1, 2;
+    END $$;
+
+CREATE FUNCTION public.hermes_search_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked        halfvec := l2_normalize(meaning);
+    near_themes  text[];
+    near_ids     bigint[];
+    similarities real[];
+    near_copies  integer[];
+BEGIN
+    SELECT n.near_themes, n.near_ids, n.similarities, n.near_copies
+    INTO near_themes, near_ids, similarities, near_copies
+    FROM hermes_nearest_memories(model, theme, everywhere, narrow, since, until, meaning, candidates, min_similarity, wanted) AS n;
+
+    RETURN QUERY
+    WITH scored AS MATERIALIZED (
+        SELECT m.*, coalesce(n.copies, 1) AS copies,
+               coalesce(n.similarity, (SELECT (1 - min(cosine_distance(v.embedding, asked)))::real FROM "memory_vectors_1" AS v
+                                       WHERE v.agent_identity = m.agent_identity AND v.id = m.id)) AS similarity
+        FROM hermes_match_memories(theme, everywhere, narrow, since, until, terms, queries, own_queries, weights,
+                                 near_themes, near_ids, 100) AS m
+        LEFT JOIN unnest(near_themes, near_ids, similarities, near_copies) AS n (seen_in, id, similarity, copies)
+               ON n.id = m.id AND coalesce(n.seen_in = m.agent_identity, true)
+    ), ranked AS (
+        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated,
+                                s.ts >= period_start AND s.ts < period_end, s.role = speaker, now - s.ts,
+                                half_life_days) AS rank
+        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+    ), folded AS (
+        SELECT r.*, row_number() OVER same_text AS copy,
+               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+        FROM ranked AS r
+        WINDOW same_text AS (PARTITION BY r.agent_identity, r.twin ORDER BY r.rank DESC, r.ts DESC, r.id DESC
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+    ), best AS (
+        SELECT f.*, (f.rank - 0::double precision * least(4, row_number() OVER (
+                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
+        FROM folded AS f WHERE f.copy = 1
+        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+    )
+    SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
+    FROM best AS b JOIN memory_entries AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
+    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+END
+$$;
+
+CREATE FUNCTION public.hermes_search_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+    LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
+    SET search_path TO '$user', 'public'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked        halfvec := l2_normalize(meaning);
+    near_themes  text[];
+    near_ids     bigint[];
+    similarities real[];
+    near_copies  integer[];
+BEGIN
+    SELECT n.near_themes, n.near_ids, n.similarities, n.near_copies
+    INTO near_themes, near_ids, similarities, near_copies
+    FROM hermes_nearest_turns(model, theme, everywhere, narrow, since, until, meaning, candidates, min_similarity, wanted) AS n;
 
     RETURN QUERY
     WITH scored AS MATERIALIZED (
@@ -800,7 +857,7 @@ BEGIN
     FROM best AS b JOIN conversations AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
     ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
 END
-$_$;
+$$;
 
 CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
