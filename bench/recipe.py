@@ -23,7 +23,7 @@ CANDIDATES = 1600
 TABLE: tuple[LiteralString, ...] = (
     "CREATE TABLE recipe (agent_identity text NOT NULL, id bigint, embedding halfvec NOT NULL, code bit varying)",
     "ALTER TABLE recipe ALTER COLUMN embedding SET STORAGE PLAIN",
-    "INSERT INTO recipe SELECT agent_identity, id, embedding, binary_quantize(embedding) FROM turn_vectors_1 ORDER BY 2",
+    "INSERT INTO recipe SELECT agent_identity, id, embedding, binary_quantize(embedding) FROM turn_vectors_1",
     "ALTER TABLE recipe ADD PRIMARY KEY (agent_identity, id) INCLUDE (code)",
     "VACUUM ANALYZE recipe",
 )
