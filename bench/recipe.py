@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 import numpy as np
 import psycopg
 
-from bench.corpus import Floats, Questions, recall_at_ten
+from bench.corpus import Floats, Questions, Truth, recall_at_ten
 from bench.load import theme_name
 from bench.measure import percentile
 from bench.stage import DIM, Seat
@@ -68,7 +68,7 @@ def _round(
 ) -> tuple[float, float, float]:
     micros: list[float] = []
     found: list[list[int]] = []
-    truth: list[list[int]] = []
+    truth: list[Truth] = []
     for theme, questions in mixture:
         for vector in questions.vectors:
             asked = {

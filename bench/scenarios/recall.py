@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from bench.corpus import Corpus, Questions, common_questions, recall_at_ten
+from bench.corpus import Corpus, Questions, Truth, common_questions, recall_at_ten
 from bench.growth import scenario_name
 from bench.load import load, make_index, size_of, theme_name
 from bench.measure import Metric, Result, Target, percentile
@@ -103,7 +103,7 @@ class _Asked:
                 _add(
                     figures, f"recall_conversation, {label}, recall@10", recall_at_ten(answer["rows"], questions.truth)
                 )
-                short = sum(len(rows) < len(true) for rows, true in zip(answer["rows"], questions.truth, strict=True))
+                short = sum(len(rows) < true.count for rows, true in zip(answer["rows"], questions.truth, strict=True))
                 _add(figures, f"recall_conversation, {label}, short answers", short / self._count)
                 if size in ("biggest", "all"):
                     answer = child.ask(
@@ -126,7 +126,7 @@ class _Asked:
         """The questions of a fleet."""
         queries = self._queries(len(self._turns) + 1)
         found: list[list[int]] = []
-        truth: list[list[int]] = []
+        truth: list[Truth] = []
         recalls: list[float] = []
         prefetches: list[float] = []
         for theme, questions in self.mixture:
@@ -140,7 +140,7 @@ class _Asked:
             prefetches += child.ask("ask", seconds=600, tool="prefetch", queries=own)["micros"]
         self._times(figures, f"recall_conversation, {MIXTURE}", recalls)
         _add(figures, f"recall_conversation, {MIXTURE}, recall@10", recall_at_ten(found, truth))
-        short = sum(len(rows) < len(true) for rows, true in zip(found, truth, strict=True))
+        short = sum(len(rows) < true.count for rows, true in zip(found, truth, strict=True))
         _add(figures, f"recall_conversation, {MIXTURE}, short answers", short / len(truth))
         self._times(figures, f"prefetch, {MIXTURE}", prefetches)
 

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench import adapter
-from bench.corpus import TOP, Corpus, common_questions, recall_at_ten, unit, vocabulary
+from bench.corpus import TOP, Corpus, Truth, common_questions, recall_at_ten, truth_of, unit, vocabulary
 
 
 @pytest.fixture
@@ -38,21 +38,40 @@ def test_truth_is_what_a_full_sort_finds(corpus: Corpus, theme: int | None) -> N
     rows = unit(np.asarray(corpus.vectors[pool], dtype=np.float32))
     for vector, true in zip(questions.vectors, questions.truth, strict=True):
         best = pool[np.argsort(-(rows @ vector))[:TOP]]
-        assert set(best.tolist()) == set(true)
+        assert true.sure <= set(best.tolist()) <= true.sure | true.tied
+        assert true.share(best.tolist()) == 1.0
 
 
 def test_a_question_is_nearest_to_rows_of_its_own_theme_only(corpus: Corpus) -> None:
     for true in corpus.questions(3, 10).truth:
-        assert {int(corpus.theme_of[row]) for row in true} == {3}
+        assert {int(corpus.theme_of[row]) for row in true.sure | true.tied} == {3}
 
 
 def test_recall_counts_what_is_missing_and_nothing_else() -> None:
-    truth = [list(range(10)), list(range(10, 20))]
-    assert recall_at_ten(truth, truth) == 1.0
-    assert recall_at_ten([truth[0][::-1], truth[1]], truth) == 1.0
-    assert recall_at_ten([truth[0][:5], []], truth) == pytest.approx(0.25)
+    rows = [list(range(10)), list(range(10, 20))]
+    truth = [Truth(10, frozenset(each), frozenset()) for each in rows]
+    assert recall_at_ten(rows, truth) == 1.0
+    assert recall_at_ten([rows[0][::-1], rows[1]], truth) == 1.0
+    assert recall_at_ten([rows[0][:5], []], truth) == pytest.approx(0.25)
     # Rows beyond the tenth do not count, however right they are.
-    assert recall_at_ten([[99] * 10 + truth[0], truth[1]], truth) == pytest.approx(0.5)
+    assert recall_at_ten([[99] * 10 + rows[0], rows[1]], truth) == pytest.approx(0.5)
+
+
+def test_equally_near_rows_may_stand_for_each_other_but_for_nobody_else() -> None:
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.33, 0.32, 0.31, 0.30999, 0.2], dtype=np.float32)
+    truth = truth_of(np.arange(12), scores)
+    assert truth == Truth(10, frozenset(range(9)), frozenset((9, 10)))
+    assert truth.share([*range(9), 10]) == 1.0
+    assert truth.share([*range(1, 9), 9, 10]) == pytest.approx(0.9)
+    assert truth.share([*range(9), 11]) == pytest.approx(0.9)
+
+
+def test_a_theme_of_three_rows_has_three_to_find() -> None:
+    scores = np.array([0.9, 0.8, 0.7, -np.inf, -np.inf], dtype=np.float32)
+    truth = truth_of(np.array([4, 8, 2, 0, 0]), scores)
+    assert truth.count == 3
+    assert truth.share([2, 4, 8]) == 1.0
+    assert truth.share([2, 4]) == pytest.approx(2 / 3)
 
 
 def test_the_same_numbers_make_the_same_corpus(tmp_path: Path, corpus: Corpus) -> None:

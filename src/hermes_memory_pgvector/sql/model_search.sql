@@ -114,7 +114,7 @@ BEGIN
         -- A second look at a very large theme would cost more than keeping all it may need at the first.
         breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
         -- Among more rows, luckier ones are to be expected.
-        luck := 3.5 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
+        luck := 4 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
         LOOP
             IF compared = coalesce(cardinality(keys), 0) THEN
                 -- Distance and id in one number: what is sorted is a number, not a row.
