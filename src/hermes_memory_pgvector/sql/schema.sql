@@ -406,11 +406,12 @@ BEGIN
         ELSE
             size := (SELECT least(2147483647, c.reltuples) FROM pg_catalog.pg_class AS c WHERE c.oid = '"memory_vectors_1"'::regclass);
             IF size >= 5000 AND breadth < size / 10 AND narrow IS NULL AND since IS NULL AND until IS NULL THEN
-                -- As in a large theme: a sample tells the distance that decides.
+                -- As in a large theme: a sample tells the distance that decides. It is large enough that it rarely tells one
+                -- within which too few rows lie, for then all are read a second time.
                 SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
                     SELECT hamming_distance(v.code, asked_code) AS distance
-                    FROM "memory_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, 400000.0 / size)) REPEATABLE (1)) AS s;
-                decisive := sample[1 + cardinality(sample) * 2 * breadth / size];
+                    FROM "memory_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(400000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
+                decisive := sample[1 + cardinality(sample) * 2.5 * breadth / size];
             END IF;
             LOOP
                 SELECT array_agg(c.agent_identity), array_agg(c.id) INTO chosen_themes, chosen_ids FROM (
@@ -589,11 +590,12 @@ BEGIN
         ELSE
             size := (SELECT least(2147483647, c.reltuples) FROM pg_catalog.pg_class AS c WHERE c.oid = '"turn_vectors_1"'::regclass);
             IF size >= 5000 AND breadth < size / 10 AND narrow IS NULL AND since IS NULL AND until IS NULL THEN
-                -- As in a large theme: a sample tells the distance that decides.
+                -- As in a large theme: a sample tells the distance that decides. It is large enough that it rarely tells one
+                -- within which too few rows lie, for then all are read a second time.
                 SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
                     SELECT hamming_distance(v.code, asked_code) AS distance
-                    FROM "turn_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, 400000.0 / size)) REPEATABLE (1)) AS s;
-                decisive := sample[1 + cardinality(sample) * 2 * breadth / size];
+                    FROM "turn_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(400000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
+                decisive := sample[1 + cardinality(sample) * 2.5 * breadth / size];
             END IF;
             LOOP
                 SELECT array_agg(c.agent_identity), array_agg(c.id) INTO chosen_themes, chosen_ids FROM (
