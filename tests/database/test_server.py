@@ -71,11 +71,12 @@ def until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a server, which is stopped at the end."""
-    folder = tmp_path / "home" / "pgvector"
-    yield folder
-    EmbeddedPostgres(folder).stop(soon(), mode="immediate")
+def home() -> Iterator[Path]:
+    """A folder for a server, which is stopped at the end; near the root, for a socket's path must be short."""
+    with tempfile.TemporaryDirectory(prefix="hermes-test-", ignore_cleanup_errors=True) as name:
+        folder = Path(name) / "home" / "pgvector"
+        yield folder
+        EmbeddedPostgres(folder).stop(soon(), mode="immediate")
 
 
 @pytest.fixture(scope="session")
