@@ -63,16 +63,24 @@ def page(result: Result, images: str | None) -> str:
 
 
 def merged(results: Sequence[Result]) -> Result:
-    """Several results as one; a later run's figures take the place of earlier ones of the same name."""
+    """Several results as one; a later run's figures take the place of earlier ones of the same name.
+
+    A figure that stands beside the peer's gives way only to one that does, too.
+    """
     # By their own clock: the order of file names says nothing about which run is later.
     results = sorted(results, key=lambda result: str(result.about["started"]))
     first = results[0]
-    metrics = {metric.key: metric for result in results for metric in result.metrics}
+    metrics: dict[str, Metric] = {}
+    owner: dict[str, int] = {}
+    for number, result in enumerate(results):
+        for metric in result.metrics:
+            known = metrics.get(metric.key)
+            if known is None or known.peer is None or metric.peer is not None:
+                metrics[metric.key], owner[metric.key] = metric, number
     plots = {plot.name: plot for result in results for plot in result.plots}
     plots |= {plot.name: plot for plot in growth_plots(list(metrics.values()))}
     problems = [problem for result in results for problem in result.problems]
     # Every run is named with what was taken from it: nothing is replaced in silence.
-    owner = {metric.key: number for number, result in enumerate(results) for metric in result.metrics}
     runs = [
         {**result.about, "gives": sorted({key.split(":")[0] for key, place in owner.items() if place == number}),
          "replaced": sorted({metric.scenario for metric in result.metrics if owner[metric.key] != number})}
@@ -143,7 +151,7 @@ def _run_line(run: dict[str, Any]) -> str:
     if run.get("gives"):
         line += f" Gives: {'; '.join(run['gives'])}."
     if run.get("replaced"):
-        line += f" Measured again by a later run: {'; '.join(run['replaced'])}."
+        line += f" Measured too, but shown from another run: {'; '.join(run['replaced'])}."
     return line
 
 

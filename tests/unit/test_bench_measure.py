@@ -136,7 +136,13 @@ def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
     assert both.about["seconds"] == 10
     shown = page(both, None)
     assert shown.count("- Run of ") == 2
-    assert "Measured again by a later run: hooks." in shown
+    assert "Measured too, but shown from another run: hooks." in shown
+
+
+def test_a_figure_beside_the_peers_gives_way_only_to_another_that_is() -> None:
+    alone = result(metric(4, None), replace(metric(7, None), name="other"))
+    both = merged([result(metric(5, 50), replace(metric(8, None), name="other")), alone])
+    assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 5, "other": 7}
 
 
 def test_the_later_run_wins_whatever_the_order_it_is_given_in() -> None:
