@@ -28,6 +28,8 @@ SHARED = 1.15
 VOCABULARY = 4000
 COMMON = 12
 TOP = 10
+MIXTURE = "themes by their rows"
+"""What the questions of a fleet are called in the tables."""
 TIE = 3e-5
 """What rounding a question to half precision may change of a cosine: a few times 2^-11 over the root of 768."""
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]

@@ -44,7 +44,6 @@ class Target:
 
     kind: Literal["at most", "at least", "ratio at least"]
     value: float
-    source: str = ""
 
     def is_met(self, ours: float, ratio: float | None) -> bool:
         """Whether it is reached."""

@@ -13,13 +13,12 @@ from typing import Any, LiteralString
 import numpy as np
 import psycopg
 
-from bench.corpus import Floats, Questions, Truth, recall_at_ten
+from bench.corpus import MIXTURE, Floats, Questions, Truth, recall_at_ten
 from bench.load import theme_name
 from bench.measure import percentile
-from bench.stage import DIM, Seat
+from bench.stage import Seat
 from hermes_memory_pgvector.store.models import HalfVector
 
-CANDIDATES = 1600
 TABLE: tuple[LiteralString, ...] = (
     "CREATE TABLE recipe (agent_identity text NOT NULL, id bigint, embedding halfvec NOT NULL, code bit varying)",
     "ALTER TABLE recipe ALTER COLUMN embedding SET STORAGE PLAIN",
@@ -35,8 +34,8 @@ WHERE agent_identity = %(theme)s AND id = ANY (ARRAY(
 ORDER BY cosine_distance(embedding, %(vector)s::halfvec) LIMIT 10"""
 NEAREST: LiteralString = """
 SELECT unnest(near_ids[1:10]) FROM hermes_nearest_turns(
-    NULL::turn_vectors_1, %(theme)s::text, false, NULL, NULL, NULL, %(vector)s::halfvec, %(candidates)s::integer,
-    -1::real, 10)"""
+    NULL::turn_vectors_1, %(theme)s::text, false, NULL, NULL, NULL, %(vector)s::halfvec,
+    (SELECT candidates FROM embedding_models WHERE is_current), -1::real, 10)"""
 STATEMENTS = {"nearest rows": NEAREST, "the plain recipe": RECIPE}
 
 
@@ -53,7 +52,7 @@ def beside_recipe(seat: Seat, mixture: Sequence[tuple[int, Questions]], rounds: 
                 continue
             for name, (half, most, found) in figure_of.items():
                 for end, value in (("p50", half), ("p95", most), ("recall@10", found)):
-                    figures.setdefault(f"{name}, themes by their rows, {end}", []).append(value)
+                    figures.setdefault(f"{name}, {MIXTURE}, {end}", []).append(value)
             ours, recipe = figure_of.values()
             for end, place in (("p50", 0), ("p95", 1)):
                 figures.setdefault(f"nearest rows, {end} in times of the recipe", []).append(
@@ -71,10 +70,7 @@ def _round(
     truth: list[Truth] = []
     for theme, questions in mixture:
         for vector in questions.vectors:
-            asked = {
-                "theme": theme_name(theme), "code": _code(vector), "vector": HalfVector(vector.tolist()),
-                "candidates": CANDIDATES,
-            }  # fmt: skip
+            asked = {"theme": theme_name(theme), "code": _code(vector), "vector": HalfVector(vector.tolist())}
             begin = time.perf_counter()
             rows = connection.execute(text, asked, prepare=True).fetchall()
             micros.append((time.perf_counter() - begin) * 1e6)
@@ -84,4 +80,4 @@ def _round(
 
 
 def _code(vector: Floats) -> str:
-    return "".join(np.where(vector > 0, "1", "0").tolist()[:DIM])
+    return "".join(np.where(vector > 0, "1", "0"))

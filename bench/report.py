@@ -34,7 +34,7 @@ def misses(result: Result) -> list[str]:
         if metric.is_met is False:
             assert metric.target is not None
             shown = number(metric.ours.median) if metric.target.kind != "ratio at least" else _ratio(metric)
-            lines.append(f"- **Missed**: {metric.key}: {shown}, target {_target(metric)} ({metric.target.source}).")
+            lines.append(f"- **Missed**: {metric.key}: {shown}, target {_target(metric)}.")
         elif metric.ratio is not None and metric.ratio < 0.95:
             assert metric.peer is not None
             lines.append(

@@ -19,8 +19,8 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     requests = 300 if is_full else 60
     curves = {system.name: _run(stage, system, requests, result) for system in stage.systems}
     for name, label, unit, target in (
-        ("threads", "threads, most", "threads", Target("at most", 7, "house §2: six and the main thread")),
-        ("connections", "Postgres connections, most", "connections", Target("at most", 4, "house §2")),
+        ("threads", "threads, most", "threads", Target("at most", 7)),
+        ("connections", "Postgres connections, most", "connections", Target("at most", 4)),
         ("rss_mb", "memory, most", "MB", None),
     ):
         most = {key: [max(point[name] for point in curve)] for key, curve in curves.items()}
@@ -49,7 +49,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
         ("lost", f"rows lost of {requests} requests", "rows"),
     ):
         last = {key: [curve[-1][name]] for key, curve in curves.items()}
-        target = Target("at most", 0, "issue 2") if name == "lost" else None
+        target = Target("at most", 0) if name == "lost" else None
         result.metrics.append(Metric.of("fleet", label, unit, "lower", last, target=target, is_portable=name == "lost"))
 
 

@@ -34,8 +34,8 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
             for name, value in _run(stage, system, model, requests).items():
                 figures.setdefault(name, {})[system.name] = [value]
     targets = {
-        "Postgres connections, most": Target("at most", 4, "house §2"),
-        "rows lost": Target("at most", 0, "issue 2"),
+        "Postgres connections, most": Target("at most", 4),
+        "rows lost": Target("at most", 0),
     }
     for name, rounds in figures.items():
         unit = "ms" if name.startswith("one request") else "MB" if name.startswith("memory") else name.split(",")[0]

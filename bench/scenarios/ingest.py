@@ -21,7 +21,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     for latency, rows in (FULL if is_full else SMALL).items():
         found = stage.each(3 if is_full else 2, partial(_rate, stage, latency, rows))
         for name, rounds in found.items():
-            target = Target("ratio at least", 20, "issue 5") if latency == 20 and name == "with vector" else None
+            target = Target("ratio at least", 20) if latency == 20 and name == "with vector" else None
             label = f"{name}, embedder at {latency} ms"
             result.metrics.append(Metric.of("ingest", label, "rows/s", "higher", rounds, target=target))
         for system, curve in curves.items():
@@ -32,7 +32,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     )
     lost = stage.each(1, partial(_burst, stage))["lost"]
     label = f"rows lost of a burst of {BURST_TURNS} turns, default settings"
-    target = Target("at most", 0, "issue 5")
+    target = Target("at most", 0)
     result.metrics.append(Metric.of("ingest", label, "rows", "lower", lost, target=target, is_portable=True))
 
 

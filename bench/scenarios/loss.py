@@ -30,7 +30,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
                 "rows lost",
                 "lower",
                 {key: [lost] for key, lost in sums["lost"].items()},
-                target=Target("at most", 0, "issue 5"),
+                target=Target("at most", 0),
                 is_portable=True,
                 note=f"of {acknowledged['ours']:.0f} acknowledged by ours, {acknowledged['peer']:.0f} by the peer",
             )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from bench.corpus import Corpus, Questions, Truth, common_questions, recall_at_ten
+from bench.corpus import MIXTURE, Corpus, Questions, Truth, common_questions, recall_at_ten
 from bench.growth import scenario_name
 from bench.load import load, make_index, size_of, theme_name
 from bench.measure import Metric, Result, Target, percentile
@@ -20,7 +20,6 @@ FULL = ((10_000, 100), *((rows, themes) for rows in (100_000, 1_000_000) for the
 # Rows from which on: (questions of each kind, rounds).
 EFFORT = {1_000_000: (40, 3), 100_000: (100, 3), 0: (60, 3)}
 SIZES = ("small", "middle", "biggest")
-MIXTURE = "themes by their rows"
 SYSTEMS: tuple[Name, ...] = ("ours", "peer")
 # Where the package's documentation advises its indexes, for scope 'all' and for a theme of that size. They take long to
 # make, and how many other themes there are does not matter to them.
@@ -202,16 +201,16 @@ def _unit(name: str) -> str:
 def _target(name: str, rows: int) -> Target | None:
     if name.endswith("recall@10"):
         if "scope all" in name:
-            return Target("at least", 0.98, "issue 4") if rows >= 1_000_000 else None
+            return Target("at least", 0.98) if rows >= 1_000_000 else None
         is_other = "with its index" in name or "the plain recipe" in name
-        return None if is_other else Target("at least", 0.998, "issue 4")
+        return None if is_other else Target("at least", 0.998)
     if name.endswith("of the recipe"):
-        return Target("at most", 1.5, "issue 4")
+        return Target("at most", 1.5)
     if name.endswith("short answers") and "scope all" not in name:
-        return Target("at most", 0, "issue 4")
+        return Target("at most", 0)
     if rows == 100_000 and name.endswith("p95"):
         if name.startswith(("prefetch", "recall_conversation")) and MIXTURE in name:
-            return Target("ratio at least", 2, "issues 4 and 5")
+            return Target("ratio at least", 2)
         if name.startswith("common words"):
-            return Target("at most", 50, "issue 4")
+            return Target("at most", 50)
     return None

@@ -15,7 +15,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Milliseconds; the worst round counts where a bound is promised."""
     found = stage.each(3 if is_full else 2, partial(_warm, stage, 100 if is_full else 30))
     for name, rounds in found.items():
-        target = Target("at most", 10, "issue 2") if name == "warm, p95" else None
+        target = Target("at most", 10) if name == "warm, p95" else None
         result.metrics.append(Metric.of("start", name, "ms", "lower", rounds, target=target))
     for name, measure in (
         ("Postgres down", _database_down),
@@ -24,7 +24,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     ):
         worst = stage.each(3 if is_full else 1, partial(measure, stage))["worst"]
         highest = {system: [max(rounds)] for system, rounds in worst.items()}
-        target = Target("at most", 50, "issue 2")
+        target = Target("at most", 50)
         result.metrics.append(Metric.of("start", f"{name}, worst", "ms", "lower", highest, target=target))
 
 

@@ -42,13 +42,11 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
         memories.remove()
     where = f"batches of {BATCH} with vectors into {loaded:,} rows"
     result.metrics.append(
-        Metric(
-            "store", where, "rows/s", "higher", Figure.of(figures["rate"]), target=Target("at least", 4000, "issue 4")
-        )
+        Metric("store", where, "rows/s", "higher", Figure.of(figures["rate"]), target=Target("at least", 4000))
     )
     result.metrics.append(
         Metric("store", f"write-ahead log, {where}", "bytes/row", "lower", Figure.of(figures["wal"]),
-               target=Target("at most", 20_000, "issue 4"), is_portable=True)
+               target=Target("at most", 20_000), is_portable=True)
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_targets_are_judged_by_value_or_by_ratio() -> None:
 
 
 def test_a_result_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
-    made = result(metric(5, 50, target=Target("ratio at least", 10, "an issue")), metric(1, None))
+    made = result(metric(5, 50, target=Target("ratio at least", 10)), metric(1, None))
     made.problems.append("something")
     made.save(tmp_path / "deep" / "run.json")
     assert Result.load(tmp_path / "deep" / "run.json") == made
@@ -110,12 +110,12 @@ def test_the_table_shows_both_sides_the_ratio_and_the_verdict() -> None:
 
 
 def test_misses_name_missed_targets_and_where_the_peer_is_ahead() -> None:
-    missed = metric(5, 50, target=Target("at most", 4, "issue 2"))
+    missed = metric(5, 50, target=Target("at most", 4))
     behind = replace(metric(50, 5), name="slow")
     fine = replace(metric(5, 50), name="fast")
     lines = misses(result(missed, behind, fine))
     assert len(lines) == 2
-    assert lines[0].startswith("- **Missed**: hooks: sync_turn: 5, target ≤ 4 (issue 2)")
+    assert lines[0].startswith("- **Missed**: hooks: sync_turn: 5, target ≤ 4.")
     assert lines[1].startswith("- Behind the peer: hooks: slow: 50 against 5")
 
 

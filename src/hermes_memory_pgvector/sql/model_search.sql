@@ -17,6 +17,8 @@ DECLARE
     former   regprocedure;
     template text;
     made     text;
+    settings text := 'SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET jit = off SET max_parallel_workers_per_gather = 0';
     nearest text := $nearest$
 CREATE FUNCTION hermes_nearest_<kind>(
     model <vectors>, theme text, everywhere boolean, narrow text[], since timestamptz, until timestamptz,
@@ -24,8 +26,7 @@ CREATE FUNCTION hermes_nearest_<kind>(
     OUT near_themes text[], OUT near_ids bigint[], OUT similarities real[], OUT near_copies integer[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET jit = off SET max_parallel_workers_per_gather = 0
+    <settings>
     AS $body$
 #variable_conflict use_column
 DECLARE
@@ -197,8 +198,7 @@ CREATE FUNCTION hermes_search_<kind>(
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
                  place text, role text)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 10
-    SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET jit = off SET max_parallel_workers_per_gather = 0
+    <settings>
     AS $body$
 #variable_conflict use_column
 DECLARE
@@ -274,6 +274,7 @@ BEGIN
     nearest := replace(replace(nearest, '<code>', code),
                        '<inside>', '($4 IS NULL OR v.ts >= $4) AND ($5 IS NULL OR v.ts < $5) AND <narrow>');
     FOREACH template IN ARRAY ARRAY[nearest, search] LOOP
+        template := replace(template, '<settings>', settings);
         made := template;
         FOREACH word SLICE 1 IN ARRAY turns LOOP made := replace(made, word[1], word[2]); END LOOP;
         EXECUTE made;
