@@ -30,7 +30,7 @@ METADATA_MAX_DEPTH = 6
 TEXT_MAX_DEPTH = 8
 ID_MAX_CHARS = 256
 MAX_INTEGER = 2**63 - 1
-DIGEST_BYTES = 16
+DIGEST_CHARS = 32
 REMEMBERED_CHARS = 8192
 _sha256 = hashlib.sha256
 
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 def turn_digest(role: str, content: str) -> str:
     """Hex digest of a role's words."""
-    return _sha256(f"{role}:{content}".encode()).digest()[:DIGEST_BYTES].hex()
+    return _sha256(f"{role}:{content}".encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def clean(value: str) -> str:
@@ -110,11 +110,15 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
-    content = text_of(value)
+    # Nearly all that is said is a plain string, and an agent waits: it spares itself the calls that look closer.
+    is_plain = type(value) is str and value.isascii() and "\x00" not in value
+    content = value.strip() if is_plain else text_of(value)
     if "<memory-context" in content:
         # What was recalled is not what was said; storing it would feed memory with itself.
         content = _INJECTED.sub("", content).strip()
-    return Said(role, capped(content, max_chars)) if content else None
+    if len(content) > max_chars:
+        content = capped(content, max_chars)
+    return tuple.__new__(Said, (role, content)) if content else None
 
 
 def _spoken_before(role: Role, value: Any, max_chars: int) -> Said | None:

@@ -45,7 +45,8 @@ class Clock:
 
     def now(self) -> Moment:
         """The present moment."""
-        return Moment(time.time_ns() // 1000, time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000 + self._offset_us)
+        wall, monotonic = time.time_ns(), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        return tuple.__new__(Moment, (wall // 1000, monotonic // 1000 + self._offset_us))
 
 
 def _monotonic_us() -> int:

@@ -59,10 +59,10 @@ def exchange(
     )
     author = capture.metadata_of(turn_author) if turn_author else None
     items: list[WriteItem] = [
-        AddTurn(
-            session.theme, session.session_id, said.role, said.content, ordinal, now, True,
+        tuple.__new__(AddTurn, (
+            session.theme, session.session_id, said[0], said[1], ordinal, now, True,
             session.parent_session_id, {"author": author} if author and said is asked else _NOTHING,
-        )
+        ))
         for said, ordinal in new
     ]  # fmt: skip
     return [*trims, *items] if trims else items

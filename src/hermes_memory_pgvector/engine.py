@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -102,8 +101,8 @@ class Engine:
         )
         self.upkeep = Upkeep(self._tasks())
         self.profile_theme: str | None = None
-        self._is_retired = False
-        self._pid = os.getpid()
+        self.is_retired = False
+        """Whether another engine takes this one's place: the configuration changed, or this is a forked child."""
         self._start_lock = threading.Lock()
         self._started = False
         self._has_complained = False
@@ -132,14 +131,9 @@ class Engine:
                 self._has_complained = True
                 logger.error("the journal cannot be opened (%s); writes are refused until it can", _reason(error))
 
-    @property
-    def is_retired(self) -> bool:
-        """Whether another engine has taken this one's place: the configuration changed, or this is a forked child."""
-        return self._is_retired or self._pid != os.getpid()
-
     def retire(self) -> None:
         """Finish in the background."""
-        self._is_retired = True
+        self.is_retired = True
         threading.Thread(
             target=self.close, args=(Deadline.after(30),), name="hermes-pgvector-retire", daemon=True
         ).start()
@@ -151,12 +145,15 @@ class Engine:
         try:
             if not self._started:
                 self.start()
-            self._append(items, urgency)
+            if len(items) <= 2:
+                self.journal.append(wire.encode(items), urgency)
+            else:
+                self._append(items, urgency)
         except (JournalError, OSError) as error:
             self._refused(items, error)
 
     def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
-        for part in [items] if len(items) <= 2 else wire.portions(items):
+        for part in wire.portions(items):
             self.journal.append(wire.encode(part), urgency)
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:

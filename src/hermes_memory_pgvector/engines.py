@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from hermes_memory_pgvector.settings import Parsed
 
 _engines: dict[tuple[Path, str], Engine] = {}
 """By home and by what an embedding program has overridden; the host overrides nothing."""
+_made: weakref.WeakSet[Engine] = weakref.WeakSet()
+"""Every engine that somebody may still hold, closed ones included."""
 _engines_lock = threading.Lock()
 
 
@@ -33,6 +36,7 @@ def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[
             return engine, parsed
         old, engine = engine, Engine(home, parsed.settings)
         _engines[key] = engine
+        _made.add(engine)
     if old is not None:
         old.retire()
     return engine, parsed
@@ -58,6 +62,8 @@ def _after_fork_in_child() -> None:
     global _engines_lock
     _engines_lock = threading.Lock()
     _engines.clear()
+    for engine in _made:
+        engine.is_retired = True
 
 
 atexit.register(_at_exit)

@@ -107,6 +107,7 @@ class AddTurn(NamedTuple):
     """Something said. `ordinal` counts sayings of the same words by the same role within the session.
 
     A tuple, because it is made while an agent waits: a frozen dataclass takes four times as long.
+    For the same reason hooks make their tuples by `tuple.__new__`, which spares them a call into Python.
     """
 
     theme: str

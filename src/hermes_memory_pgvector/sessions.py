@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hermes_memory_pgvector.capture import Said, turn_digest, with_ordinals
 
@@ -34,8 +34,7 @@ RECENT_EXCHANGES = 8
 """So many turns may be under way at once, as far as an undo is concerned."""
 
 
-@dataclass(slots=True)
-class _Report:
+class _Report(NamedTuple):
     at_us: int
     is_live: bool
     epoch: int
@@ -108,7 +107,7 @@ class Sessions:
                     alias = _alias(said, transcript)
                     if alias is not None and (report := turns.get(alias)) is not None and not report.is_live:
                         # A transcript was read first and had this turn in the host's wording.
-                        report.is_live = True
+                        turns[alias] = report._replace(is_live=True)
                         ids.append(alias)
                         continue
                 turn = (digest, ordinal)
@@ -119,7 +118,7 @@ class Sessions:
                 if alias is not None:
                     _remember(ledger.aliases, alias, None, MAX_TURNS)
                 if is_new:
-                    turns[turn] = _Report(now_us, True, ledger.epoch)
+                    turns[turn] = tuple.__new__(_Report, (now_us, True, ledger.epoch))
                     if len(turns) > MAX_TURNS:
                         turns.popitem(last=False)
                     new.append((said, turn[1]))
@@ -229,7 +228,7 @@ def _place(ledger: Ledger, turn: TurnId, now_us: int, window_us: int) -> tuple[T
     """Whether words that are known were said once more, and as which saying; otherwise they are a report's echo."""
     known = ledger.turns[turn]
     if not known.is_live:
-        known.is_live = True
+        ledger.turns[turn] = known._replace(is_live=True)
         return turn, False
     if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
         return turn, False

@@ -59,7 +59,9 @@ def portions(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
 def encode(items: Sequence[WriteItem]) -> bytes:
     """The payload for one journal record."""
     words: list[bytes] = []
-    texts = [_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)) for item in items]
+    texts: list[str] = []
+    for item in items:
+        texts.append(_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)))
     return f'{{"v":{VERSION},"items":[{",".join(texts)}]}}\n'.encode("utf-8", "surrogatepass") + b"".join(words)
 
 
@@ -87,14 +89,9 @@ def _turn(item: AddTurn, words: list[bytes]) -> str:
     theme, session_id, role, _, ordinal, when, is_live, parent_session_id, metadata = item
     return (
         f'{{"k":"turn",{_place(theme, session_id, parent_session_id)},"r":"{role}",'
-        f'"c":{len(content)},"n":{ordinal},{_when(when)},'
+        f'"c":{len(content)},"n":{ordinal},"w":[{when[0]},{when[1]}],'
         f'"l":{"true" if is_live else "false"},"m":{_encode(dict(metadata)) if metadata else "{}"}}}'
     )
-
-
-@lru_cache(maxsize=4)
-def _when(when: Moment) -> str:
-    return f'"w":[{when[0]},{when[1]}]'
 
 
 @lru_cache(maxsize=256)
