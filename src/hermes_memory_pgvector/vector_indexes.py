@@ -58,14 +58,16 @@ JOIN pg_class AS tab ON tab.oid = i.indrelid
 JOIN pg_am AS method ON method.oid = own.relam AND method.amname = 'hnsw'
 WHERE i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
 ORDER BY tab.relname DESC, own.relname"""
-# The keys, each with what interrupted rebuilds have left of it.
+# The indexes that every search reads, each with what interrupted rebuilds have left of it.
 KEYS: LiteralString = """\
 SELECT key.relname::text, ARRAY(
     SELECT left_over.relname::text FROM pg_index AS l JOIN pg_class AS left_over ON left_over.oid = l.indexrelid
     WHERE l.indrelid = i.indrelid AND NOT l.indisvalid AND starts_with(left_over.relname, key.relname || '_cc'))
-FROM pg_index AS i JOIN pg_class AS key ON key.oid = i.indexrelid
-WHERE i.indisprimary AND i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
-ORDER BY key.relname DESC"""
+FROM pg_index AS i
+JOIN pg_class AS key ON key.oid = i.indexrelid
+JOIN pg_am AS method ON method.oid = key.relam AND method.amname = 'btree'
+WHERE i.indisvalid AND i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
+ORDER BY i.indrelid = to_regclass(%(turns)s) DESC, key.relname"""
 RAISE_MEMORY: LiteralString = """\
 SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024)
                                           || 'kB', false)"""
@@ -233,7 +235,7 @@ class VectorIndexes:
             return done
 
     def rebuild_keys(self, *, watch: Watch = lambda _: None) -> list[Done]:
-        """Build the vector tables' keys anew: when many themes grow at once, their pages end up half empty."""
+        """Build the vector tables' keys and codes anew: where much was deleted, their pages end up half empty."""
         with self._alone():
             keys: list[Any] = self._connection.execute(
                 KEYS, {"turns": self._turns, "memories": self._memories}
@@ -314,7 +316,7 @@ class VectorIndexes:
 
     def _counts(self) -> dict[str, int]:
         with self._connection.transaction():
-            # The key's index alone tells it; the table is many times larger.
+            # An index alone tells it; the table is many times larger.
             self._connection.execute("SET LOCAL enable_seqscan = off")
             rows: list[Any] = self._connection.execute(
                 sql.SQL("SELECT agent_identity, count(*) FROM {} GROUP BY 1").format(sql.Identifier(self._turns))

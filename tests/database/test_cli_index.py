@@ -178,7 +178,9 @@ def test_advice_about_all_themes(vectors: int, found: tuple[Index, ...], advice:
 def test_rebuild_packs_the_keys(commands: Commands, admin: tuple[str, str]) -> None:
     done = commands.call("index", "rebuild", *admin)
     assert done.code == 0
-    assert "turn_vectors_1_pkey: rebuilt in" in done.out
+    assert "turn_vectors_1_codes: rebuilt in" in done.out
     rebuilt = commands.call("index", "rebuild", *admin, "--json").json["rebuilt"]
-    assert [each["name"] for each in rebuilt] == ["turn_vectors_1_pkey", "memory_vectors_1_pkey"]
+    assert [each["name"] for each in rebuilt] == [
+        "turn_vectors_1_codes", "turn_vectors_1_pkey", "memory_vectors_1_codes", "memory_vectors_1_pkey"
+    ]  # fmt: skip
     assert commands.call("index", "rebuild", "--all", *admin).code == 2

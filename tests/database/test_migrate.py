@@ -155,6 +155,27 @@ def test_every_model_gets_the_search_of_this_package_in_place_of_an_older_one(da
     assert len(fresh) == 8
 
 
+def test_tables_whose_key_carries_the_codes_get_an_index_for_them(database: Database) -> None:
+    listed = (
+        "SELECT indexdef FROM pg_indexes WHERE tablename IN ('turn_vectors_1', 'memory_vectors_1') ORDER BY indexname"
+    )
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        fresh = connection.execute(listed).fetchall()
+        connection.execute(
+            "DROP INDEX turn_vectors_1_codes, memory_vectors_1_codes;"
+            "ALTER TABLE turn_vectors_1 DROP CONSTRAINT turn_vectors_1_pkey,"
+            " ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code)"
+        )
+        migrate.apply(database.owner_dsn, model=MODEL)
+        assert connection.execute(listed).fetchall() == fresh
+    assert [str(row[0]).partition(" USING ")[2].partition(" WITH")[0] for row in fresh] == [
+        "btree (agent_identity) INCLUDE (id, ts, target, code)",
+        "btree (agent_identity, id, chunk)",
+        "btree (agent_identity) INCLUDE (id, ts, code)",
+        "btree (agent_identity, id, chunk)",
+    ]
+
+
 def test_the_views_show_text_and_current_vector_side_by_side(database: Database) -> None:
     vector = "[" + ",".join(["0.5"] * 64) + "]"
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:

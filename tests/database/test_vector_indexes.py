@@ -298,30 +298,55 @@ def test_a_login_that_limits_its_statements_can_build(database: Database, store:
     writer.join(10)
 
 
-def test_the_keys_are_packed_and_the_rest_of_an_interrupted_rebuild_goes(
+def grow_side_by_side(owner: psycopg.Connection, themes: int, rows: int) -> None:
+    owner.execute(
+        """
+        INSERT INTO conversations (agent_identity, session_id, role, content)
+        SELECT 'team-' || n %% %s, 's', 'user', 'saying ' || n FROM generate_series(1, %s) AS n""",
+        (themes, rows),
+    )
+    owner.execute(
+        """
+        INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+        SELECT agent_identity, id, ts, id, (SELECT embedding FROM turn_vectors_1 LIMIT 1)
+        FROM conversations WHERE agent_identity LIKE 'team-%' ORDER BY id"""
+    )
+
+
+def bytes_of(owner: psycopg.Connection, index: str) -> int:
+    row: Any = owner.execute("SELECT pg_relation_size(%s)", (index,)).fetchone()
+    return int(row[0])
+
+
+def test_codes_of_themes_that_grow_at_once_are_packed_from_the_start(
     indexes: VectorIndexes, database: Database
 ) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-        # Many themes grow at once, which fills the pages of a key by half.
-        owner.execute(
-            """
-            INSERT INTO conversations (agent_identity, session_id, role, content)
-            SELECT 'team-' || n % 97, 's', 'user', 'saying ' || n FROM generate_series(1, 6000) AS n;
-            INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
-            SELECT agent_identity, id, ts, id, (SELECT embedding FROM turn_vectors_1 LIMIT 1)
-            FROM conversations WHERE agent_identity LIKE 'team-%' ORDER BY id"""
-        )
-        row: Any = owner.execute("SELECT pg_relation_size('turn_vectors_1_pkey')").fetchone()
-        before = row[0]
-    interrupt(database, sql.SQL("REINDEX INDEX CONCURRENTLY turn_vectors_1_pkey"))
+        grow_side_by_side(owner, 20, 12_000)
+        grown = bytes_of(owner, "turn_vectors_1_codes")
+        indexes.rebuild_keys()
+        assert grown < 1.25 * bytes_of(owner, "turn_vectors_1_codes")
+
+
+def test_what_deletions_left_is_packed_and_the_rest_of_an_interrupted_rebuild_goes(
+    indexes: VectorIndexes, database: Database
+) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        grow_side_by_side(owner, 97, 6000)
+        owner.execute("DELETE FROM conversations WHERE agent_identity LIKE 'team-%' AND id % 3 > 0")
+        owner.execute("VACUUM turn_vectors_1")
+        before = bytes_of(owner, "turn_vectors_1_codes")
+    interrupt(database, sql.SQL("REINDEX INDEX CONCURRENTLY turn_vectors_1_codes"))
     done = indexes.rebuild_keys()
     assert [(each.name, each.is_new) for each in done] == [
+        ("turn_vectors_1_codes", True),
         ("turn_vectors_1_pkey", True),
+        ("memory_vectors_1_codes", True),
         ("memory_vectors_1_pkey", True),
     ]
     assert done[0].replaced == 1
-    assert done[0].size_bytes < 0.8 * before
+    assert done[0].size_bytes < 0.6 * before
     left = Stored(database.owner_dsn).rows(
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'turn_vectors_1'::regclass"
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'turn_vectors_1'::regclass ORDER BY 1"
     )
-    assert left == [("turn_vectors_1_pkey",)]
+    assert left == [("turn_vectors_1_codes",), ("turn_vectors_1_pkey",)]

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=ACTIONS,
         default="list",
-        help="what to do (default: list); rebuild: pack the keys of the vector tables, which makes recall faster",
+        help="what to do (default: list); rebuild: pack the indexes that recall reads, after much was deleted",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(

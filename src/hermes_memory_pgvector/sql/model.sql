@@ -1,8 +1,8 @@
 -- The vector tables of one embedding model; {dim} is its dimension.
 --
 -- `code` says of every number of a vector which of a few ranges it lies in, one bit per bound, so that the number of
--- differing bits of two codes tells how far their vectors are apart. It travels in the key: the nearest rows of a theme
--- by code are found from the index alone and compared exactly afterwards. Few dimensions need more bounds to be told
+-- differing bits of two codes tells how far their vectors are apart: the nearest rows of a theme by code are found from
+-- an index alone (see model_search.sql) and compared exactly afterwards. Few dimensions need more bounds to be told
 -- apart. A row belongs to the text row of the same key and goes with it.
 
 CREATE TABLE {turn_vectors} (
@@ -12,6 +12,7 @@ CREATE TABLE {turn_vectors} (
     ts             timestamptz    NOT NULL,
     twin           bigint         NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
+    PRIMARY KEY (agent_identity, id, chunk),
     FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
@@ -22,6 +23,7 @@ CREATE TABLE {memory_vectors} (
     ts             timestamptz    NOT NULL,
     target         text           NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
+    PRIMARY KEY (agent_identity, id, chunk),
     FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
@@ -41,7 +43,5 @@ BEGIN
         EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STORAGE %s',
                        name, CASE WHEN {dim} <= 3072 THEN 'PLAIN' ELSE 'EXTERNAL' END);
     END LOOP;
-    ALTER TABLE {turn_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
-    ALTER TABLE {memory_vectors} ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
 END
 $code$;

@@ -1,12 +1,16 @@
 -- How the vectors of one embedding model are searched; made anew by every migration, for each model there is.
 --
+-- The index <table>_codes: all that is read of a row to tell whether it may be near. Its key is the theme alone: rows
+-- then lie as they came, a page of one theme that is full is left full, and a theme that grows beside a hundred others
+-- takes as few pages as one that came at once.
+--
 -- hermes_nearest_turns, _memories: the rows nearest to a question, which is what brute force would find, and how near.
 -- hermes_search_turns, _memories: the best rows for a question, by meaning and by words.
 --
 -- Which model is meant is said by the type of the first argument, NULL::<vector table>. Functions, so that their
 -- statements are planned once per connection, for any theme, and nothing has to be set around them.
 --
--- The theme's rows nearest by code come from the key's index alone, never from an approximate index over all themes;
+-- The theme's rows nearest by code come from that index alone, never from an approximate index over all themes;
 -- distances are functions, not operators, so that no index of that kind can ever serve them. Scope 'all' reads
 -- the codes of all rows it may see, unless the index for it exists (`hermes-pgvector index create --all`): then it
 -- compares by operator, which that index can answer; that statement is planned each time, because only with its numbers
@@ -14,6 +18,7 @@
 DO $search$
 DECLARE
     code     text;
+    vectors  record;
     former   regprocedure;
     template text;
     made     text;
@@ -261,6 +266,25 @@ $search_template$;
         ['<narrowed>', 'coalesce(v.target = ANY (narrow), true)']];
     word text[];
 BEGIN
+    FOR vectors IN
+        SELECT c.oid::regclass AS name, c.relname || '_codes' AS codes, t.columns,
+               EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS own ON own.oid = i.indexrelid
+                       WHERE i.indrelid = c.oid AND own.relname = c.relname || '_codes') AS has_codes,
+               (SELECT k.conname FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_index AS i ON i.indexrelid = k.conindid
+                WHERE k.conrelid = c.oid AND k.contype = 'p' AND i.indnatts > i.indnkeyatts) AS wide_key
+        FROM (VALUES ('{turn_vectors}'::regclass, 'id, ts, code'), ('{memory_vectors}', 'id, ts, target, code')) AS t (id, columns)
+        JOIN pg_catalog.pg_class AS c ON c.oid = t.id
+    LOOP
+        IF NOT vectors.has_codes THEN
+            EXECUTE format('CREATE INDEX %I ON %s (agent_identity) INCLUDE (%s) WITH (fillfactor = 100)',
+                           vectors.codes, vectors.name, vectors.columns);
+        END IF;
+        IF vectors.wide_key IS NOT NULL THEN
+            -- A key from before there was this index.
+            EXECUTE format('ALTER TABLE %1$s DROP CONSTRAINT %2$I, ADD CONSTRAINT %2$I PRIMARY KEY (agent_identity, id, chunk)',
+                           vectors.name, vectors.wide_key);
+        END IF;
+    END LOOP;
     FOR former IN
         SELECT p.oid::regprocedure FROM pg_catalog.pg_proc AS p
         WHERE p.proname IN ('hermes_search_turns', 'hermes_search_memories', 'hermes_nearest_turns', 'hermes_nearest_memories')

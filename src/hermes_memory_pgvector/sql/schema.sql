@@ -1150,7 +1150,7 @@ ALTER TABLE ONLY public.memory_sources
     ADD CONSTRAINT memory_sources_pkey PRIMARY KEY (agent_identity, entry_id, home_id);
 
 ALTER TABLE ONLY public.memory_vectors_1
-    ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, target, code);
+    ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
@@ -1159,7 +1159,7 @@ ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_pkey PRIMARY KEY (agent_identity, model_id);
 
 ALTER TABLE ONLY public.turn_vectors_1
-    ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
+    ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
 CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 
@@ -1181,7 +1181,11 @@ CREATE INDEX memory_entries_timeline ON public.memory_entries USING btree (agent
 
 CREATE INDEX memory_sources_home ON public.memory_sources USING btree (home_id, agent_identity);
 
+CREATE INDEX memory_vectors_1_codes ON public.memory_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, target, code) WITH (fillfactor='100');
+
 CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
+
+CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
 
 CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.conversations FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
 
