@@ -410,7 +410,7 @@ BEGIN
                 -- within which too few rows lie, for then all are read a second time.
                 SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
                     SELECT hamming_distance(v.code, asked_code) AS distance
-                    FROM "memory_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(400000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
+                    FROM "memory_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(200000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
                 decisive := sample[1 + cardinality(sample) * 2.5 * breadth / size];
             END IF;
             LOOP
@@ -594,7 +594,7 @@ BEGIN
                 -- within which too few rows lie, for then all are read a second time.
                 SELECT array_agg(s.distance ORDER BY s.distance) INTO sample FROM (
                     SELECT hamming_distance(v.code, asked_code) AS distance
-                    FROM "turn_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(400000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
+                    FROM "turn_vectors_1" AS v TABLESAMPLE SYSTEM (least(100, greatest(200000.0 / size, 1000.0 / breadth))) REPEATABLE (1)) AS s;
                 decisive := sample[1 + cardinality(sample) * 2.5 * breadth / size];
             END IF;
             LOOP
