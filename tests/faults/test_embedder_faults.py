@@ -58,6 +58,14 @@ def test_rows_land_at_once_and_get_their_vector_when_the_embedder_is_back(
     assert embedding_home.stored.count("pending_vectors") == 0
 
 
+def test_when_every_row_has_its_vector_nobody_keeps_asking_the_database(embedding_home: AgentHome) -> None:
+    engine = embedding_home.engine
+    say(embedding_home, 1)
+    wait_until(lambda: with_vector(embedding_home) == (2, 1))
+    wait_until(lambda: not engine.backlog.is_due())
+    assert engine.backlog.run() > backlog.LOOK_SECONDS / 2
+
+
 def test_a_start_without_an_embedder_heals_by_itself(embedding_home: AgentHome, embedder: EmbedServer) -> None:
     embedder.stop()
     say(embedding_home, 1)

@@ -26,6 +26,8 @@ class Watchdog:
         self._watched: dict[object, tuple[float, int]] = {}
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._looks_at = 0.0
+        """When the thread looks next by itself."""
 
     def close(self) -> None:
         """Let the thread go as soon as nothing is watched any more."""
@@ -42,7 +44,8 @@ class Watchdog:
         with self._condition:
             self._watched[token] = (deadline.at, duplicate)
             self._ensure_thread()
-            self._condition.notify()
+            if deadline.at < self._looks_at:
+                self._condition.notify()
         try:
             yield
         finally:
@@ -72,7 +75,10 @@ class Watchdog:
                         del self._watched[token]
                         _cut(descriptor)
                 soonest = min((at for at, _ in self._watched.values()), default=now + LINGER_SECONDS)
-                self._condition.wait(max(0.001, min(soonest - now, LINGER_SECONDS)))
+                pause = max(0.001, min(soonest - now, LINGER_SECONDS))
+                # Left asleep by calls that end later: waking it for each would take the interpreter from their callers.
+                self._looks_at = now + pause
+                self._condition.wait(pause)
 
 
 def _cut(descriptor: int) -> None:

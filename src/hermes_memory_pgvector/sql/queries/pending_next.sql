@@ -1,2 +1,3 @@
--- In how many seconds is the next row due that waits for a vector? Null when none waits.
-SELECT greatest(0, extract(epoch FROM min(due_at) - now()))::double precision FROM pending_vectors;
+-- In how many seconds is the next row due that waits for a vector? Null when none waits, which greatest() would hide.
+SELECT CASE WHEN min(due_at) IS NOT NULL THEN greatest(0, extract(epoch FROM min(due_at) - now())) END::double precision
+FROM pending_vectors;
