@@ -217,7 +217,7 @@ def _read(text: str) -> _Found:
     if first < 0 or last < 0:
         return _Found(_bounded(_lexemes(text)[0]), _lexemes(_edges(text, MAX_CONTEXT_CHARS))[0])
     middle, language = _lexemes(text[first:last])
-    edges = _lexemes(text[:first], language)[0] | _lexemes(text[last:], language)[0]
+    edges = _lexemes(f"{text[:first]} {text[last:]}", language)[0]
     return _Found(_bounded(edges | middle), edges)
 
 

@@ -23,6 +23,11 @@ Connection = psycopg.Connection[TupleRow]
 _HALF_MAX = 65_504.0
 TEXT_OID = psycopg.adapters.types["text"].oid
 TSVECTOR_OID = psycopg.adapters.types["tsvector"].oid
+TIMESTAMPTZ_OID = psycopg.adapters.types["timestamptz"].oid
+INTEGER_OID = psycopg.adapters.types["int4"].oid
+BOOLEAN_OID = psycopg.adapters.types["bool"].oid
+# Postgres counts from the year 2000.
+_EPOCH_MICROS = 946_684_800_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,11 @@ class Column:
 def text_column(values: Iterable[str]) -> Column:
     """Texts, for a parameter cast to text[]."""
     return Column(TEXT_OID, [value.encode() for value in values])
+
+
+def time_column(micros: Iterable[int]) -> Column:
+    """Times, in microseconds since 1970, for a parameter cast to timestamptz[]."""
+    return Column(TIMESTAMPTZ_OID, [(each - _EPOCH_MICROS).to_bytes(8, "big", signed=True) for each in micros])
 
 
 def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> HalfVectors:

@@ -11,7 +11,14 @@ from typing import Any
 from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Kind, Moment, RecordDelegation, TrimSession
 from hermes_memory_pgvector.searchtext import Lexemes, lexemes_of
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, text_column
+from hermes_memory_pgvector.store.models import (
+    BOOLEAN_OID,
+    INTEGER_OID,
+    TSVECTOR_OID,
+    Column,
+    text_column,
+    time_column,
+)
 from hermes_memory_pgvector.store.pool import Connection, send_all
 from hermes_memory_pgvector.store.statements import statement
 
@@ -41,12 +48,12 @@ def insert(
         "session_ids": text_column(turn.session_id for turn in turns),
         "roles": text_column(turn.role for turn in turns),
         "contents": text_column(turn.content for turn in turns),
-        "ts": [time_of(turn.when) for turn in turns],
+        "ts": time_column(turn.when.wall_us for turn in turns),
         "metadata": text_column(_json(turn.metadata) for turn in turns),
-        "parent_session_ids": [turn.parent_session_id or None for turn in turns],
-        "ordinals": [turn.ordinal for turn in turns],
+        "parent_session_ids": text_column(turn.parent_session_id for turn in turns),
+        "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
         "lexemes": Column(TSVECTOR_OID, [each.binary for each in lexemes]),
-        "wishes": [wants_vector(turn) for turn in turns],
+        "wishes": Column(BOOLEAN_OID, [b"\x01" if wants_vector(turn) else b"\x00" for turn in turns]),
     }
     with connection.pipeline():
         cursor = connection.execute(statement("insert_turns"), values)

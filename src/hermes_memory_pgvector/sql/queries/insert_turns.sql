@@ -2,20 +2,20 @@
 -- the id of those that were new.
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
--- parent_session_ids (null or text), ordinals, lexemes (from searchtext.lexemes_of; null lets the database
+-- parent_session_ids (empty where there is none), ordinals, lexemes (from searchtext.lexemes_of; null lets the database
 -- work out plainer ones), wishes (whether a vector is wanted).
 WITH batch AS MATERIALIZED (
     SELECT nextval('conversations_id_seq') AS id, given.*
     FROM unnest(
-        %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)s::timestamptz[],
-        %(metadata)b::text[], %(parent_session_ids)s::text[], %(ordinals)s::integer[], %(lexemes)b::tsvector[],
+        %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
+        %(metadata)b::text[], %(parent_session_ids)b::text[], %(ordinals)b::integer[], %(lexemes)b::tsvector[],
         %(wishes)b::boolean[]
     ) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, ordinal, lexemes,
                                 wants_vector, place)
 ), stored AS (
     INSERT INTO conversations
         (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes)
-    SELECT theme, id, session_id, role, content, ts, metadata::jsonb, parent_session_id,
+    SELECT theme, id, session_id, role, content, ts, metadata::jsonb, nullif(parent_session_id, ''),
            hermes_turn_digest(role, content), ordinal, lexemes
     FROM batch ORDER BY place
     ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
