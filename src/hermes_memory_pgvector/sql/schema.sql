@@ -443,8 +443,8 @@ BEGIN
               GROUP BY v.id ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
         size := hermes_theme_size('"memory_vectors_1"'::regclass, 'memory_entries', theme);
-        -- A second look at a very large theme would cost more than keeping all it may need at the first.
-        breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
+        -- Keeping all that may be needed costs little where few rows are sorted, and less than a second look where many are.
+        breadth := CASE WHEN has_index OR size >= 20000 OR coalesce(size, 0) < 5000 THEN candidates ELSE least(candidates, 400) END;
         -- Among more rows, luckier ones are to be expected.
         luck := 4 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
         LOOP
@@ -505,11 +505,11 @@ BEGIN
                 SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                 ORDER BY 1 DESC OFFSET least(greatest(wanted, 10), 20) - 1 LIMIT 1));
             EXIT WHEN typical + slope * ((keys[compared] >> 44) - at_distance) + spread < enough;
-            -- What lies before that distance is compared next, in steps that let it come nearer meanwhile.
+            -- What lies before that distance is compared next, and a little more: the farther, the flatter the slope.
             upto := CASE WHEN slope < 0 AND enough IS NOT NULL
                          THEN width_bucket(least(100000, at_distance + (typical + spread - enough) / -slope + 1)::bigint << 44, keys)
                          ELSE 2 * compared END;
-            upto := greatest(compared + 50, least(upto, 4 * compared));
+            upto := greatest(compared + 100, least(upto + (upto - compared) / 3, 6 * compared));
         END LOOP;
         SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
         FROM (SELECT max(f.id) AS id, max(f.similarity) AS similarity, count(DISTINCT f.id)::integer AS copies
@@ -628,8 +628,8 @@ BEGIN
               GROUP BY v.twin ORDER BY 2 DESC LIMIT 60) AS n;
     ELSE
         size := hermes_theme_size('"turn_vectors_1"'::regclass, 'conversations', theme);
-        -- A second look at a very large theme would cost more than keeping all it may need at the first.
-        breadth := CASE WHEN has_index OR size >= 20000 THEN candidates ELSE least(candidates, 400) END;
+        -- Keeping all that may be needed costs little where few rows are sorted, and less than a second look where many are.
+        breadth := CASE WHEN has_index OR size >= 20000 OR coalesce(size, 0) < 5000 THEN candidates ELSE least(candidates, 400) END;
         -- Among more rows, luckier ones are to be expected.
         luck := 4 + 0.5 * greatest(0, log(greatest(1, coalesce(size, 1)) / 20000.0::double precision));
         LOOP
@@ -691,11 +691,11 @@ BEGIN
                 SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                 ORDER BY 1 DESC OFFSET least(greatest(wanted, 10), 20) - 1 LIMIT 1));
             EXIT WHEN typical + slope * ((keys[compared] >> 44) - at_distance) + spread < enough;
-            -- What lies before that distance is compared next, in steps that let it come nearer meanwhile.
+            -- What lies before that distance is compared next, and a little more: the farther, the flatter the slope.
             upto := CASE WHEN slope < 0 AND enough IS NOT NULL
                          THEN width_bucket(least(100000, at_distance + (typical + spread - enough) / -slope + 1)::bigint << 44, keys)
                          ELSE 2 * compared END;
-            upto := greatest(compared + 50, least(upto, 4 * compared));
+            upto := greatest(compared + 100, least(upto + (upto - compared) / 3, 6 * compared));
         END LOOP;
         SELECT array_agg(n.id), array_agg(n.similarity), array_agg(n.copies) INTO near_ids, similarities, near_copies
         FROM (SELECT max(f.id) AS id, max(f.similarity) AS similarity, count(DISTINCT f.id)::integer AS copies
