@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
+
 from hermes_memory_pgvector.postgres_binaries import installed_binaries
 
 pytest_plugins = ["fixtures.postgres", "fixtures.hermes", "fixtures.agent"]
+
+# A busy machine is no failure, and examples may share a home: none depends on what another left there.
+settings.register_profile(
+    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("house")
 
 
 def pytest_report_header() -> str:

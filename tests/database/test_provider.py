@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from fixtures.postgres import Database
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector import engines, migrate
@@ -228,7 +228,7 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 ANYTHING = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), PLAIN, max_size=3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(values=st.lists(ANYTHING, min_size=6, max_size=6))
 def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) -> None:
     provider = make()

@@ -12,7 +12,7 @@ import pytest
 from fixtures.agent import AgentHome
 from fixtures.faulty import FaultyServer, expect, new_database, say
 from fixtures.postgres import Database
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TEXTS = st.one_of(
@@ -69,7 +69,7 @@ def shared_home(
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 def test_no_argument_of_any_hook_raises(shared_home: AgentHome, data: st.DataObject) -> None:
     draw = data.draw
     agent: Any = shared_home.provider("odd")

@@ -101,7 +101,7 @@ class Bytes:
         return runs
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     records=st.lists(payloads, min_size=1, max_size=24),
     per_segment=st.integers(1, 10),

@@ -165,4 +165,4 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 TestJournalMachine = JournalMachine.TestCase
-TestJournalMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestJournalMachine.settings = settings(max_examples=60, stateful_step_count=30)

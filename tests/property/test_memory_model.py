@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 from fixtures.postgres import Database
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.fold import fold
@@ -78,7 +78,7 @@ def operations(draw: st.DrawFn, theme: str = "theme") -> list[MemoryOperation]:
 
 
 @given(operations())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_the_fold_is_what_the_contract_says(made: list[MemoryOperation]) -> None:
     model = PlainModel({})
     for operation in made:
@@ -98,7 +98,7 @@ def connection(postgres_server: object, migrated_template: Database) -> Iterator
 
 
 @given(data=st.data())
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120)
 def test_the_rows_are_the_fold_in_any_order_of_arrival(connection: Connection, data: st.DataObject) -> None:
     """Operations of several writers arrive in any order, in batches of any size, some of them twice."""
     theme = f"theme {next(_themes)}"

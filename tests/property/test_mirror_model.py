@@ -169,7 +169,7 @@ def shared_database(postgres_server: ConnectionInfo, migrated_template: Database
 def test_rows_follow_the_real_memory_tool(shared_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
     machine = type("Machine", (Mirrored,), {"database": shared_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12))
 
 
 @pytest.mark.large
@@ -177,4 +177,4 @@ def test_rows_follow_the_real_memory_tool(shared_database: Database, monkeypatch
 def test_rows_follow_the_real_memory_tool_for_long(shared_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
     machine = type("Machine", (Mirrored,), {"database": shared_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30))

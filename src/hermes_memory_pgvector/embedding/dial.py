@@ -49,7 +49,7 @@ class _Lookups:
                     raise EmbeddingUnavailable(f"{MAX_LOOKUPS} name lookups are stuck; {host} was not looked up")
                 lookup = self._running[host, port] = _Lookup()
                 threading.Thread(
-                    target=self._run, args=(host, port, lookup), name="pgvector-embed-lookup", daemon=True
+                    target=self._run, args=(host, port, lookup), name="hermes-pgvector-lookup", daemon=True
                 ).start()
         if not lookup.done.wait(deadline.remaining()):
             raise EmbeddingUnavailable(f"the name {host} was not resolved in time")
