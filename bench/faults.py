@@ -91,11 +91,12 @@ def restart(stage: Stage) -> None:
 
 def freeze(stage: Stage) -> None:
     pids = stage.pids
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(2.0)
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+    for what in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in pids:
+            # A backend may have ended since it was listed; the others must not stay frozen for it.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, what)
+        time.sleep(2.0 if what == signal.SIGSTOP else 0.0)
 
 
 def terminate(stage: Stage) -> None:
