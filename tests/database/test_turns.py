@@ -150,6 +150,19 @@ def test_the_same_words_after_the_window_are_a_new_turn(agent_home: AgentHome) -
     assert stored(agent_home) == words(1, 1)
 
 
+def test_a_turn_names_the_session_it_continues_and_when_it_was_said(agent_home: AgentHome) -> None:
+    agent = agent_home.provider(session="s1")
+    agent.sync_turn("How large is the budget?", "Forty thousand euros.", session_id="s1")
+    agent.on_session_switch("s2", parent_session_id="s1", reset=False, reason="compression")
+    agent.sync_turn("And who approves it?", "Dana approves it.", session_id="s2")
+    agent_home.settle()
+    said = agent_home.stored.rows(
+        "SELECT session_id, parent_session_id, ts BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'"
+        " FROM conversations ORDER BY id"
+    )
+    assert said == [("s1", None, True)] * 2 + [("s2", "s1", True)] * 2
+
+
 def test_compression_under_a_new_session_id_stores_nothing_twice(agent_home: AgentHome) -> None:
     agent = agent_home.provider()
     report(agent, "s1", 1)
