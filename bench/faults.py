@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -91,12 +91,16 @@ def restart(stage: Stage) -> None:
 
 def freeze(stage: Stage) -> None:
     pids = stage.pids
-    for what in (signal.SIGSTOP, signal.SIGCONT):
-        for pid in pids:
-            # A backend may have ended since it was listed; the others must not stay frozen for it.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, what)
-        time.sleep(2.0 if what == signal.SIGSTOP else 0.0)
+    _signal(pids, signal.SIGSTOP)
+    time.sleep(2.0)
+    _signal(pids, signal.SIGCONT)
+
+
+def _signal(pids: Iterable[int], what: signal.Signals) -> None:
+    for pid in pids:
+        # A backend may have ended since it was listed; the others must not stay frozen for it.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, what)
 
 
 def terminate(stage: Stage) -> None:
