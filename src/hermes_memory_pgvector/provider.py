@@ -170,9 +170,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         **_: Any,
     ) -> None:
         """A turn is complete: store what is worth keeping of both sides."""
-        engine = self._engine
-        if engine is None or engine.is_retired:
-            engine = self._current()
+        engine = self._current()
         if not engine.settings.sync_turns or not self._session.may_write:
             return
         items = conversation.exchange(
