@@ -116,11 +116,16 @@ class Engine:
         with self._start_lock:
             if self._started:
                 return
-            self.journal.on_append = self.writer.nudge
+            self.journal.on_append = self._appended
             self.journal.open()
             self.writer.start()
             self.upkeep.start()
             self._started = True
+
+    def _appended(self) -> None:
+        """The journal's helper has seen new records: what their hooks have left for later."""
+        self.writer.nudge()
+        self.sessions.settle()
 
     def begin(self) -> None:
         """Start as `start` does; a failure is told once and counted when a write meets it."""

@@ -10,18 +10,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple, TypeVar
 
-from hermes_memory_pgvector.capture import Said, turn_digest, with_ordinals
+from hermes_memory_pgvector.capture import Said, with_ordinals
 
 TurnId = tuple[str, int]
-"""(digest, ordinal) of a turn within its session."""
-TurnName = tuple[str, str]
-"""(session id, digest) of words."""
-Spoken = OrderedDict[TurnName, int]
-"""How often one provider has reported words."""
+"""(digest, ordinal) of a turn within its session, as the database knows it."""
+TurnKey = int
+"""The same for this process alone: hashing words for a dictionary takes a tenth of what a digest takes."""
+Numbered = tuple[Said, int]
+"""Words, and the how-manieth saying of them it is."""
+Spoken = OrderedDict[int, int]
+"""How often one provider has reported words, by the hash of them and their session."""
+_Told = tuple[TurnKey, Said | str, int]
+"""A turn of an exchange: its key, its words or their digest, its ordinal."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -30,6 +35,7 @@ MAX_SESSIONS = 2000
 MAX_TURNS = 5000
 MAX_EXCHANGES = 500
 MAX_SHOWN = 1000
+MAX_UNSETTLED = 1000
 RECENT_EXCHANGES = 8
 """So many turns may be under way at once, as far as an undo is concerned."""
 
@@ -47,15 +53,30 @@ class _Exchange:
     asked: str
     """The words it was started with, while nobody has reported its end."""
     is_open: bool
-    turns: tuple[TurnId, ...] = ()
+    turns: tuple[_Told, ...] = ()
+
+    def turn_keys(self) -> list[TurnKey]:
+        """Its turns as the ledger knows them."""
+        return [turn_key for turn_key, _, _ in self.turns]
+
+    def ids(self) -> tuple[TurnId, ...]:
+        """Its turns as the database knows them."""
+        return tuple((words if isinstance(words, str) else words.digest, ordinal) for _, words, ordinal in self.turns)
+
+    def settle(self) -> None:
+        """Keep digests instead of words."""
+        self.turns = tuple(
+            (turn_key, words if isinstance(words, str) else words.digest, ordinal)
+            for turn_key, words, ordinal in self.turns
+        )
 
 
 @dataclass(slots=True)
 class Ledger:
     """One session's book."""
 
-    turns: OrderedDict[TurnId, _Report] = field(default_factory=OrderedDict)
-    aliases: OrderedDict[TurnId, None] = field(default_factory=OrderedDict)
+    turns: OrderedDict[TurnKey, _Report] = field(default_factory=OrderedDict)
+    aliases: OrderedDict[TurnKey, None] = field(default_factory=OrderedDict)
     exchanges: deque[_Exchange] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
     shown: OrderedDict[str, None] = field(default_factory=OrderedDict)
     epoch: int = 0
@@ -68,6 +89,7 @@ class Sessions:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._ledgers: OrderedDict[tuple[str, str], Ledger] = OrderedDict()
+        self._unsettled: deque[_Exchange] = deque(maxlen=MAX_UNSETTLED)
 
     def begin(self, key: tuple[str, str], asked: str) -> None:
         """A turn starts; the host may never report its end, because the user interrupts it."""
@@ -84,7 +106,7 @@ class Sessions:
         window_us: int,
         spoken_before: Spoken,
         asked: str = "",
-    ) -> list[tuple[Said, int]]:
+    ) -> list[Numbered]:
         """A turn was just said: what of it is new, with ordinals.
 
         `exchange` may be empty: an undo can mean a turn that was not worth keeping. `spoken_before` counts what this
@@ -93,51 +115,57 @@ class Sessions:
         with self._lock:
             ledger = self._ledger(key)
             turns = ledger.turns
-            new: list[tuple[Said, int]] = []
-            ids: list[TurnId] = []
+            report = tuple.__new__(_Report, (now_us, True, ledger.epoch))
+            new: list[Numbered] = []
+            told: list[_Told] = []
             for said in exchange:
-                digest = turn_digest(said[0], said[1])
-                name = (key[1], digest)
+                name = hash((key[1], said))
                 ordinal = spoken_before[name] = spoken_before.get(name, 0) + 1
                 if len(spoken_before) > MAX_TURNS:
                     spoken_before.popitem(last=False)
-                alias = None
                 if transcript is not None:
                     ordinal = max(1, sum(1 for other in transcript if other == said))
                     alias = _alias(said, transcript)
-                    if alias is not None and (report := turns.get(alias)) is not None and not report.is_live:
-                        # A transcript was read first and had this turn in the host's wording.
-                        turns[alias] = report._replace(is_live=True)
-                        ids.append(alias)
-                        continue
-                turn = (digest, ordinal)
+                    if alias is not None:
+                        turn_key = hash(alias)
+                        known = turns.get(turn_key)
+                        if known is not None and not known.is_live:
+                            # A transcript was read first and had this turn in the host's wording.
+                            turns[turn_key] = known._replace(is_live=True)
+                            told.append((turn_key, *alias))
+                            continue
+                        _remember(ledger.aliases, turn_key, None, MAX_TURNS)
+                turn_key = hash((said, ordinal))
                 is_new = True
-                if turn in turns:
-                    turn, is_new = _place(ledger, turn, now_us, window_us)
-                ids.append(turn)
-                if alias is not None:
-                    _remember(ledger.aliases, alias, None, MAX_TURNS)
+                if turn_key in turns:
+                    ordinal, is_new = _place(ledger, (said, ordinal), now_us, window_us)
+                    turn_key = hash((said, ordinal))
+                told.append((turn_key, said, ordinal))
                 if is_new:
-                    turns[turn] = tuple.__new__(_Report, (now_us, True, ledger.epoch))
+                    turns[turn_key] = report
                     if len(turns) > MAX_TURNS:
                         turns.popitem(last=False)
-                    new.append((said, turn[1]))
-            _close(ledger.exchanges, asked, tuple(ids), is_new=bool(new))
+                    new.append((said, ordinal))
+            self._close(ledger.exchanges, asked, tuple(told), is_new=bool(new))
             return new
 
-    def read_transcript(
-        self, key: tuple[str, str], transcript: Iterable[Said], *, now_us: int
-    ) -> list[tuple[Said, int]]:
+    def settle(self) -> None:
+        """Digest what was told since the last call, so that its words need not be kept; for a thread of ours."""
+        with suppress(IndexError):
+            while True:
+                self._unsettled.popleft().settle()
+
+    def read_transcript(self, key: tuple[str, str], transcript: Iterable[Said], *, now_us: int) -> list[Numbered]:
         """A whole transcript was seen: what of it nobody has reported yet."""
         with self._lock:
             ledger = self._ledger(key)
             new = []
-            for said, ordinal in with_ordinals(transcript):
-                turn = (said.digest, ordinal)
-                if turn in ledger.turns or turn in ledger.aliases:
+            for turn in with_ordinals(transcript):
+                turn_key = hash(turn)
+                if turn_key in ledger.turns or turn_key in ledger.aliases:
                     continue
-                _remember(ledger.turns, turn, _Report(now_us, False, ledger.epoch), MAX_TURNS)
-                new.append((said, ordinal))
+                _remember(ledger.turns, turn_key, _Report(now_us, False, ledger.epoch), MAX_TURNS)
+                new.append(turn)
             return new
 
     def belongs_elsewhere(self, key: tuple[str, str], left: tuple[str, str] | None, transcript: Sequence[Said]) -> bool:
@@ -147,8 +175,7 @@ class Sessions:
                 return False
             known = self._ledgers.get(left)
             return known is not None and all(
-                (said.digest, ordinal) in known.turns or (said.digest, ordinal) in known.aliases
-                for said, ordinal in with_ordinals(transcript)
+                hash(turn) in known.turns or hash(turn) in known.aliases for turn in with_ordinals(transcript)
             )
 
     def continue_as(self, old: tuple[str, str], new: tuple[str, str]) -> None:
@@ -156,8 +183,8 @@ class Sessions:
         with self._lock:
             source, target = self._ledger(old), self._ledger(new)
             if old != new:
-                for turn, report in source.turns.items():
-                    target.turns.setdefault(turn, report)
+                for turn_key, report in source.turns.items():
+                    target.turns.setdefault(turn_key, report)
                 for alias in source.aliases:
                     target.aliases.setdefault(alias, None)
             target.epoch = source.epoch + 1
@@ -169,13 +196,15 @@ class Sessions:
             ledger = self._ledger(key)
             ledger.is_rewound = True
             ledger.shown.clear()
-            undone = ledger.exchanges.pop().turns if ledger.exchanges else ()
+            if not ledger.exchanges:
+                return (), 0
+            undone = ledger.exchanges.pop()
             at_us = 0
-            for turn in undone:
-                report = ledger.turns.pop(turn, None)
+            for turn_key in undone.turn_keys():
+                report = ledger.turns.pop(turn_key, None)
                 at_us = max(at_us, 0 if report is None else report.at_us)
-                ledger.aliases.pop(turn, None)
-            return undone, at_us
+                ledger.aliases.pop(turn_key, None)
+            return undone.ids(), at_us
 
     def take_rewound(self, key: tuple[str, str]) -> bool:
         """Whether an undo has happened since the last transcript; asks once."""
@@ -188,12 +217,12 @@ class Sessions:
         """After an undo the transcript ends with `kept`: forget exchanges after it and return what is still there."""
         with self._lock:
             ledger = self._ledger(key)
-            still = [(said.digest, ordinal) for said, ordinal in with_ordinals(kept)]
-            remaining = set(still)
-            while ledger.exchanges and not any(turn in remaining for turn in ledger.exchanges[-1].turns):
-                for turn in ledger.exchanges.pop().turns:
-                    ledger.turns.pop(turn, None)
-            return still
+            still = with_ordinals(kept)
+            remaining = {hash(turn) for turn in still}
+            while ledger.exchanges and remaining.isdisjoint(ledger.exchanges[-1].turn_keys()):
+                for turn_key in ledger.exchanges.pop().turn_keys():
+                    ledger.turns.pop(turn_key, None)
+            return [(said.digest, ordinal) for said, ordinal in still]
 
     def not_shown(self, key: tuple[str, str], names: Sequence[str]) -> set[str]:
         """Which of these a session has not been shown yet."""
@@ -213,6 +242,19 @@ class Sessions:
         with self._lock:
             self._ledger(key).shown.clear()
 
+    def _close(self, exchanges: deque[_Exchange], asked: str, turns: tuple[_Told, ...], *, is_new: bool) -> None:
+        """Note the turns of an exchange that has ended: the one that was started with these words, else the last."""
+        if exchanges and exchanges[-1].is_open:
+            recent = islice(reversed(exchanges), RECENT_EXCHANGES)
+            found = next((each for each in recent if each.is_open and each.asked == asked), exchanges[-1])
+            found.is_open, found.turns = False, turns
+        else:
+            found = _Exchange(asked, False, turns)
+            if not is_new and exchanges and exchanges[-1].turn_keys() == found.turn_keys():
+                return
+            exchanges.append(found)
+        self._unsettled.append(found)
+
     def _ledger(self, key: tuple[str, str]) -> Ledger:
         ledger = self._ledgers.get(key)
         if ledger is None:
@@ -224,39 +266,24 @@ class Sessions:
         return ledger
 
 
-def _place(ledger: Ledger, turn: TurnId, now_us: int, window_us: int) -> tuple[TurnId, bool]:
+def _place(ledger: Ledger, turn: Numbered, now_us: int, window_us: int) -> tuple[int, bool]:
     """Whether words that are known were said once more, and as which saying; otherwise they are a report's echo."""
-    known = ledger.turns[turn]
+    said, ordinal = turn
+    known = ledger.turns[hash(turn)]
     if not known.is_live:
-        ledger.turns[turn] = known._replace(is_live=True)
-        return turn, False
+        ledger.turns[hash(turn)] = known._replace(is_live=True)
+        return ordinal, False
     if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
-        return turn, False
-    last = max(number for digest, number in ledger.turns if digest == turn[0])
-    return (turn[0], last + 1), True
+        return ordinal, False
+    return next(again for again in count(ordinal + 1) if hash((said, again)) not in ledger.turns), True
 
 
-def _alias(said: Said, transcript: Sequence[Said]) -> TurnId | None:
+def _alias(said: Said, transcript: Sequence[Said]) -> Numbered | None:
     """The transcript's own wording of a turn that was announced in other words."""
     if said in transcript:
         return None
-    numbered = [(other, ordinal) for other, ordinal in with_ordinals(transcript) if other.role == said.role]
-    if not numbered:
-        return None
-    other, ordinal = numbered[-1]
-    return (other.digest, ordinal)
-
-
-def _close(exchanges: deque[_Exchange], asked: str, turns: tuple[TurnId, ...], *, is_new: bool) -> None:
-    """Note the turns of an exchange that has ended: the one that was started with these words, else the last."""
-    found: _Exchange | None = None
-    if exchanges and exchanges[-1].is_open:
-        recent = islice(reversed(exchanges), RECENT_EXCHANGES)
-        found = next((each for each in recent if each.is_open and each.asked == asked), exchanges[-1])
-    if found is not None:
-        found.is_open, found.turns = False, turns
-    elif is_new or not (exchanges and exchanges[-1].turns == turns):
-        exchanges.append(_Exchange(asked, False, turns))
+    numbered = [turn for turn in with_ordinals(transcript) if turn[0].role == said.role]
+    return numbered[-1] if numbered else None
 
 
 def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:

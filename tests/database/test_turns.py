@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome
+from fixtures.agent import AgentHome, wait_until
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
@@ -235,6 +235,15 @@ def test_an_undo_takes_back_the_last_turn(agent_home: AgentHome) -> None:
     agent = agent_home.provider()
     report(agent, "s1", 1)
     report(agent, "s1", 1, 2)
+    agent.on_session_switch("s1", rewound=True)
+    assert stored(agent_home) == words(1)
+
+
+def test_the_words_of_a_turn_are_let_go_in_the_background_and_an_undo_still_finds_it(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    report(agent, "s1", 1)
+    report(agent, "s1", 1, 2)
+    wait_until(lambda: not agent_home.engine.sessions._unsettled)
     agent.on_session_switch("s1", rewound=True)
     assert stored(agent_home) == words(1)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from hermes_memory_pgvector.capture import Said
 from hermes_memory_pgvector.sessions import Sessions, Spoken
 
@@ -99,6 +102,40 @@ def test_an_undo_takes_back_the_last_exchange_only() -> None:
     assert book.take_rewound(KEY)
     assert not book.take_rewound(KEY)
     assert announce(book, [U2, A2], [U, A, U2, A2], at=2) == [(U2, 1), (A2, 1)]
+
+
+def test_settled_turns_are_known_and_taken_back_as_before() -> None:
+    book = Sessions()
+    announce(book, [U, A], [U, A])
+    book.settle()
+    assert announce(book, [U, A], [U, A], at=1) == []
+    announce(book, [U2, A2], [U, A, U2, A2], at=2)
+    book.settle()
+    assert book.undo(KEY) == (((U2.digest, 1), (A2.digest, 1)), 2)
+    assert book.undo(KEY) == (((U.digest, 1), (A.digest, 1)), 0)
+    assert book.undo(KEY) == ((), 0)
+
+
+def test_settled_words_are_not_kept() -> None:
+    class Words(str):
+        """A string that can be watched."""
+
+    book = Sessions()
+    words = Words("a long answer")
+    watched = weakref.ref(words)
+    announce(book, [Said("assistant", words)], None)
+    del words
+    assert watched() is not None
+    book.settle()
+    gc.collect()
+    assert watched() is None
+
+
+def test_words_said_once_more_get_the_next_number_nobody_has() -> None:
+    book = Sessions()
+    book.read_transcript(KEY, [U, U, U], now_us=0)
+    announce(book, [U], [U])
+    assert announce(book, [U], [U], at=3 * WINDOW) == [(U, 4)]
 
 
 def test_the_old_sessions_transcript_is_not_the_new_sessions() -> None:
