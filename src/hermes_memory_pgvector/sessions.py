@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hermes_memory_pgvector.capture import Said, with_ordinals
 
@@ -25,8 +25,8 @@ Numbered = tuple[Said, int]
 """Words, and the how-manieth saying of them it is."""
 Spoken = OrderedDict[int, int]
 """How often one provider has reported words, by the hash of them and their session."""
-_Told = tuple[TurnKey, Said | str, int]
-"""A turn of an exchange: its key, its words or their digest, its ordinal."""
+_Told = tuple[TurnKey, Said, int]
+"""A turn of an exchange: its key, its words, its ordinal."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -40,12 +40,6 @@ RECENT_EXCHANGES = 8
 """So many turns may be under way at once, as far as an undo is concerned."""
 
 
-class _Report(NamedTuple):
-    at_us: int
-    is_live: bool
-    epoch: int
-
-
 @dataclass(slots=True)
 class _Exchange:
     """One turn of the conversation, from its start; what an undo takes back."""
@@ -53,33 +47,44 @@ class _Exchange:
     asked: str
     """The words it was started with, while nobody has reported its end."""
     is_open: bool
-    turns: tuple[_Told, ...] = ()
+    told: tuple[_Told, ...] = ()
+    settled: str = ""
+    """What was told, without its words: key, digest and ordinal of each turn. Kept for long, and by thousands: one
+    string is small, and nothing that the garbage collector would look at in the middle of a hook."""
+
+    def turns(self) -> list[tuple[TurnKey, TurnId]]:
+        """Its turns, as the ledger and as the database knows them."""
+        # Taken first: whoever settles it meanwhile sets the one before clearing the other.
+        told = self.told
+        if self.settled:
+            parts = self.settled.split()
+            return [(int(key), (digest, int(n))) for key, digest, n in zip(*[iter(parts)] * 3, strict=True)]
+        return [(turn_key, (said.digest, ordinal)) for turn_key, said, ordinal in told]
 
     def turn_keys(self) -> list[TurnKey]:
         """Its turns as the ledger knows them."""
-        return [turn_key for turn_key, _, _ in self.turns]
-
-    def ids(self) -> tuple[TurnId, ...]:
-        """Its turns as the database knows them."""
-        return tuple((words if isinstance(words, str) else words.digest, ordinal) for _, words, ordinal in self.turns)
+        told = self.told
+        return [each[0] for each in told] if told else [turn_key for turn_key, _ in self.turns()]
 
     def settle(self) -> None:
         """Keep digests instead of words."""
-        self.turns = tuple(
-            (turn_key, words if isinstance(words, str) else words.digest, ordinal)
-            for turn_key, words, ordinal in self.turns
-        )
+        self.settled = " ".join(f"{turn_key} {digest} {ordinal}" for turn_key, (digest, ordinal) in self.turns())
+        self.told = ()
 
 
 @dataclass(slots=True)
 class Ledger:
     """One session's book."""
 
-    turns: OrderedDict[TurnKey, _Report] = field(default_factory=OrderedDict)
+    turns: OrderedDict[TurnKey, int] = field(default_factory=OrderedDict)
+    """When each was reported, in microseconds."""
+    unheard: set[TurnKey] = field(default_factory=set)
+    """Those that only a transcript has told of."""
+    earlier: set[TurnKey] = field(default_factory=set)
+    """Those from before the session was last continued: their words, said again, are no echo."""
     aliases: OrderedDict[TurnKey, None] = field(default_factory=OrderedDict)
     exchanges: deque[_Exchange] = field(default_factory=lambda: deque(maxlen=MAX_EXCHANGES))
     shown: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    epoch: int = 0
     is_rewound: bool = False
 
 
@@ -115,7 +120,6 @@ class Sessions:
         with self._lock:
             ledger = self._ledger(key)
             turns = ledger.turns
-            report = tuple.__new__(_Report, (now_us, True, ledger.epoch))
             new: list[Numbered] = []
             told: list[_Told] = []
             for said in exchange:
@@ -128,10 +132,9 @@ class Sessions:
                     alias = _alias(said, transcript)
                     if alias is not None:
                         turn_key = hash(alias)
-                        known = turns.get(turn_key)
-                        if known is not None and not known.is_live:
+                        if turn_key in ledger.unheard:
                             # A transcript was read first and had this turn in the host's wording.
-                            turns[turn_key] = known._replace(is_live=True)
+                            ledger.unheard.remove(turn_key)
                             told.append((turn_key, *alias))
                             continue
                         _remember(ledger.aliases, turn_key, None, MAX_TURNS)
@@ -142,9 +145,9 @@ class Sessions:
                     turn_key = hash((said, ordinal))
                 told.append((turn_key, said, ordinal))
                 if is_new:
-                    turns[turn_key] = report
+                    turns[turn_key] = now_us
                     if len(turns) > MAX_TURNS:
-                        turns.popitem(last=False)
+                        _forget(ledger, next(iter(turns)))
                     new.append((said, ordinal))
             self._close(ledger.exchanges, asked, tuple(told), is_new=bool(new))
             return new
@@ -164,7 +167,10 @@ class Sessions:
                 turn_key = hash(turn)
                 if turn_key in ledger.turns or turn_key in ledger.aliases:
                     continue
-                _remember(ledger.turns, turn_key, _Report(now_us, False, ledger.epoch), MAX_TURNS)
+                ledger.turns[turn_key] = now_us
+                ledger.unheard.add(turn_key)
+                if len(ledger.turns) > MAX_TURNS:
+                    _forget(ledger, next(iter(ledger.turns)))
                 new.append(turn)
             return new
 
@@ -183,11 +189,12 @@ class Sessions:
         with self._lock:
             source, target = self._ledger(old), self._ledger(new)
             if old != new:
-                for turn_key, report in source.turns.items():
-                    target.turns.setdefault(turn_key, report)
+                target.unheard |= source.unheard.difference(target.turns)
+                for turn_key, at_us in source.turns.items():
+                    target.turns.setdefault(turn_key, at_us)
                 for alias in source.aliases:
                     target.aliases.setdefault(alias, None)
-            target.epoch = source.epoch + 1
+            target.earlier = set(target.turns)
             target.shown.clear()
 
     def undo(self, key: tuple[str, str]) -> tuple[tuple[TurnId, ...], int]:
@@ -201,10 +208,10 @@ class Sessions:
             undone = ledger.exchanges.pop()
             at_us = 0
             for turn_key in undone.turn_keys():
-                report = ledger.turns.pop(turn_key, None)
-                at_us = max(at_us, 0 if report is None else report.at_us)
+                at_us = max(at_us, ledger.turns.get(turn_key, 0))
+                _forget(ledger, turn_key)
                 ledger.aliases.pop(turn_key, None)
-            return undone.ids(), at_us
+            return tuple(turn_id for _, turn_id in undone.turns()), at_us
 
     def take_rewound(self, key: tuple[str, str]) -> bool:
         """Whether an undo has happened since the last transcript; asks once."""
@@ -221,7 +228,7 @@ class Sessions:
             remaining = {hash(turn) for turn in still}
             while ledger.exchanges and remaining.isdisjoint(ledger.exchanges[-1].turn_keys()):
                 for turn_key in ledger.exchanges.pop().turn_keys():
-                    ledger.turns.pop(turn_key, None)
+                    _forget(ledger, turn_key)
             return [(said.digest, ordinal) for said, ordinal in still]
 
     def not_shown(self, key: tuple[str, str], names: Sequence[str]) -> set[str]:
@@ -242,14 +249,14 @@ class Sessions:
         with self._lock:
             self._ledger(key).shown.clear()
 
-    def _close(self, exchanges: deque[_Exchange], asked: str, turns: tuple[_Told, ...], *, is_new: bool) -> None:
+    def _close(self, exchanges: deque[_Exchange], asked: str, told: tuple[_Told, ...], *, is_new: bool) -> None:
         """Note the turns of an exchange that has ended: the one that was started with these words, else the last."""
         if exchanges and exchanges[-1].is_open:
             recent = islice(reversed(exchanges), RECENT_EXCHANGES)
             found = next((each for each in recent if each.is_open and each.asked == asked), exchanges[-1])
-            found.is_open, found.turns = False, turns
+            found.is_open, found.told = False, told
         else:
-            found = _Exchange(asked, False, turns)
+            found = _Exchange(asked, False, told)
             if not is_new and exchanges and exchanges[-1].turn_keys() == found.turn_keys():
                 return
             exchanges.append(found)
@@ -269,13 +276,19 @@ class Sessions:
 def _place(ledger: Ledger, turn: Numbered, now_us: int, window_us: int) -> tuple[int, bool]:
     """Whether words that are known were said once more, and as which saying; otherwise they are a report's echo."""
     said, ordinal = turn
-    known = ledger.turns[hash(turn)]
-    if not known.is_live:
-        ledger.turns[hash(turn)] = known._replace(is_live=True)
+    turn_key = hash(turn)
+    if turn_key in ledger.unheard:
+        ledger.unheard.remove(turn_key)
         return ordinal, False
-    if known.epoch == ledger.epoch and now_us - known.at_us <= window_us:
+    if turn_key not in ledger.earlier and now_us - ledger.turns[turn_key] <= window_us:
         return ordinal, False
     return next(again for again in count(ordinal + 1) if hash((said, again)) not in ledger.turns), True
+
+
+def _forget(ledger: Ledger, turn_key: TurnKey) -> None:
+    ledger.turns.pop(turn_key, None)
+    ledger.unheard.discard(turn_key)
+    ledger.earlier.discard(turn_key)
 
 
 def _alias(said: Said, transcript: Sequence[Said]) -> Numbered | None:
