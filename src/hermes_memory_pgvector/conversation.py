@@ -43,14 +43,14 @@ def exchange(
     now = engine.clock.now()
     asked = capture.spoken("user", user_content, settings.turn_max_chars)
     answer = capture.spoken("assistant", assistant_content, settings.turn_max_chars)
-    sides = [side for side in (asked, answer) if side is not None]
+    sides = (asked, answer)
     transcript, trims = None, []
     if messages is not None:
         transcript = _transcript(messages, settings.turn_max_chars, clean_user)
-        trims = _after_undo(engine, session, transcript, sides)
+        trims = _after_undo(engine, session, transcript, [side for side in sides if side is not None])
     new = engine.sessions.announce(
         (session.theme, session.session_id),
-        [said for said in sides if not capture.is_noise(said.content, settings.turn_min_chars)],
+        [said for said in sides if said is not None and not capture.is_noise(said[1], settings.turn_min_chars)],
         transcript,
         now_us=now.wall_us,
         window_us=int(settings.turn_retry_window * 1e6),

@@ -151,7 +151,7 @@ class Engine:
             if not self._started:
                 self.start()
             if len(items) <= 2:
-                self.journal.append(wire.encode(items), urgency)
+                self.journal.append(wire.encode(items), urgency, items[0].when.wall_us)
             else:
                 self._append(items, urgency)
         except (JournalError, OSError) as error:

@@ -76,7 +76,7 @@ class _Exchange:
 class Ledger:
     """One session's book."""
 
-    turns: OrderedDict[TurnKey, int] = field(default_factory=OrderedDict)
+    turns: dict[TurnKey, int] = field(default_factory=dict)
     """When each was reported, in microseconds."""
     unheard: set[TurnKey] = field(default_factory=set)
     """Those that only a transcript has told of."""

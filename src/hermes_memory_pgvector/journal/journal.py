@@ -102,9 +102,12 @@ class Journal:
                 self._begin()
                 _journals.add(self)
 
-    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> int:
-        """Write one record and return its number; JournalFull and JournalError mean that it was not taken."""
-        return self._tail.append(payload, urgency)
+    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN, at_us: int | None = None) -> int:
+        """Write one record and return its number; JournalFull and JournalError mean that it was not taken.
+
+        `at_us` is the wall-clock time in microseconds, for whoever has just asked for it.
+        """
+        return self._tail.append(payload, urgency, at_us)
 
     def close(self, deadline: Deadline) -> None:
         """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""

@@ -102,7 +102,7 @@ class Tail:
         self.sync_failures = 0
         self.last_error = ""
 
-    def append(self, payload: bytes, urgency: Urgency) -> int:
+    def append(self, payload: bytes, urgency: Urgency, at_us: int | None = None) -> int:
         """Write one record and return its number."""
         total = HEADER_BYTES + len(payload)
         room = self.room
@@ -116,7 +116,7 @@ class Tail:
                 if room.own - room.drained + room.foreign + total > room.turn_bytes:
                     self._check_room(total, urgency)
                 seq = self._seq + 1
-                frame = encode(self._seed, seq, time.time_ns() // 1000, payload)
+                frame = encode(self._seed, seq, time.time_ns() // 1000 if at_us is None else at_us, payload)
                 pending = (active, seq, active.size, total)
                 # A signal handler may have appended or forked since. From here to the end of the write none can run.
                 if self._active is not active or self._seq + 1 != seq or self._pending is not None:
