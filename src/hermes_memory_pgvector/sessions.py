@@ -22,7 +22,7 @@ TurnId = tuple[str, int]
 TurnKey = int
 """The same for this process alone: hashing words for a dictionary takes a tenth of what a digest takes."""
 Numbered = tuple[Said, int]
-"""Words, and the how-manieth saying of them it is."""
+"""Words, and which saying of them in the session it is."""
 Spoken = OrderedDict[int, int]
 """How often one provider has reported words, by the hash of them and their session."""
 _Told = tuple[TurnKey, Said, int]
