@@ -304,6 +304,13 @@ class TestReading:
         monkeypatch.setattr(time, "time", lambda: now - 3600)
         assert journal.depth(journal.writer, 0).oldest_age_seconds == 0
 
+    def test_a_record_is_as_old_as_its_caller_says(self, make: Callable[..., Journal]) -> None:
+        journal = make()
+        journal.append(b"said a minute ago", Urgency.TURN, time.time_ns() // 1000 - 60_000_000)
+        journal.append(b"said now")
+        assert 59 < journal.depth(journal.writer, 0).oldest_age_seconds < 75
+        assert journal.depth(journal.writer, 1).oldest_age_seconds < 15
+
 
 class TestBound:
     def test_turns_are_refused_before_memories(self, make: Callable[..., Journal]) -> None:
