@@ -483,6 +483,8 @@ BEGIN
                 END IF;
                 EXIT WHEN compared = cardinality(keys);
             END IF;
+            -- So few that all are compared at once; which is exact, whatever their codes say.
+            upto := CASE WHEN compared = 0 AND cardinality(keys) < least(breadth, 400) THEN 400 ELSE upto END;
             upto := least(cardinality(keys), upto);
             SELECT found_ids || array_agg(v.id), found_twins || array_agg(v.id), found_similarities || array_agg(v.similarity),
                    found_distances || array_agg(v.distance)
@@ -669,6 +671,8 @@ BEGIN
                 END IF;
                 EXIT WHEN compared = cardinality(keys);
             END IF;
+            -- So few that all are compared at once; which is exact, whatever their codes say.
+            upto := CASE WHEN compared = 0 AND cardinality(keys) < least(breadth, 400) THEN 400 ELSE upto END;
             upto := least(cardinality(keys), upto);
             SELECT found_ids || array_agg(v.id), found_twins || array_agg(v.twin), found_similarities || array_agg(v.similarity),
                    found_distances || array_agg(v.distance)
