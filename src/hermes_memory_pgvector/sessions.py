@@ -47,29 +47,25 @@ class _Exchange:
     asked: str
     """The words it was started with, while nobody has reported its end."""
     is_open: bool
-    told: tuple[_Told, ...] = ()
-    settled: str = ""
-    """What was told, without its words: key, digest and ordinal of each turn. Kept for long, and by thousands: one
-    string is small, and nothing that the garbage collector would look at in the middle of a hook."""
+    told: tuple[_Told, ...] | str = ()
+    """What was told; once settled, key, digest and ordinal of each turn as text. It is kept for long, and by thousands:
+    one string is small, and nothing that the garbage collector would look at in the middle of a hook."""
 
     def turns(self) -> list[tuple[TurnKey, TurnId]]:
         """Its turns, as the ledger and as the database knows them."""
-        # Taken first: whoever settles it meanwhile sets the one before clearing the other.
         told = self.told
-        if self.settled:
-            parts = self.settled.split()
-            return [(int(key), (digest, int(n))) for key, digest, n in zip(*[iter(parts)] * 3, strict=True)]
+        if isinstance(told, str):
+            return [(int(key), (digest, int(n))) for key, digest, n in (line.split() for line in told.splitlines())]
         return [(turn_key, (said.digest, ordinal)) for turn_key, said, ordinal in told]
 
     def turn_keys(self) -> list[TurnKey]:
         """Its turns as the ledger knows them."""
         told = self.told
-        return [each[0] for each in told] if told else [turn_key for turn_key, _ in self.turns()]
+        return [turn_key for turn_key, _ in self.turns()] if isinstance(told, str) else [each[0] for each in told]
 
     def settle(self) -> None:
         """Keep digests instead of words."""
-        self.settled = " ".join(f"{turn_key} {digest} {ordinal}" for turn_key, (digest, ordinal) in self.turns())
-        self.told = ()
+        self.told = "\n".join(f"{turn_key} {digest} {ordinal}" for turn_key, (digest, ordinal) in self.turns())
 
 
 @dataclass(slots=True)
@@ -145,9 +141,7 @@ class Sessions:
                     turn_key = hash((said, ordinal))
                 told.append((turn_key, said, ordinal))
                 if is_new:
-                    turns[turn_key] = now_us
-                    if len(turns) > MAX_TURNS:
-                        _forget(ledger, next(iter(turns)))
+                    _note(ledger, turn_key, now_us)
                     new.append((said, ordinal))
             self._close(ledger.exchanges, asked, tuple(told), is_new=bool(new))
             return new
@@ -167,10 +161,8 @@ class Sessions:
                 turn_key = hash(turn)
                 if turn_key in ledger.turns or turn_key in ledger.aliases:
                     continue
-                ledger.turns[turn_key] = now_us
+                _note(ledger, turn_key, now_us)
                 ledger.unheard.add(turn_key)
-                if len(ledger.turns) > MAX_TURNS:
-                    _forget(ledger, next(iter(ledger.turns)))
                 new.append(turn)
             return new
 
@@ -283,6 +275,12 @@ def _place(ledger: Ledger, turn: Numbered, now_us: int, window_us: int) -> tuple
     if turn_key not in ledger.earlier and now_us - ledger.turns[turn_key] <= window_us:
         return ordinal, False
     return next(again for again in count(ordinal + 1) if hash((said, again)) not in ledger.turns), True
+
+
+def _note(ledger: Ledger, turn_key: TurnKey, now_us: int) -> None:
+    ledger.turns[turn_key] = now_us
+    if len(ledger.turns) > MAX_TURNS:
+        _forget(ledger, next(iter(ledger.turns)))
 
 
 def _forget(ledger: Ledger, turn_key: TurnKey) -> None:

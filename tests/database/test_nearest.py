@@ -106,3 +106,16 @@ def test_the_same_text_said_often_does_not_crowd_out_the_rest(database: Database
     assert hits[0].content == "the same prompt"
     assert hits[0].count == 450
     assert len({hit.content for hit in hits}) == 10
+
+
+def test_a_small_theme_is_compared_whole_whatever_its_codes_say(database: Database) -> None:
+    generator = random.Random(9)
+    side = [0.0, *(generator.choice((-1.0, 1.0)) / (DIM - 1) ** 0.5 for _ in range(DIM - 1))]
+    asked = [0.9, *(0.436 * number for number in side[1:])]
+    # All numbers but one have the other sign, so its code is as far as can be; that one number decides the distance.
+    nearest = [0.9, *(-number for number in asked[1:])]
+    with store_of(database, DIM) as store:
+        store.say(*(Said(f"n{n}", vector=unit(generator, DIM, side, 0.9 if n < 20 else 0.1)) for n in range(300)))
+        store.say(Said("the nearest", vector=nearest))
+        settle(database)
+        assert found(store, asked, EVERY_ROW)[0] == found(store, asked, store.model.candidates)[0]
