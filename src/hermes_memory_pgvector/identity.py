@@ -23,7 +23,6 @@ _BARE_MESSAGING = re.compile(
     r":(?:(?P<type>dm|group|channel|thread|forum|room|webhook)(?::|$)|\+?\d{5,})"
 )
 _BENCH = re.compile(r"^(?:.*-)?bench(?:-ws)?$")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,8 @@ def separate(theme: str, profile: str) -> str:
 
 
 def shown(name: str) -> str:
-    """A name made safe for a log line."""
-    return _CONTROL.sub("?", name)[:64]
+    """A name made safe for a log line: nothing in it steers a terminal or hides."""
+    return "".join(sign if sign.isprintable() else "?" for sign in name[:64])
 
 
 def profile_of(arguments: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ def introduction(theme: str, degradation: str) -> str:
     """What the system prompt says of the memory, with a sentence about what is out of order."""
     text = (
         "## Shared memory (pgvector)\n"
-        f"Your memory theme is '{shown(theme)}'. What you save with the memory tool and what is said here "
+        f"Your memory theme is '{harmless(shown(theme))}'. What you save with the memory tool and what is said here "
         f"is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
         "conversations; both search your own theme unless you pass a scope."
     )
@@ -211,11 +211,11 @@ def _date(value: Any, name: str, *, at_end: bool) -> datetime | None:
 
 
 def _row(hit: Hit) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": hit.id, "agent_identity": hit.theme}
+    row: dict[str, Any] = {"id": hit.id, "agent_identity": harmless(hit.theme)}
     if hit.kind is Kind.MEMORY:
         row["target"] = hit.target
     else:
-        row["session_id"] = hit.session_id
+        row["session_id"] = None if hit.session_id is None else harmless(hit.session_id)
         row["role"] = hit.role
     row["ts"] = iso(hit.ts)
     row["score"] = None if hit.score is None else round(hit.score, 4)
