@@ -18,6 +18,8 @@ from hermes_memory_pgvector.store.statements import vector_tables
 
 PREFIX: LiteralString = "adopted_"
 TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
+OWN_COLUMN: LiteralString = "lexemes"
+"""What no earlier installation's tables have."""
 # Themes are case-folded now. A row whose folded place is taken keeps its own theme: no row is dropped.
 MEMORIES: LiteralString = """
 WITH copied AS (
@@ -87,18 +89,32 @@ class Adoption:
 
     @classmethod
     def find(cls, connection: psycopg.Connection) -> Adoption | None:
-        """The tables of an earlier installation, when our own ledger is still empty."""
+        """The tables of an earlier installation in this schema, when our own ledger is still empty."""
         if connection.execute("SELECT 1 FROM hermes_pgvector_migrations LIMIT 1").fetchone() is not None:
             return None
         present = tuple(name for name in TABLES if _exists(connection, name))
         if not present:
             return None
+        if any(_has_column(connection, name, OWN_COLUMN) for name in present):
+            raise SchemaError(
+                "the tables in this schema are this package's own, but what was applied to them is not recorded "
+                "(hermes_pgvector_migrations is empty); restore that table from your backup, "
+                "then run: hermes-pgvector migrate"
+            )
         if _exists(connection, PREFIX + "memory_entries") or _exists(connection, PREFIX + "conversations"):
             raise SchemaError(
                 "tables of an earlier adoption (adopted_…) are in the way; rename or drop them, "
                 "then run: hermes-pgvector migrate"
             )
         return cls(connection, present)
+
+    def intention(self, schema: str) -> str:
+        """What is about to be taken over, in words for the operator."""
+        tables = " and ".join(f"{table} ({self._rows(table):,} rows)" for table in self.tables)
+        return (
+            f'adopting the tables of an earlier installation in schema "{schema}": {tables}; '
+            f"every row is copied, and they stay there as {PREFIX}…"
+        )
 
     def set_aside(self) -> None:
         """Rename the old tables and everything that would clash with the new ones."""
@@ -120,7 +136,7 @@ class Adoption:
             self._verify("memory_entries")
             self.connection.execute(OPERATIONS)
         if "conversations" in self.tables:
-            has_parent = self._has_column("adopted_conversations", "parent_session_id")
+            has_parent = _has_column(self.connection, "adopted_conversations", "parent_session_id")
             parent = sql.SQL("parent_session_id" if has_parent else "NULL")
             adopted.turns += self._count(sql.SQL(TURNS).format(parent=parent))
             self._verify("conversations")
@@ -149,8 +165,7 @@ class Adoption:
             adopted.vectors += self._count(sql.SQL(copies[table]).format(**names, dim=sql.Literal(dim)))
 
     def _verify(self, table: LiteralString) -> None:
-        old = self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(PREFIX + table)))
-        new = self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+        old, new = self._rows(PREFIX + table), self._rows(table)
         if old != new:
             raise SchemaError(
                 f"only {new} of {old} rows of {table} could be carried over; nothing was changed. "
@@ -165,13 +180,6 @@ class Adoption:
         ).fetchone()
         return int(row[0]) if row is not None and int(row[0]) > 0 else None
 
-    def _has_column(self, table: str, column: str) -> bool:
-        row = self.connection.execute(
-            "SELECT 1 FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped",
-            (table, column),
-        ).fetchone()
-        return row is not None
-
     def _dependents(self, table: str) -> list[tuple[LiteralString, str]]:
         found: list[tuple[LiteralString, str]] = [
             ("INDEX", str(row[0]))
@@ -184,12 +192,37 @@ class Adoption:
             found.append(("SEQUENCE", str(row[0]).rpartition(".")[2].strip('"')))
         return [(kind, name.rpartition(".")[2].strip('"')) for kind, name in found]
 
+    def _rows(self, table: str) -> int:
+        return self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+
     def _count(self, query: sql.SQL | sql.Composed) -> int:
         row = self.connection.execute(query).fetchone()
         assert row is not None
         return int(row[0])
 
 
+def other_installations(connection: psycopg.Connection, schema: str) -> list[str]:
+    """Other schemas of this database in which memories are kept, by this package or an earlier one."""
+    rows = connection.execute(
+        "SELECT DISTINCT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE c.relkind IN ('r', 'p') AND c.relname = ANY(%s) AND n.nspname <> %s ORDER BY 1",
+        (list(TABLES), schema),
+    )
+    return [str(row[0]) for row in rows]
+
+
 def _exists(connection: psycopg.Connection, name: str) -> bool:
-    row = connection.execute("SELECT to_regclass(%s)", (name,)).fetchone()
-    return row is not None and row[0] is not None
+    """Whether this schema, and not one further along the search_path, has a table of that name."""
+    row = connection.execute(
+        "SELECT 1 FROM pg_class WHERE relname = %s AND relnamespace = quote_ident(current_schema())::regnamespace",
+        (name,),
+    ).fetchone()
+    return row is not None
+
+
+def _has_column(connection: psycopg.Connection, table: str, column: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped",
+        (table, column),
+    ).fetchone()
+    return row is not None

@@ -16,7 +16,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from hermes_memory_pgvector.adoption import Adopted, Adoption
+from hermes_memory_pgvector.adoption import Adopted, Adoption, other_installations
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.model_tables import (
     ModelSpec,
@@ -86,6 +86,7 @@ def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
     yield f"-- ledger\n{LEDGER};\n"
     for migration in migrations():
         yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
+    yield _text("definer.sql")
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
         yield search_sql(1, model.dim).as_string(None)
@@ -103,8 +104,12 @@ def apply(
     adopt_model: str = "nomic-embed-text",
     connect_seconds: int = 10,
     report: Callable[[str], None] = lambda _: None,
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Bring the database up to date; safe to run again and from many processes at once."""
+    """Bring the database up to date; safe to run again and from many processes at once.
+
+    `report` is told each step, `announce` what is about to be adopted.
+    """
     outcome = Outcome()
     with translated():
         connection = psycopg.connect(
@@ -119,13 +124,17 @@ def apply(
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
-            connection.execute(LEDGER)
+            schema = _schema_to_migrate(connection)
             _ensure_extension(connection)
+            _stay_within(connection, schema)
+            connection.execute(LEDGER)
             adoption = Adoption.find(connection)
             if adoption is not None:
-                report("adopting the tables of an earlier installation")
+                announce(adoption.intention(schema))
                 adoption.set_aside()
+            _note_neighbours(connection, schema, outcome)
             _apply_pending(connection, outcome, report)
+            connection.execute(_text("definer.sql"))
             renew_searches(connection)
             if model is not None:
                 outcome.model_id = ensure_model(connection, model, is_current=True)
@@ -193,6 +202,39 @@ def _check_server(connection: psycopg.Connection) -> None:
     connection.rollback()
 
 
+def _schema_to_migrate(connection: psycopg.Connection) -> str:
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] is None:
+        raise SchemaError(
+            "the search_path of this login names no schema that exists; create the schema, "
+            "then run: hermes-pgvector migrate"
+        )
+    return str(row[0])
+
+
+def _stay_within(connection: psycopg.Connection, schema: str) -> None:
+    """Let names mean this schema's objects and nobody else's, now and in the functions that are made.
+
+    Another schema further along the login's search_path may hold another installation, which is not ours to touch.
+    Temporary tables are found last, so that none can stand in for one of ours.
+    """
+    connection.execute(
+        "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), quote_ident(n.nspname), 'pg_temp'), true)"
+        " FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
+        (schema,),
+    )
+
+
+def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:
+    """Say when other schemas of this database hold memories too: a search_path is easily another than was meant."""
+    if connection.execute("SELECT 1 FROM hermes_pgvector_migrations LIMIT 1").fetchone() is not None:
+        return
+    for name in other_installations(connection, schema):
+        outcome.notices.append(
+            f'schema "{name}" of this database holds memories too; they stay there, and "{schema}" starts by itself'
+        )
+
+
 def _ensure_extension(connection: psycopg.Connection) -> None:
     try:
         with connection.transaction():
@@ -214,7 +256,9 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
                 if password is None:
                     outcome.notices.append(f'role "{role}" was created without a password; set one if it needs it')
             if password is not None:
-                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(password)))
+                # A server that logs statements, and whoever reads its log, learns a verifier and not the password.
+                verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(verifier.decode())))
     except psycopg.errors.InsufficientPrivilege:
         outcome.notices.append(
             f'role "{role}" could not be created or changed by this user; ask an administrator for: '
@@ -232,11 +276,13 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
     # A new model's tables and remade views belong to every role that runs agents, not only to the one named now.
     for name in {role, *_runtime_roles(connection)}:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
-    may_create = connection.execute("SELECT has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)).fetchone()
-    if may_create is not None and may_create[0]:
+    may_create = connection.execute(
+        "SELECT quote_ident(current_schema()) WHERE has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)
+    ).fetchone()
+    if may_create is not None:
         outcome.notices.append(
             f'the runtime role "{role}" may create objects in this schema, as Postgres 14 lets everybody; '
-            "to forbid it: REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+            f"to forbid it: REVOKE CREATE ON SCHEMA {may_create[0]} FROM PUBLIC"
         )
     owner = connection.execute("SELECT current_user").fetchone()
     if owner is not None and owner[0] == role:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
+from fixtures.command import Commands, with_password
 from fixtures.postgres import Database
+from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.model_tables import ModelSpec
 
 DIM = 8
@@ -121,3 +126,105 @@ def test_the_earlier_tables_stay_until_the_operator_drops_them(empty_database: D
     with psycopg.connect(empty_database.owner_dsn) as connection:
         row = connection.execute("SELECT count(*) FROM adopted_conversations").fetchone()
     assert row == (41,)
+
+
+def test_another_schemas_living_installation_is_left_alone(empty_database: Database) -> None:
+    """With `search_path=second,public`, what is in public belongs to somebody else."""
+    model = ModelSpec("test-model", DIM)
+    migrate.apply(empty_database.owner_dsn, model=model)
+    made(
+        empty_database,
+        "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', 'fleet one')",
+        "CREATE SCHEMA second",
+    )
+    objects = (
+        "SELECT relname, relkind, oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " UNION ALL SELECT proname, 'f', oid FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1, 2, 3"
+    )
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        before = connection.execute(objects).fetchall()
+    second = make_conninfo(empty_database.owner_dsn, options="-c search_path=second,public")
+    outcome = migrate.apply(second, model=model)
+    assert (outcome.adopted_memories, outcome.adopted_turns) == (0, 0)
+    assert any('schema "public"' in notice and "memories too" in notice for notice in outcome.notices), outcome.notices
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        assert connection.execute(objects).fetchall() == before
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
+        assert connection.execute("SELECT content FROM public.conversations").fetchall() == [("fleet one",)]
+        assert connection.execute("SELECT count(*) FROM public.conversations_embedded").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM second.conversations").fetchone() == (0,)
+    # Each can be migrated again, and goes on by itself.
+    assert migrate.apply(second, model=model).notices == []
+    migrate.apply(empty_database.owner_dsn, model=model)
+
+
+def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database: Database) -> None:
+    """A search made by one schema's migration reads that schema, also where the other is on its search_path."""
+    model = ModelSpec("test-model", DIM)
+    made(empty_database, 'CREATE SCHEMA "Second Fleet"')
+    path = '-c search_path="Second\\ Fleet",public'
+    migrate.apply(empty_database.owner_dsn, model=model)
+    migrate.apply(make_conninfo(empty_database.owner_dsn, options=path), model=model)
+    say = "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', %s)"
+    find = """SELECT t.content FROM hermes_match_turns('m', false, NULL, NULL, NULL, ARRAY['launch'], ARRAY['launch'],
+              ARRAY['launch'], ARRAY[1.0::real], NULL, NULL, 10) AS m
+              JOIN conversations AS t USING (agent_identity, id)"""
+    for dsn, text in (
+        (empty_database.runtime_dsn, "the launch of the first"),
+        (make_conninfo(empty_database.runtime_dsn, options=path), "the launch of the second"),
+    ):
+        with psycopg.connect(dsn) as connection:
+            connection.execute(say, (text,))
+            assert connection.execute(find).fetchall() == [(text,)]
+            connection.execute("SELECT hermes_refresh_statistics()")
+
+
+@pytest.mark.parametrize("lost", ["DELETE FROM", "DROP TABLE"])
+def test_our_own_tables_are_never_an_earlier_installation(empty_database: Database, lost: str) -> None:
+    migrate.apply(empty_database.owner_dsn, model=ModelSpec("test-model", DIM))
+    made(
+        empty_database,
+        "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', 'still here')",
+        f"{lost} hermes_pgvector_migrations",
+    )
+    with pytest.raises(SchemaError, match="restore that table from your backup"):
+        migrate.apply(empty_database.owner_dsn, model=ModelSpec("test-model", DIM))
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        assert connection.execute("SELECT content FROM conversations").fetchall() == [("still here",)]
+
+
+def test_a_search_path_without_a_schema_is_named(empty_database: Database) -> None:
+    nowhere = make_conninfo(empty_database.owner_dsn, options="-c search_path=missing")
+    with pytest.raises(SchemaError, match="names no schema that exists"):
+        migrate.apply(nowhere)
+
+
+@pytest.mark.parametrize("command", ["up", "migrate"])
+def test_what_is_about_to_be_adopted_is_said(empty_database: Database, tmp_path: Path, command: str) -> None:
+    made(empty_database, SEED, ROWS)
+    commands = Commands(tmp_path)
+    commands.configure(dsn=with_password(empty_database.runtime_dsn)[0])
+    done = commands.run(command, variables={"HERMES_PGVECTOR_ADMIN_DSN": with_password(empty_database.owner_dsn)[0]})
+    assert done.code == 0, done
+    sentence = 'adopting the tables of an earlier installation in schema "public"'
+    assert f"{sentence}: memory_entries (4 rows) and conversations (41 rows)" in done.out
+
+
+def test_migrating_a_second_schema_leaves_the_first_fleet_its_memory(empty_database: Database, tmp_path: Path) -> None:
+    """As an operator does it: the same database, another schema in front of the search_path."""
+    commands = Commands(tmp_path)
+    commands.configure(dsn=with_password(empty_database.runtime_dsn)[0])
+    admin = with_password(empty_database.owner_dsn)[0]
+    assert commands.run("migrate", "--admin-dsn", admin).code == 0
+    made(
+        empty_database,
+        "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('hermes', 'memory', 'the door is red')",
+        "CREATE SCHEMA second",
+    )
+    assert "the door is red" in commands.run("recall", "which colour is the door").out
+    elsewhere = make_conninfo(admin, options="-c search_path=second,public")
+    done = commands.run("migrate", "--admin-dsn", elsewhere)
+    assert done.code == 0, done
+    assert "adopt" not in done.out
+    assert 'schema "public" of this database holds memories too' in done.out
+    assert "the door is red" in commands.run("recall", "which colour is the door").out

@@ -170,6 +170,38 @@ def test_up_on_ones_own_postgres_makes_a_role_for_the_agents(own: tuple[Commands
     assert str(role) in checks["role"]["text"]
 
 
+def test_the_new_roles_password_never_reaches_the_servers_log(
+    own: tuple[Commands, str], empty_database: Database
+) -> None:
+    commands, dsn = own
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("ALTER DATABASE {} SET log_statement = 'all'").format(sql.Identifier(empty_database.name))
+        )
+    done = commands.run("up", "--dsn", dsn)
+    assert done.code == 0, done
+    password = (commands.home / ".env").read_text(encoding="utf-8").splitlines()[1].partition("=")[2]
+    secrets = Path(str(conninfo_to_dict(empty_database.owner_dsn)["passfile"])).parent
+    log = (secrets.parent / "postgres.log").read_text(encoding="utf-8")
+    assert "PASSWORD 'SCRAM-SHA-256$" in log
+    assert password not in log
+
+
+def test_doctor_names_rights_that_agents_do_not_need(own: tuple[Commands, str], empty_database: Database) -> None:
+    commands, dsn = own
+    assert commands.run("up", "--dsn", dsn).code == 0
+    checks = commands.run("doctor", "--json").json["checks"]
+    assert [check for check in checks if check["name"] == "rights"] == []
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        # What a server gives to everybody by itself, up to Postgres 14.
+        admin.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO PUBLIC").format(sql.Identifier(empty_database.name)))
+        admin.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+    done = commands.run("doctor")
+    assert done.code == 0, done
+    assert "REVOKE CREATE ON SCHEMA public FROM PUBLIC" in done.out
+    assert f'REVOKE TEMPORARY ON DATABASE "{empty_database.name}" FROM PUBLIC' in done.out
+
+
 def test_up_on_ones_own_postgres_again_changes_nothing(own: tuple[Commands, str]) -> None:
     commands, dsn = own
     assert commands.run("up", "--dsn", dsn).code == 0

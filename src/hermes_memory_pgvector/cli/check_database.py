@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import ModelInfo
     from hermes_memory_pgvector.model import EmbeddingModel
     from hermes_memory_pgvector.settings import Settings
+    from hermes_memory_pgvector.store.overview import ServerFacts
     from hermes_memory_pgvector.store.pool import Connection
 
 DATABASE_SECONDS = 60.0
@@ -110,12 +111,24 @@ def _server(connection: Connection) -> Iterator[Finding]:
         yield warning("role", f"agents connect as {facts.role}, which owns the tables", separate)
     else:
         yield ok("role", f"agents connect as {facts.role}, which owns nothing and may only read and write rows")
+        yield from _needless_rights(facts)
     if skew > CLOCK_SECONDS:
         yield warning(
             "clock", f"this machine and the server differ by {output.seconds(skew)}", "synchronise the clocks"
         )
     else:
         yield ok("clock", f"within {output.seconds(max(skew, 0.001))} of the server's")
+
+
+def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
+    """What Postgres gives to everybody, and whoever steals an agent's login could build on."""
+    if facts.may_create_in is not None:
+        text = f"{facts.role} may create objects in schema {facts.may_create_in}, as Postgres 14 lets everybody"
+        yield warning("rights", text, f"REVOKE CREATE ON SCHEMA {facts.may_create_in} FROM PUBLIC")
+    if facts.may_make_temporary:
+        text = f"{facts.role} may make temporary tables and needs none, as Postgres lets everybody"
+        hint = f'if nobody else needs them here: REVOKE TEMPORARY ON DATABASE "{facts.database}" FROM PUBLIC'
+        yield warning("rights", text, hint)
 
 
 def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator[Finding]:

@@ -121,9 +121,16 @@ def wanted_model(home: Path, settings: Settings) -> Wanted:
 
 
 def apply(
-    admin: str, role: str, spec: ModelSpec | None, *, password: str | None = None, adopt_model: str, quiet: bool
+    admin: str,
+    role: str,
+    spec: ModelSpec | None,
+    *,
+    password: str | None = None,
+    adopt_model: str,
+    quiet: bool,
+    tells_steps: bool = True,
 ) -> Outcome:
-    """Run the migration and tell its steps."""
+    """Run the migration and tell what it adopts and, if wanted, each step."""
     from hermes_memory_pgvector import migrate
     from hermes_memory_pgvector.store.address import brief
 
@@ -134,7 +141,8 @@ def apply(
             runtime_password=password,
             model=spec,
             adopt_model=adopt_model,
-            report=(lambda _: None) if quiet else (lambda text: output.bullet("note", text)),
+            report=_note if tells_steps and not quiet else _keep_quiet,
+            announce=_keep_quiet if quiet else _note,
         )
     except DatabaseDenied as error:
         if error.sqlstate != NO_PRIVILEGE:
@@ -143,6 +151,14 @@ def apply(
             f"the login {brief(admin)} may not change the schema; give the owner's: "
             "hermes-pgvector migrate --admin-dsn OWNER_DSN"
         ) from None
+
+
+def _note(text: str) -> None:
+    output.bullet("note", text)
+
+
+def _keep_quiet(_: str) -> None:
+    pass
 
 
 def tell(outcome: Outcome, wanted: Wanted) -> None:

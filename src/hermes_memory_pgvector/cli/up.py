@@ -187,7 +187,8 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
             wanted.spec,
             password=database.password,
             adopt_model=settings.embed_model,
-            quiet=True,
+            quiet=quiet,
+            tells_steps=False,
         )
         said.append(f"{output.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
         if outcome.adopted_memories or outcome.adopted_turns:

@@ -8,14 +8,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     dead_letters TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, embedding_models, lexeme_statistics, theme_indexes TO {role};
--- What runs with the owner's rights is for this role, not for everybody who can connect.
+-- What runs with the owner's rights.
 DO $$
 DECLARE
     own regprocedure;
 BEGIN
     FOR own IN SELECT oid FROM pg_proc
-               WHERE prosecdef AND starts_with(proname, 'hermes_') AND pronamespace = current_schema()::regnamespace LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', own);
+               WHERE prosecdef AND starts_with(proname, 'hermes_') AND pronamespace = quote_ident(current_schema())::regnamespace LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', own, {role_literal});
     END LOOP;
 END $$;

@@ -16,7 +16,7 @@ CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
 
 CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     AS $$ BEGIN NEW.lexemes := hermes_plain_lexemes(NEW.agent_identity, NEW.content); RETURN NEW; END $$;
 
 CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
@@ -28,7 +28,7 @@ CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
 
 CREATE FUNCTION public.hermes_match_memories(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, ts timestamp with time zone, twin bigint, place text, role text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'on'
@@ -60,24 +60,24 @@ DECLARE
     hit_ids    bigint[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
-        inside := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                       WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+        inside := CASE WHEN NOT everywhere THEN public.hermes_quote_lexeme('~=' || theme)::tsquery
+                       WHEN public.hermes_is_private(theme) THEN '~all'::tsquery || public.hermes_quote_lexeme('~=' || theme)::tsquery
                        ELSE '~all'::tsquery END;
         SELECT greatest(c.reltuples, 1) * CASE WHEN everywhere THEN 1 ELSE (
-                   SELECT s.fraction FROM lexeme_statistics AS s
+                   SELECT s.fraction FROM public.lexeme_statistics AS s
                    WHERE s.source = 'memory_entries' AND s.lexeme = '~=' || theme) END,
                known.fractions, known.asked
         INTO total, fractions, asked
         FROM pg_catalog.pg_class AS c, (
-            SELECT array_agg(coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+            SELECT array_agg(coalesce((SELECT s.fraction FROM public.lexeme_statistics AS s
                                        WHERE s.source = 'memory_entries' AND s.lexeme = t.lexeme), 0) ORDER BY t.place) AS fractions,
                    array_agg(t.query::tsquery ORDER BY t.place) AS asked
             FROM unnest(terms, queries) WITH ORDINALITY AS t (lexeme, query, place)) AS known
-        WHERE c.oid = 'memory_entries'::regclass;
+        WHERE c.relname = 'memory_entries' AND c.relnamespace = quote_ident('public')::regnamespace;
         -- Large themes are known by their marker.
         IF total IS NULL THEN
             SELECT count(*) INTO total
-            FROM (SELECT FROM memory_entries AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
+            FROM (SELECT FROM public.memory_entries AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
         END IF;
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
@@ -93,8 +93,8 @@ BEGIN
         FROM (SELECT look.term, f.theme, f.id
               FROM unnest(places[1:24]) AS look (term)
               CROSS JOIN LATERAL (
-                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
-                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM public.memory_entries AS r
+                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT public.hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.target = ANY (narrow), true)
                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true)
@@ -139,8 +139,8 @@ BEGIN
                     every := every && asked[term];
                 END LOOP;
                 SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
-                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM memory_entries AS r
-                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM public.memory_entries AS r
+                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT public.hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.target = ANY (narrow), true)
                      AND coalesce(r.updated_at >= since, true) AND coalesce(r.updated_at < until, true) LIMIT wanted) AS f;
@@ -167,9 +167,9 @@ BEGIN
     SELECT r.agent_identity, r.id,
            (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked_terms AS a), 0), 0)
             / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real,
-           r.lexemes @@ '~when'::tsquery, r.updated_at, hermes_twin(r.content), r.target, NULL
+           r.lexemes @@ '~when'::tsquery, r.updated_at, public.hermes_twin(r.content), r.target, NULL
     FROM chosen AS c
-    JOIN memory_entries AS r ON r.agent_identity = c.theme AND r.id = c.id
+    JOIN public.memory_entries AS r ON r.agent_identity = c.theme AND r.id = c.id
     CROSS JOIN LATERAL (
         SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
                    AS matched
@@ -179,7 +179,7 @@ $$;
 
 CREATE FUNCTION public.hermes_match_turns(theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], near_themes text[], near_ids bigint[], wanted integer) RETURNS TABLE(agent_identity text, id bigint, coverage real, is_dated boolean, ts timestamp with time zone, twin bigint, place text, role text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 200 PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'on'
@@ -211,24 +211,24 @@ DECLARE
     hit_ids    bigint[] := '{}';
 BEGIN
     IF cardinality(terms) > 0 THEN
-        inside := CASE WHEN NOT everywhere THEN hermes_quote_lexeme('~=' || theme)::tsquery
-                       WHEN hermes_is_private(theme) THEN '~all'::tsquery || hermes_quote_lexeme('~=' || theme)::tsquery
+        inside := CASE WHEN NOT everywhere THEN public.hermes_quote_lexeme('~=' || theme)::tsquery
+                       WHEN public.hermes_is_private(theme) THEN '~all'::tsquery || public.hermes_quote_lexeme('~=' || theme)::tsquery
                        ELSE '~all'::tsquery END;
         SELECT greatest(c.reltuples, 1) * CASE WHEN everywhere THEN 1 ELSE (
-                   SELECT s.fraction FROM lexeme_statistics AS s
+                   SELECT s.fraction FROM public.lexeme_statistics AS s
                    WHERE s.source = 'conversations' AND s.lexeme = '~=' || theme) END,
                known.fractions, known.asked
         INTO total, fractions, asked
         FROM pg_catalog.pg_class AS c, (
-            SELECT array_agg(coalesce((SELECT s.fraction FROM lexeme_statistics AS s
+            SELECT array_agg(coalesce((SELECT s.fraction FROM public.lexeme_statistics AS s
                                        WHERE s.source = 'conversations' AND s.lexeme = t.lexeme), 0) ORDER BY t.place) AS fractions,
                    array_agg(t.query::tsquery ORDER BY t.place) AS asked
             FROM unnest(terms, queries) WITH ORDINALITY AS t (lexeme, query, place)) AS known
-        WHERE c.oid = 'conversations'::regclass;
+        WHERE c.relname = 'conversations' AND c.relnamespace = quote_ident('public')::regnamespace;
         -- Large themes are known by their marker.
         IF total IS NULL THEN
             SELECT count(*) INTO total
-            FROM (SELECT FROM conversations AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
+            FROM (SELECT FROM public.conversations AS r WHERE r.agent_identity = theme LIMIT 2000) AS counted;
         END IF;
         -- A word that a third of the rows contain tells none of them apart.
         too_many := least(too_many, greatest(60, total / 3));
@@ -244,8 +244,8 @@ BEGIN
         FROM (SELECT look.term, f.theme, f.id
               FROM unnest(places[1:24]) AS look (term)
               CROSS JOIN LATERAL (
-                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
-                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                  SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM public.conversations AS r
+                  WHERE r.lexemes @@ (inside && asked[look.term]) AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT public.hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.session_id = ANY (narrow), true)
                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true)
@@ -290,8 +290,8 @@ BEGIN
                     every := every && asked[term];
                 END LOOP;
                 SELECT array_agg(f.theme), array_agg(f.id) INTO hit_themes, hit_ids FROM (
-                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM conversations AS r
-                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                    SELECT CASE WHEN everywhere THEN r.agent_identity END AS theme, r.id FROM public.conversations AS r
+                    WHERE r.lexemes @@ every AND CASE WHEN everywhere THEN r.agent_identity = theme OR NOT public.hermes_is_private(r.agent_identity)
                               ELSE r.agent_identity || '' = theme END
                      AND coalesce(r.session_id = ANY (narrow), true)
                      AND coalesce(r.ts >= since, true) AND coalesce(r.ts < until, true) LIMIT wanted) AS f;
@@ -318,9 +318,9 @@ BEGIN
     SELECT r.agent_identity, r.id,
            (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked_terms AS a), 0), 0)
             / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real,
-           r.lexemes @@ '~when'::tsquery, r.ts, hermes_twin(r.content), r.session_id, r.role
+           r.lexemes @@ '~when'::tsquery, r.ts, public.hermes_twin(r.content), r.session_id, r.role
     FROM chosen AS c
-    JOIN conversations AS r ON r.agent_identity = c.theme AND r.id = c.id
+    JOIN public.conversations AS r ON r.agent_identity = c.theme AND r.id = c.id
     CROSS JOIN LATERAL (
         SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
                    AS matched
@@ -330,7 +330,7 @@ $$;
 
 CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     AS $$
     BEGIN
         NEW.lexemes := ts_delete(NEW.lexemes, ARRAY['~=' || OLD.agent_identity, '~all']) || hermes_theme_lexemes(NEW.agent_identity);
@@ -351,7 +351,7 @@ ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAI
 
 CREATE FUNCTION public.hermes_nearest_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, meaning public.halfvec, candidates integer, min_similarity real, wanted integer, OUT near_themes text[], OUT near_ids bigint[], OUT similarities real[], OUT near_copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -535,7 +535,7 @@ ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
 CREATE FUNCTION public.hermes_nearest_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, meaning public.halfvec, candidates integer, min_similarity real, wanted integer, OUT near_themes text[], OUT near_ids bigint[], OUT similarities real[], OUT near_copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -711,7 +711,7 @@ $_$;
 
 CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     AS $$
     SELECT hermes_theme_lexemes(theme)
         || setweight(to_tsvector('pg_catalog.english', folded), 'A')
@@ -726,8 +726,10 @@ CREATE FUNCTION public.hermes_quote_lexeme(lexeme text) RETURNS text
 
 CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO '$user', 'public'
-    AS $$ UPDATE embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id $$;
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    UPDATE public.embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id
+    $$;
 
 CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real) RETURNS real
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -742,26 +744,26 @@ CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when 
 
 CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     BEGIN
         -- Every process of a fleet may call this: one at a time is enough.
         IF NOT pg_try_advisory_xact_lock(hashtextextended('hermes_refresh_statistics', 0)) THEN
             RETURN;
         END IF;
-        DELETE FROM lexeme_statistics;
-        INSERT INTO lexeme_statistics
+        DELETE FROM public.lexeme_statistics;
+        INSERT INTO public.lexeme_statistics
         SELECT s.tablename, known.lexeme, max(known.fraction)
         FROM pg_catalog.pg_stats AS s,
              unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (lexeme, fraction)
-        WHERE s.schemaname = current_schema() AND s.attname = 'lexemes'
+        WHERE s.schemaname = 'public' AND s.attname = 'lexemes'
           AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
         GROUP BY 1, 2;
     END $$;
 
 CREATE FUNCTION public.hermes_search_memories(model public.memory_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -814,7 +816,7 @@ $$;
 
 CREATE FUNCTION public.hermes_search_turns(model public.turn_vectors_1, theme text, everywhere boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], meaning public.halfvec, candidates integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -872,7 +874,7 @@ CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
 
 CREATE FUNCTION public.hermes_theme_size(vectors regclass, source text, theme text) RETURNS integer
     LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET search_path TO '$user', 'public'
+    SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
     BEGIN

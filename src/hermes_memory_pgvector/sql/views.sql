@@ -1,5 +1,15 @@
 -- Text and current vector side by side, for people who query by hand. A long text has one row per piece.
-DROP VIEW IF EXISTS memory_entries_embedded, conversations_embedded;
+-- Only this schema's are made anew: another one along the search_path may belong to another installation.
+DO $views$
+DECLARE
+    former regclass;
+BEGIN
+    FOR former IN SELECT oid FROM pg_class WHERE relkind = 'v' AND relnamespace = quote_ident(current_schema())::regnamespace
+                  AND relname IN ('memory_entries_embedded', 'conversations_embedded') LOOP
+        EXECUTE format('DROP VIEW %s', former);
+    END LOOP;
+END
+$views$;
 CREATE VIEW memory_entries_embedded AS
 SELECT entry.id, entry.agent_identity, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
        vector.chunk, vector.embedding

@@ -49,6 +49,10 @@ class ServerFacts:
     """Which of the optional extensions could be had."""
     now: datetime
     database_bytes: int
+    may_make_temporary: bool
+    """Whether the role may make temporary tables, which it never needs."""
+    may_create_in: str | None
+    """The schema of our tables, if the role may create anything beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,10 @@ class Visibility:
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     row: Any = connection.execute(statement("overview_server"), {"contrib": list(CONTRIB)}).fetchone()
-    version, database, role, is_superuser, owns_tables, pgvector, contrib, now, size = row
-    return ServerFacts(version, database, role, is_superuser, owns_tables, pgvector, tuple(contrib), now, int(size))
+    version, database, role, is_superuser, owns_tables, pgvector, contrib, now, size, temporary, schema = row
+    return ServerFacts(
+        version, database, role, is_superuser, owns_tables, pgvector, tuple(contrib), now, int(size), temporary, schema
+    )
 
 
 def contents(connection: Connection, limit: int) -> Contents:

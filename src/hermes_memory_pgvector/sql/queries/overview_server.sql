@@ -8,4 +8,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1),
        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
        ARRAY(SELECT name::text FROM pg_available_extensions WHERE name = ANY(%(contrib)s::text[]) ORDER BY 1),
        clock_timestamp(),
-       pg_database_size(current_database());
+       pg_database_size(current_database()),
+       has_database_privilege(current_database(), 'TEMPORARY'),
+       (SELECT quote_ident(n.nspname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass('memory_entries') AND has_schema_privilege(n.oid, 'CREATE'));
