@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
-from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingRejected
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
 from hermes_memory_pgvector.model import EmbeddingModel
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.models import current_model
@@ -92,8 +92,8 @@ class Backlog:
         try:
             more = self._run_batch()
         except EmbeddingError as error:
-            hold = HOLD_SECONDS if isinstance(error, EmbeddingRejected) else None
-            self.breaker.failed(str(error), hold_seconds=hold)
+            hold = None if isinstance(error, EmbeddingUnavailable) else HOLD_SECONDS
+            self.breaker.failed(str(error), hold_seconds=hold, is_told=not isinstance(error, EmbeddingMisconfigured))
             return max(0.1, self.breaker.retry_in())
         except BaseException:
             self.breaker.released()
@@ -147,9 +147,10 @@ class Backlog:
         """The database's current model, when it is the one this process embeds with."""
         if self._model is not None and time.monotonic() - self._model_at < MODEL_SECONDS:
             return self._model
+        # Asked first: while there is no embedder, nobody needs a connection.
+        info = self._embedder.info(Deadline.after(self._embed_seconds))
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
             model = current_model(connection)
-        info = self._embedder.info(Deadline.after(self._embed_seconds))
         problem = mismatch(model, info)
         if problem and problem != self._problem:
             logger.warning("%s", problem)

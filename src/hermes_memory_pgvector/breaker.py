@@ -54,6 +54,7 @@ class Breaker:
         self._is_open = False
         self._reason = ""
         self._since: float | None = None
+        self._is_told = True
 
     def allows(self) -> bool:
         """Whether a call may be made now; when half open, only the first asker gets a yes."""
@@ -84,11 +85,15 @@ class Breaker:
             self._is_open = False
             self._since = None
             self._reason = ""
-        if was_open and self._on_close is not None:
+            is_told = self._is_told
+        if was_open and is_told and self._on_close is not None:
             self._on_close(status)
 
-    def failed(self, reason: str, *, hold_seconds: float | None = None) -> None:
-        """A call failed: count it, back off; `hold_seconds` opens at once for errors that cannot pass quickly."""
+    def failed(self, reason: str, *, hold_seconds: float | None = None, is_told: bool = True) -> None:
+        """A call failed: count it, back off; `hold_seconds` opens at once for errors that cannot pass quickly.
+
+        `is_told` False leaves the telling to whoever has told it already.
+        """
         with self._lock:
             self._failures += 1
             self._probing = False
@@ -104,8 +109,10 @@ class Breaker:
                 pause = random.uniform(0, ceiling) if hold_seconds is None else hold_seconds  # noqa: S311
                 self._retry_at = time.monotonic() + pause
             opened = self._is_open and not was_open
+            if opened:
+                self._is_told = is_told
             status = self._status()
-        if opened and self._on_open is not None:
+        if opened and is_told and self._on_open is not None:
             self._on_open(status)
 
     def released(self) -> None:

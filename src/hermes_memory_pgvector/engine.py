@@ -19,9 +19,9 @@ from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.chores import Chores
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import create_embedder
 from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loaded here, not while an agent waits
 from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
+from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Journal, Urgency
@@ -62,7 +62,8 @@ class Engine:
             self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
         )
         self.pool = Pool(self.conninfo, maximum=settings.pool_max, connect_seconds=settings.connect_timeout)
-        self.embedder = _embedder(home, settings)
+        configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
+        self.embedder = GuardedEmbedder(configured, _breaker("embedding of questions"))
         self.read_breaker = _breaker("database reads")
         self.recall = Recall(self.pool.reading, self.embedder, settings)
         self.backlog = Backlog(
@@ -215,6 +216,8 @@ class Engine:
         """One sentence while something is out of order, else nothing."""
         if self.writer.breaker.is_open or self.read_breaker.is_open:
             return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
+        if self.embedder.fault:
+            return "A setting of the embedder is wrong: recall works by words only until it is corrected."
         if self.embedder.breaker.is_open or self.backlog.breaker.is_open:
             return "The embedding service is out of reach: recall works by words only for now."
         return ""
@@ -310,18 +313,6 @@ def _id(model: EmbeddingModel | None) -> int | None:
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, JournalError) else type(error).__name__
-
-
-def _embedder(home: Path, settings: Settings) -> GuardedEmbedder:
-    embedder = create_embedder(
-        url=settings.embed_url,
-        model=settings.embed_model,
-        protocol=settings.embed_protocol,
-        dim=settings.embed_dim,
-        api_key=settings_file.secret(home, settings.embed_api_key_env),
-        cache_entries=CACHE_ENTRIES,
-    )
-    return GuardedEmbedder(embedder, _breaker("embedding of questions"))
 
 
 def _breaker(name: str) -> Breaker:

@@ -9,7 +9,8 @@ MemoryPluginError
 │   └── DatabaseDenied         configuration or permission: hold, tell, try again rarely
 ├── EmbeddingError
 │   ├── EmbeddingUnavailable   passes by itself
-│   └── EmbeddingRejected      the endpoint answers, but not with usable vectors
+│   ├── EmbeddingRejected      the endpoint answers, but not with usable vectors
+│   └── EmbeddingMisconfigured a setting of the embedder is wrong; the message names it
 ├── JournalError
 │   └── JournalFull            the bound is reached; the write was refused, not lost silently
 ├── ServerError            the embedded Postgres could not be started or found
@@ -65,6 +66,10 @@ class EmbeddingUnavailable(EmbeddingError):
 
 class EmbeddingRejected(EmbeddingError):
     """The embedding endpoint answered with something that is not a usable vector."""
+
+
+class EmbeddingMisconfigured(EmbeddingError):
+    """A setting of the embedder is wrong."""
 
 
 class JournalError(MemoryPluginError):

@@ -19,9 +19,11 @@ from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.dump import dump_embedded
-from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.embedding.configured import setting_fault
+from hermes_memory_pgvector.embedding.endpoint import parse_endpoint
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.postgres_folder import DATA_NAME
-from hermes_memory_pgvector.settings import DECLARATIONS, Settings, plain, redact_dsn
+from hermes_memory_pgvector.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
 from hermes_memory_pgvector.store.pool import check_conninfo
 
 logger = logging.getLogger(__name__)
@@ -46,7 +48,6 @@ def schema(settings: Settings) -> list[dict[str, Any]]:
     for name, declaration in DECLARATIONS.items():
         if not declaration.in_wizard:
             continue
-        value = getattr(settings, name)
         entry: dict[str, Any] = {
             "key": name,
             "description": declaration.help,
@@ -56,7 +57,7 @@ def schema(settings: Settings) -> list[dict[str, Any]]:
             # The host then keeps it out of config.yaml and never sends it to a browser.
             entry |= {"secret": True, "env_var": settings_file.ENVIRONMENT_PREFIX + name.upper()}
         else:
-            entry["default"] = str(plain(value))
+            entry["default"] = str(shown(settings, name))
         if declaration.choices:
             entry["choices"] = list(declaration.choices)
         fields.append(entry)
@@ -71,19 +72,41 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
         for name, value in values.items()
         if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
     }
+    check_address(home, given)
     return settings_file.save(home, given)
+
+
+def check_address(home: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a new address of the embedding endpoint that cannot be one, or that carries a credential."""
+    url = values.get("embed_url")
+    if not isinstance(url, str) or not url.strip() or "${" in url:
+        return
+    if is_shown(settings_file.load(home).settings, "embed_url", url):
+        return
+    try:
+        parse_endpoint(url)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; nothing was changed") from None
+
+
+def embedding(settings: Settings, home: Path) -> str:
+    """What makes the vectors, or the setting that keeps it from doing so."""
+    fault = setting_fault(home, settings)
+    if fault:
+        return f"none: {fault}"
+    return "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
 
 
 def status(settings: Settings, home: Path) -> dict[str, Any]:
     """What `hermes memory status` shows."""
-    shown: dict[str, Any] = {
+    told: dict[str, Any] = {
         "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({settings_file.data_folder(home)})",
-        "embedding": "local model" if settings.uses_local_model else f"{settings.embed_model} at {settings.embed_url}",
+        "embedding": embedding(settings, home),
     }
     for name in settings.set_by:
         if name not in ("dsn", "embed_url", "embed_model"):
-            shown[name] = plain(getattr(settings, name))
-    return shown
+            told[name] = shown(settings, name)
+    return told
 
 
 def identity_signature(settings: Settings) -> dict[str, Any]:
@@ -107,6 +130,8 @@ def backup_paths(home: Path, settings: Settings) -> list[str]:
 
 
 def _is_in_force(name: str, value: Any, settings: Settings) -> bool:
+    if is_shown(settings, name, value):
+        return True
     current = plain(getattr(settings, name))
     return value == current or (isinstance(value, str) and value.strip() == str(current))
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError
+from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError, EmbeddingMisconfigured
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Question
 from hermes_memory_pgvector.searchtext import likely_speaker, question_terms
 from hermes_memory_pgvector.store import neighbours
@@ -141,6 +141,8 @@ class Recall:
         share = min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout)
         try:
             return self._embedder.embed_query(text, deadline.earlier(share)), None
+        except EmbeddingMisconfigured as error:
+            return None, str(error)
         except (EmbeddingError, DeadlineExceeded) as error:
             logger.debug("searching by words alone: %s", type(error).__name__)
             return None, "the embedder does not answer"

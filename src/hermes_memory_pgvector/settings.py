@@ -30,6 +30,45 @@ class Declaration:
     """Whether the host's setup wizard and dashboard ask for it."""
     secret: bool = False
     expects: str = ""
+    show: Callable[[str], str] | None = None
+    """How to show a value that may hold a password or a key; None for one that cannot."""
+
+
+_HIDDEN = "***"
+_NAMED = r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)"
+_NAMED_IN_QUERY = re.compile(_NAMED + r"[^&]+", re.IGNORECASE)
+_NAMED_IN_WORDS = re.compile(_NAMED + r"(?:'(?:[^'\\]|\\.)*(?:'|\\?$)|(?:[^\s\\]|\\.)+)", re.IGNORECASE | re.DOTALL)
+# Up to the last @: a password that should have been percent-encoded may hold anything.
+_LOGIN_PASSWORD = re.compile(r"(?P<head>^[^:]*://[^:/@?]*:).*(?=@)", re.DOTALL)
+_LOGIN = re.compile(r"(?P<head>^[^:/@]*://)?.*(?=@)", re.DOTALL)
+_HARMLESS_QUERY = frozenset({"api-version", "version", "v"})
+_CONVENTIONAL_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z_]+")
+
+
+def redact_dsn(dsn: str) -> str:
+    """The connection string without its password."""
+    if "://" in dsn:
+        return _NAMED_IN_QUERY.sub(rf"\g<head>{_HIDDEN}", _LOGIN_PASSWORD.sub(rf"\g<head>{_HIDDEN}", dsn))
+    return _NAMED_IN_WORDS.sub(rf"\g<head>{_HIDDEN}", dsn)
+
+
+def redact_url(url: str) -> str:
+    """The address of an endpoint without a login and without the values of its query, which may be keys."""
+    address, mark, query = url.partition("#")[0].partition("?")
+    # An @ may begin a part of a path; anywhere else something before it may be a password.
+    if re.search(r"(?<!/)@|//@|[?#].*@", url):
+        bare = _LOGIN.sub(lambda match: f"{match['head'] or ''}{_HIDDEN}", url, count=1)
+        return re.split(r"[?#]", bare, maxsplit=1)[0]
+    pairs = (part.partition("=") for part in query.split("&"))
+    harmless = (
+        f"{name}={value if name in _HARMLESS_QUERY else _HIDDEN}" if has else _HIDDEN for name, has, value in pairs
+    )
+    return f"{address}{mark}{'&'.join(harmless) if mark else ''}"
+
+
+def redact_variable(name: str) -> str:
+    """The name of a variable; what does not look like one may be the key itself."""
+    return name if not name or _CONVENTIONAL_NAME.fullmatch(name) else _HIDDEN
 
 
 def _boolean(value: Any) -> bool:
@@ -150,9 +189,16 @@ def choice(default: str, help: str, *choices: str) -> Any:
     return _declare(default, Declaration(help, _choice(*choices), choices, expects="one of " + ", ".join(choices)))
 
 
-def text(default: str, help: str, *, wizard: bool = False, secret: bool = False) -> Any:
+def text(
+    default: str,
+    help: str,
+    *,
+    wizard: bool = False,
+    secret: bool = False,
+    show: Callable[[str], str] | None = None,
+) -> Any:
     """Free text."""
-    return _declare(default, Declaration(help, _text, in_wizard=wizard, secret=secret, expects="text"))
+    return _declare(default, Declaration(help, _text, in_wizard=wizard, secret=secret, expects="text", show=show))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +206,17 @@ class Settings:
     """The configuration in force."""
 
     dsn: str = text(
-        "", "Postgres connection string; empty means the embedded server of this home.", wizard=True, secret=True
+        "",
+        "Postgres connection string; empty means the embedded server of this home.",
+        wizard=True,
+        secret=True,
+        show=redact_dsn,
     )
     embed_url: str = text(
-        "", "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.", wizard=True
+        "",
+        "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.",
+        wizard=True,
+        show=redact_url,
     )
     embed_model: str = text("nomic-embed-text", "Model to ask of the embedding endpoint.", wizard=True)
     embed_dim: int | None = _declare(
@@ -177,7 +230,9 @@ class Settings:
     embed_protocol: Literal["auto", "openai", "ollama", "local"] = choice(
         "auto", "Protocol of the endpoint; auto finds out once.", "auto", "openai", "ollama", "local"
     )
-    embed_api_key_env: str = text("", "Name of the environment variable that holds the endpoint's key.", wizard=True)
+    embed_api_key_env: str = text(
+        "", "Name of the environment variable that holds the endpoint's key.", wizard=True, show=redact_variable
+    )
     embed_on_write: bool = flag(True, "Give new rows their vector; false leaves them to word search and `backfill`.")
     conversation_embed_policy: Literal["all", "substantive_only", "none"] = choice(
         "all", "Which turns get a vector: all, only long ones, or none.", "all", "substantive_only", "none"
@@ -266,7 +321,7 @@ class Settings:
     @property
     def uses_local_model(self) -> bool:
         """Whether vectors are made in this process."""
-        return self.embed_protocol == "local" or not self.embed_url
+        return self.embed_protocol == "local" or (self.embed_protocol == "auto" and not self.embed_url)
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(sorted(self.set_by))})"
@@ -301,8 +356,8 @@ def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
             try:
                 parsed = declaration.parse(value)
             except (ValueError, TypeError, OverflowError):
-                shown = "" if declaration.secret else f", not {_shorten(value)}"
-                problems.append(f"{name} ({layer}): expects {declaration.expects}{shown}")
+                said = "" if declaration.show else _shorten(value)
+                problems.append(f"{name} ({layer}): expects {declaration.expects}{said}")
                 continue
             values[name] = parsed
             if parsed != DEFAULTS[name]:
@@ -329,17 +384,21 @@ def plain(value: Any) -> Any:
     return value
 
 
-_PASSWORD_IN_URL = re.compile(r"(?P<head>://[^:/@\s]*:)[^@\s]*(?=@)")
-_PASSWORD_WORD = re.compile(
-    r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE
-)
+def shown(settings: Settings, name: str) -> Any:
+    """A value in force as it may be seen by anybody: never with a password or a key."""
+    value = plain(getattr(settings, name))
+    show = DECLARATIONS[name].show
+    return value if show is None else show(value)
 
 
-def redact_dsn(dsn: str) -> str:
-    """The connection string without its password."""
-    return _PASSWORD_WORD.sub(r"\g<head>***", _PASSWORD_IN_URL.sub(r"\g<head>***", dsn))
+def is_shown(settings: Settings, name: str, value: Any) -> bool:
+    """Whether a value is what `shown` gives for the one in force: whoever sends it back has not changed it."""
+    return DECLARATIONS[name].show is not None and value == shown(settings, name)
 
 
 def _shorten(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else shown[:37] + "..."
+    """The wrong value, unless it may be a connection string that stands in the wrong place."""
+    text = repr(value)
+    if "@" in text or "=" in text:
+        return ""
+    return f", not {text if len(text) <= 40 else text[:37] + '...'}"

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, Parsed, parse, plain, redact_dsn, unknown_names
+from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, Parsed, is_shown, parse, plain, unknown_names
 
 ENVIRONMENT_PREFIX = "HERMES_PGVECTOR_"
 PROVIDER_NAME = "pgvector"
@@ -87,7 +87,7 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
         declaration = DECLARATIONS.get(name)
         if declaration is None:
             continue
-        if declaration.secret and isinstance(value, str) and value == redact_dsn(getattr(current, name)):
+        if is_shown(current, name, value):
             continue
         try:
             parsed = DEFAULTS[name] if value is None else declaration.parse(value)

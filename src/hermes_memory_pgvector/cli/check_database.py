@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import EmbeddingError, MemoryPluginError, SchemaError
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, MemoryPluginError, SchemaError
+from hermes_memory_pgvector.settings import shown
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import ModelInfo
@@ -41,7 +42,7 @@ class Seen:
 
 def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     """Whether texts become vectors, and how fast."""
-    where = "local model" if settings.uses_local_model else f"{settings.embed_model} at {settings.embed_url}"
+    where = "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
     try:
         with options.open_embedder(home, settings) as embedder:
             deadline = Deadline.after(EMBED_SECONDS)
@@ -50,6 +51,10 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
             started = time.perf_counter()
             embedder.embed_query("a second question, with everything loaded", deadline)
             took = time.perf_counter() - started
+    except EmbeddingMisconfigured as error:
+        hint = "correct it: hermes-pgvector config set; until then rows wait for their vectors and words recall them"
+        yield problem("embedder", str(error), hint)
+        return
     except EmbeddingError as error:
         hint = (
             "pip install 'hermes-memory-pgvector[embedded]>=2', or set embed_url to an endpoint"
@@ -57,9 +62,6 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
             else "look at embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
         )
         yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
-        return
-    except MemoryPluginError as error:
-        yield problem("embedder", str(error), "hermes-pgvector config show")
         return
     info = seen.info
     yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {output.seconds(took)} a question")

@@ -9,7 +9,7 @@ from typing import Any
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.cli.env_file import place_dsn
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, Settings, plain, redact_dsn
+from hermes_memory_pgvector.settings import DECLARATIONS, Settings, shown
 from hermes_memory_pgvector.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, save, update
 
 NAME = "config"
@@ -53,12 +53,6 @@ def run(args: argparse.Namespace) -> int:
     return _unset(home, args.name, json=args.json)
 
 
-def shown(settings: Settings, name: str) -> Any:
-    """A value as it may be seen: never with a password."""
-    value = plain(getattr(settings, name))
-    return redact_dsn(value) if DECLARATIONS[name].secret else value
-
-
 def _show(home: Path, *, only_changed: bool, json: bool) -> int:
     parsed = load(home)
     settings = parsed.settings
@@ -100,6 +94,9 @@ def _set(home: Path, name: str, value: str, *, json: bool) -> int:
             raise ConfigError(f"{problem}; nothing was changed")
         changed = place_dsn(home, value)
     else:
+        from hermes_memory_pgvector.hostconfig import check_address
+
+        check_address(home, {name: value})
         changed = bool(save(home, {name: value}))
     return _tell_change(home, name, changed=changed, json=json)
 

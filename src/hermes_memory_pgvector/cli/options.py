@@ -98,18 +98,10 @@ def open_pool(home: Path, settings: Settings) -> Iterator[Pool]:
 
 @contextmanager
 def open_embedder(home: Path, settings: Settings) -> Iterator[Embedder]:
-    """The embedder the settings describe."""
-    from hermes_memory_pgvector.embedding import create_embedder
-    from hermes_memory_pgvector.settings_file import secret
+    """The embedder the settings describe; its calls raise EmbeddingMisconfigured where a setting is wrong."""
+    from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 
-    embedder = create_embedder(
-        url=settings.embed_url,
-        model=settings.embed_model,
-        protocol=settings.embed_protocol,
-        dim=settings.embed_dim,
-        api_key=secret(home, settings.embed_api_key_env),
-        cache_entries=64,
-    )
+    embedder = ConfiguredEmbedder(home, settings, cache_entries=64)
     try:
         yield embedder
     finally:

@@ -85,9 +85,12 @@ def _document(
     report: JournalReport,
     problem: MemoryPluginError | None,
 ) -> dict[str, Any]:
+    from hermes_memory_pgvector.hostconfig import embedding
+
     document: dict[str, Any] = {
         "home": str(home),
         "database": options.place(home, settings),
+        "embedding": embedding(settings, home),
         "error": str(problem) if problem else None,
         "stored": None,
         "journal": {
@@ -110,11 +113,16 @@ def _tell(
     report: JournalReport,
     problem: MemoryPluginError | None,
 ) -> None:
+    from hermes_memory_pgvector.embedding.configured import setting_fault
+
     output.say(f"Memory of {home}")
     if stored is None:
         output.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
     else:
         _tell_stored(options.place(home, settings), stored)
+    fault = setting_fault(home, settings)
+    if fault:
+        output.bullet("problem", f"embedder: {fault}", "rows wait for their vectors and recall goes by words")
     output.say()
     _tell_waiting(stored, report)
     if report.processes:

@@ -105,7 +105,10 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
     given = {name: value for name, value in named.items() if value is not None}
     if not given:
         return []
+    from hermes_memory_pgvector.hostconfig import check_address
+
     with output.step("settings", quiet=quiet) as said:
+        check_address(home, given)
         changed = settings_file.save(home, given)
         said.append(", ".join(changed) if changed else "unchanged")
     return changed

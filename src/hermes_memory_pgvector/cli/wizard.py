@@ -9,10 +9,12 @@ from hermes_memory_pgvector import settings_file
 from hermes_memory_pgvector.cli import env_file, migrate, options, output
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
-from hermes_memory_pgvector.settings import DECLARATIONS, Settings, redact_dsn
+from hermes_memory_pgvector.hostconfig import check_address
+from hermes_memory_pgvector.settings import DECLARATIONS, Settings, shown
 from hermes_memory_pgvector.settings_file import PROVIDER_NAME, load
 
 NO = ("n", "no")
+NONE = "none"
 CONNECT_SECONDS = 60.0
 QUESTIONS = ("embed_url", "embed_model", "embed_api_key_env")
 
@@ -25,13 +27,14 @@ def run(home: Path) -> None:
     _ask_dsn(home, settings)
     given = {}
     for name in QUESTIONS:
-        answer = _ask(DECLARATIONS[name].help, getattr(settings, name) or "none")
+        answer = _ask(DECLARATIONS[name].help, shown(settings, name) or NONE)
         if answer:
-            given[name] = answer
+            given[name] = "" if answer == NONE else answer
     try:
+        check_address(home, given)
         changed = settings_file.save(home, given)
     except MemoryPluginError as error:
-        output.bullet("problem", f"{error}; nothing of it was written")
+        output.bullet("problem", str(error), "what was answered after the connection string is not written")
         changed = []
     if changed:
         output.bullet("ok", f"written: {', '.join(changed)}")
@@ -44,7 +47,7 @@ def run(home: Path) -> None:
 def _ask_dsn(home: Path, settings: Settings) -> None:
     from hermes_memory_pgvector.store.pool import check_conninfo
 
-    in_force = redact_dsn(settings.dsn) if settings.dsn else "the embedded server of this home"
+    in_force = shown(settings, "dsn") if settings.dsn else "the embedded server of this home"
     answer = _ask(DECLARATIONS["dsn"].help, in_force)
     if not answer or answer == in_force:
         return

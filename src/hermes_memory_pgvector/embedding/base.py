@@ -72,7 +72,8 @@ def create_embedder(
 ) -> Embedder:
     """The embedder the settings describe, behind its cache; an empty url with `auto` means the local model.
 
-    Nothing is loaded or contacted here. A wrong value raises ConfigError naming the setting.
+    Nothing is loaded or contacted here. A wrong value raises ConfigError naming the setting; `configured.py` has the
+    embedder for whoever must go on without one.
     """
     # The parts import this module, and a process with an endpoint need never import the local model.
     from hermes_memory_pgvector.embedding.cache import CachedEmbedder

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from hermes_memory_pgvector.errors import ConfigError
 
@@ -41,6 +42,9 @@ class Endpoint:
 
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_REFERENCE = re.compile(r"\$\{\w*\}")
+_CREDENTIAL_NAME = re.compile(r"key|token|secret|passw|pwd|credential|signature|^(?:auth|sig|code)", re.IGNORECASE)
+_USE_THE_VARIABLE = "name a variable in embed_api_key_env instead"
 
 
 def is_localhost(host: str) -> bool:
@@ -53,18 +57,27 @@ def parse_endpoint(url: str) -> Endpoint:
     url = url.strip()
     if not url:
         raise ConfigError("embed_url is empty; set it, or use embed_protocol local")
+    if reference := _REFERENCE.search(url):
+        raise ConfigError(f"embed_url refers to {reference.group()}, which is not set")
     if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
         raise ConfigError("embed_url contains a space or a control character")
     try:
         parts = urlsplit(url)
-        port = parts.port
     except ValueError:
-        raise ConfigError("embed_url is not a valid address") from None
+        raise ConfigError("embed_url is not a valid address; look at its host") from None
     if parts.scheme not in _DEFAULT_PORTS:
         raise ConfigError("embed_url must begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("embed_url must not carry credentials; name a variable in embed_api_key_env instead")
-    if not parts.hostname or port == 0:
+        raise ConfigError(f"embed_url must not carry a user or a password; {_USE_THE_VARIABLE}")
+    if any(_CREDENTIAL_NAME.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        raise ConfigError(f"embed_url must not carry a key in its query; {_USE_THE_VARIABLE}")
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ConfigError("embed_url has a port that is not a number from 1 to 65535")
+    if not parts.hostname:
         raise ConfigError("embed_url names no host")
     if not (parts.path + parts.query).isascii():
         raise ConfigError("embed_url has a path with characters that need percent-encoding")

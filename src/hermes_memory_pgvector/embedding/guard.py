@@ -6,16 +6,22 @@ from collections.abc import Sequence
 
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector
-from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingUnavailable
+from hermes_memory_pgvector.embedding.base import ModelInfo, Vector
+from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
 
 
 class GuardedEmbedder:
     """An embedder whose questions are refused at once while its breaker is open."""
 
-    def __init__(self, inner: Embedder, breaker: Breaker) -> None:
+    def __init__(self, inner: ConfiguredEmbedder, breaker: Breaker) -> None:
         self._inner = inner
         self.breaker = breaker
+
+    @property
+    def fault(self) -> str:
+        """The setting that is wrong and what is wrong with it; empty when all are usable."""
+        return self._inner.fault
 
     @property
     def model(self) -> str:
@@ -33,7 +39,7 @@ class GuardedEmbedder:
         try:
             vector = self._inner.embed_query(text, deadline)
         except EmbeddingError as error:
-            self.breaker.failed(str(error))
+            self.breaker.failed(str(error), is_told=not isinstance(error, EmbeddingMisconfigured))
             raise
         except BaseException:
             self.breaker.released()

@@ -182,7 +182,10 @@ def _headers(endpoint: Endpoint, api_key: str | None) -> dict[str, str]:
     if not key:
         return {}
     if not key.isascii() or not key.isprintable():
-        raise ConfigError("the embedding key contains characters that no HTTP header can carry")
+        raise ConfigError(
+            "the key in the variable that embed_api_key_env names has a line break or another character that no HTTP "
+            "header can carry"
+        )
     if endpoint.scheme == "http" and not endpoint.is_loopback:
         logger.warning("the embedding key travels unencrypted to %s; https would protect it", endpoint.origin)
     return {"Authorization": f"Bearer {key}"}

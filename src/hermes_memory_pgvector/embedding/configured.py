@@ -1,0 +1,140 @@
+"""The embedder of a home as it is configured, which is there whatever the settings say.
+
+With a setting that is wrong it answers every call at once with EmbeddingMisconfigured, a sentence that names the
+setting: rows are stored and wait for their vectors, words recall them. The key lies outside of the settings, so it is
+read again as long as it is unusable or refused, and a corrected one is used without a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector, create_embedder
+from hermes_memory_pgvector.embedding.forking import renew_after_fork
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingMisconfigured, EmbeddingRejected
+from hermes_memory_pgvector.settings import Settings
+from hermes_memory_pgvector.settings_file import secret
+
+logger = logging.getLogger(__name__)
+
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class ConfiguredEmbedder:
+    """The embedder that a home's settings describe; nothing is loaded or contacted before the first call."""
+
+    def __init__(self, home: Path, settings: Settings, *, cache_entries: int) -> None:
+        self._home = home
+        self._settings = settings
+        self._cache_entries = cache_entries
+        self._inner: Embedder | None = None
+        self._key: str | None = None
+        self._is_key_in_doubt = False
+        self._fault = ""
+        self.forget_parent()
+        renew_after_fork(self)
+        self._make()
+
+    def forget_parent(self) -> None:
+        """A forked child has its own lock."""
+        self._lock = threading.Lock()
+
+    @property
+    def fault(self) -> str:
+        """The setting that is wrong and what is wrong with it; empty when all are usable."""
+        return self._fault
+
+    @property
+    def model(self) -> str:
+        """The name vectors of this embedder are stored under."""
+        return self._settings.embed_model if self._inner is None else self._inner.model
+
+    def info(self, deadline: Deadline) -> ModelInfo:
+        """The model's facts."""
+        with self._usable() as inner:
+            return inner.info(deadline)
+
+    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of a question."""
+        with self._usable() as inner:
+            return inner.embed_query(text, deadline)
+
+    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """One vector or None per text, in the order given."""
+        with self._usable() as inner:
+            return inner.embed_documents(texts, deadline)
+
+    def close(self) -> None:
+        """Give up connections."""
+        if self._inner is not None:
+            self._inner.close()
+
+    @contextmanager
+    def _usable(self) -> Iterator[Embedder]:
+        inner = self._inner
+        if inner is None or self._is_key_in_doubt:
+            inner = self._make()
+        if inner is None:
+            raise EmbeddingMisconfigured(self._fault)
+        try:
+            yield inner
+        except EmbeddingRejected:
+            # Perhaps because of the key, which may have been replaced since it was read.
+            self._is_key_in_doubt = True
+            raise
+
+    def _make(self) -> Embedder | None:
+        with self._lock:
+            self._is_key_in_doubt = False
+            key = _key(self._home, self._settings)
+            if self._inner is not None and key == self._key:
+                return self._inner
+            try:
+                made = _embedder(self._settings, key, self._cache_entries)
+            except ConfigError as error:
+                if not self._fault:
+                    logger.warning("rows wait for their vectors and recall goes by words: %s", error)
+                self._fault = str(error)
+                made = None
+            else:
+                if self._fault:
+                    logger.warning("the settings of the embedder are in order again; waiting rows get their vectors")
+                self._fault = ""
+            if self._inner is not None:
+                self._inner.close()
+            self._inner, self._key = made, key
+            return made
+
+
+def setting_fault(home: Path, settings: Settings) -> str:
+    """The embedder's setting that is wrong and what is wrong with it; empty when all are usable. Contacts nobody."""
+    try:
+        _embedder(settings, _key(home, settings), 0).close()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _key(home: Path, settings: Settings) -> str | None:
+    name = settings.embed_api_key_env
+    return None if settings.uses_local_model or not _VARIABLE_NAME.fullmatch(name) else secret(home, name)
+
+
+def _embedder(settings: Settings, key: str | None, cache_entries: int) -> Embedder:
+    name = settings.embed_api_key_env
+    if name and not settings.uses_local_model and not _VARIABLE_NAME.fullmatch(name):
+        raise ConfigError("embed_api_key_env must be the name of an environment variable, not the key itself")
+    return create_embedder(
+        url=settings.embed_url,
+        model=settings.embed_model,
+        protocol=settings.embed_protocol,
+        dim=settings.embed_dim,
+        api_key=key,
+        cache_entries=cache_entries,
+    )
