@@ -55,7 +55,8 @@ class Engine:
         self.home = home
         self.settings = settings
         self.folder = settings_file.data_folder(home)
-        self.home_id = home_identity.home_id(home)
+        identity = home_identity.identity(home)
+        self.home_id = identity.id
         self.clock = Clock.of_home(self.folder)
         self.sessions = Sessions()
         self.journal = Journal(
@@ -76,6 +77,8 @@ class Engine:
             self.clock,
             max_chars=settings.memory_max_chars,
             wants_vectors=settings.embed_on_write,
+            # A copied embedded database is this home's alone, and so is what it says of the home it was copied from.
+            inherits=() if settings.dsn else identity.predecessors,
         )
         self.refusals = Refusals(home, max_chars=settings.turn_max_chars, min_chars=settings.turn_min_chars)
         self.writer = Writer(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,15 @@ class Mirror:
     """Compares one home's files with its rows; `run` is used by one thread."""
 
     def __init__(
-        self, home: Path, home_id: str, pool: Pool, clock: Clock, *, max_chars: int, wants_vectors: bool
+        self,
+        home: Path,
+        home_id: str,
+        pool: Pool,
+        clock: Clock,
+        *,
+        max_chars: int,
+        wants_vectors: bool,
+        inherits: Sequence[str] = (),
     ) -> None:
         self._folder = home / "memories"
         self._home_id = home_id
@@ -53,6 +61,7 @@ class Mirror:
         self._clock = clock
         self._max_chars = max_chars
         self._wants_vectors = wants_vectors
+        self._inherits = tuple(inherits)
         self._seen: dict[Target, Stamp | None] = {}
         self._asked = 0
         self._answered = 0
@@ -98,8 +107,7 @@ class Mirror:
             if entries is None and self._folder.exists():
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
             elif entries is not None:
-                written = datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC) if stamp is not None else _LONG_AGO
-                self._make_equal(target, entries, written, own_theme, model_id)
+                self._make_equal(target, entries, self._written(target, stamp), own_theme, model_id)
             self._seen[target] = stamp
         if not pause:
             self._answered = asked
@@ -113,8 +121,12 @@ class Mirror:
             connection.execute(statement("mirror_file_create"), key)
             row: Any = connection.execute(statement("mirror_file_lock"), key).fetchone()
             connection.execute(statement("mirror_home_lock"), key)
-            held, unwritten = self._held(connection, target, row[0], written)
-            changes = memory_file.compare(row[0], entries, held, own_theme)
+            before = row[0]
+            for former in self._inherits if not row[0] else ():
+                inherited = self._inherit(connection, target, former, model_id)
+                before = before or inherited
+            held, unwritten = self._held(connection, target, before, written)
+            changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
                 self._apply(connection, target, changes, model_id)
@@ -123,6 +135,12 @@ class Mirror:
         if changes:
             self.changes_made += len(changes)
             logger.info("%s: %d entries were brought in line with the file", FILE_NAMES[target], len(changes))
+
+    def _inherit(self, connection: Connection, target: Target, former: str, model_id: int | None) -> list[str]:
+        """Take over what a home holds that this one is the copy of; the answer is its file as last compared."""
+        row: Any = connection.execute(statement("mirror_file_lock"), {"home_id": former, "target": target}).fetchone()
+        take_over(connection, self._clock.now(), former, self._home_id, target, model_id)
+        return row[0] if row is not None else []
 
     def _apply(self, connection: Connection, target: Target, changes: list[Change], model_id: int | None) -> None:
         when = self._clock.now()
@@ -164,8 +182,38 @@ class Mirror:
                 unwritten.add(content)
         return held, unwritten
 
+    def _written(self, target: Target, stamp: Stamp | None) -> datetime:
+        """When the file became what it is; a file that is gone was deleted when its folder last changed, or before."""
+        if stamp is not None:
+            return datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC)
+        emptied = memory_file.emptied_at(self._folder / FILE_NAMES[target])
+        return _LONG_AGO if emptied is None else datetime.fromtimestamp(emptied, UTC)
+
     def _stamp(self, target: Target) -> Stamp | None:
         return memory_file.stamp(self._folder / FILE_NAMES[target])
+
+
+def take_over(
+    connection: Connection, when: Moment, former: str, heir: str, target: Target, model_id: int | None
+) -> int:
+    """Make one home the holder of all that another holds, entry by entry; how many there were.
+
+    As operations like any other, so that one which arrives late does not bring the former holder back.
+    """
+    connection.execute(statement("mirror_home_lock"), {"home_id": former})
+    rows: list[Any] = connection.execute(statement("mirror_held"), {"home_id": former, "target": target}).fetchall()
+    placed = []
+    for number, (theme, content, _) in enumerate(rows):
+        operations: tuple[MemoryOperation, ...] = (
+            AddMemory(theme, target, content, when=when, home_id=heir, origin=Origin.FILE),
+            RemoveMemory(theme, target, "", previous=content, when=when, home_id=former, origin=Origin.FILE),
+        )
+        placed += [
+            Placed(operation, f"heir:{heir}", when.order_us, number * len(operations) + part)
+            for part, operation in enumerate(operations)
+        ]
+    memories.store(connection, placed, model_id)
+    return len(rows)
 
 
 _NEVER = Stamp(-1, -1, -1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -191,3 +194,45 @@ def test_a_replayed_announcement_takes_nothing_from_the_theme_that_holds_it_now(
     add(agent, "Something new")
     agent_home.write_memories("Launch is 14 March", "Something new")
     assert rows(agent_home) == {"Launch is 14 March": ["hermes"], "Something new": ["marketing"]}
+
+
+def test_a_reset_takes_away_what_was_saved_and_never_compared(agent_home: AgentHome) -> None:
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    agent_home.settle()
+    agent_home.close()
+    agent_home.stored.rows("DELETE FROM memory_files RETURNING 1")
+    agent_home.write_memories("Launch is 14 March")
+    (agent_home.path / "memories" / "MEMORY.md").unlink()
+    agent_home.provider("marketing")
+    assert rows(agent_home) == {}
+
+
+def test_what_is_announced_while_there_is_no_file_yet_stays(agent_home: AgentHome) -> None:
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+    agent_home.engine.mirror.look_again()
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "far too large"])
+def test_a_file_that_is_no_memory_file_changes_nothing_and_keeps_nobody_waiting(
+    agent_home: AgentHome, kind: str
+) -> None:
+    agent_home.write_memories("Wifi is hummingbird")
+    agent = agent_home.provider(None)
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
+    path = agent_home.path / "memories" / "MEMORY.md"
+    path.unlink()
+    if kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("\n§\n".join(f"entry {number} of very many" for number in range(2_000_000)), encoding="utf-8")
+    answer: list[str] = []
+    began = time.process_time()
+    asking = threading.Thread(target=lambda: answer.append(agent.prefetch("What is the wifi called?")), daemon=True)
+    asking.start()
+    asking.join(30)
+    assert answer
+    assert "hummingbird" in answer[0]
+    assert time.process_time() - began < 1.0
+    assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}

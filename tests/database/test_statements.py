@@ -21,6 +21,7 @@ TENANT = re.compile(
 )
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
+    "mirror_homes": "how many rows each home holds, for `homes list`; no content",
     "mirror_held": "rows of this home, whichever theme wrote them",
     "overview_similarities": "distances between random pairs, for doctor; no content",
     "memory_guessed_elsewhere": "rows of this home that the mirror put into another theme",

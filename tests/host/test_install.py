@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import yaml
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.cli import install
-from hermes_memory_pgvector.cli.install import homes_of, install_door, remove_door
+from hermes_memory_pgvector.cli.install import door_state, homes_of, install_door, remove_door
 from hermes_memory_pgvector.errors import ConfigError
 
 
@@ -63,7 +64,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
 def test_bytecode_written_by_hermes_does_not_count_as_a_change(tmp_path: Path) -> None:
     install_door(tmp_path)
     cache = tmp_path / "plugins" / "pgvector" / "__pycache__"
-    cache.mkdir()
+    cache.mkdir(exist_ok=True)
     (cache / "cli.cpython-311.pyc").write_bytes(b"")
     assert install_door(tmp_path).change == "unchanged"
 
@@ -210,3 +211,20 @@ def test_says_nothing_of_interpreters_when_there_is_no_hermes(
 def test_manifests_carry_the_version_of_the_package(tmp_path: Path, manifest: str) -> None:
     install_door(tmp_path)
     assert yaml.safe_load((tmp_path / manifest).read_text())["version"] == hermes_memory_pgvector.__version__
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_nobody_else_can_write_the_code_whatever_the_umask(tmp_path: Path, was_there: bool) -> None:
+    home = tmp_path / "home"
+    before = os.umask(0)
+    try:
+        if was_there:
+            install_door(home)
+            for path in (home / "plugins" / "pgvector", home / "plugins" / "pgvector" / "__init__.py"):
+                path.chmod(0o777)
+            assert door_state(home) == "outdated"
+        install_door(home)
+    finally:
+        os.umask(before)
+    assert [path for path in (home, *home.rglob("*")) if path.stat().st_mode & 0o022] == []
+    assert door_state(home) == "current"

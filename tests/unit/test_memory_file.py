@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.capture import entries_of
-from hermes_memory_pgvector.memory_file import Change, compare, read
+from hermes_memory_pgvector.memory_file import MAX_FILE_BYTES, Change, compare, read
 
 ENTRY = st.sampled_from([f"entry {n}" for n in range(6)])
 FILE = st.lists(ENTRY, unique=True, max_size=6)
@@ -56,3 +58,20 @@ def test_the_changes_make_the_rows_equal_to_the_file(
         if change.new is not None:
             rows.add((change.theme, change.new))
     assert {content for _, content in rows} == set(now)
+
+
+def test_a_pipe_and_a_huge_file_hold_nothing_that_can_be_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "MEMORY.md")
+    assert read(tmp_path / "MEMORY.md", 100) is None
+    with (tmp_path / "USER.md").open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    assert read(tmp_path / "USER.md", 100) is None
+
+
+def test_very_many_entries_are_compared_without_looking_for_edits() -> None:
+    before = [f"old {number}" for number in range(20_000)]
+    now = [f"new {number}" for number in range(20_000)]
+    began = time.process_time()
+    changes = compare(before, now, {content: ["x"] for content in before}, "own")
+    assert time.process_time() - began < 10
+    assert len(changes) == 40_000

@@ -18,6 +18,7 @@ from hermes_memory_pgvector.cli import (
     backfill,
     config,
     doctor,
+    homes,
     index,
     install,
     journal,
@@ -36,7 +37,7 @@ from hermes_memory_pgvector.errors import (
     ServerError,
 )
 
-COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal)
+COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes)
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141

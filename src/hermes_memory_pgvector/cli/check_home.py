@@ -12,6 +12,7 @@ from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import install
 from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.home import identity
 from hermes_memory_pgvector.settings import Parsed
 from hermes_memory_pgvector.settings_file import PROVIDER_NAME, current_provider
 
@@ -23,6 +24,7 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield ok("python", f"{platform.python_version()} at {sys.executable}")
     yield _packages()
     yield from _configuration(home, parsed)
+    yield _identity(home, parsed)
     yield _door(home)
     yield _provider(home)
     yield _host()
@@ -45,6 +47,18 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
     for each in parsed.problems:
         yield problem("settings", f"{each}; the default is used", "hermes-pgvector config show")
+
+
+def _identity(home: Path, parsed: Parsed) -> Finding:
+    known = identity(home)
+    if not known.predecessors:
+        return ok("home", f"home {known.id}")
+    former = known.predecessors[0]
+    text = f"home {known.id}, a copy of home {former}{f' in {known.original}' if known.original else ''}"
+    if known.original or not parsed.settings.dsn:
+        return ok("home", text)
+    # Only a person knows whether the other one still exists.
+    return ok("home", f"{text}; if that one is gone: hermes-pgvector homes adopt {former}")
 
 
 def _door(home: Path) -> Finding:

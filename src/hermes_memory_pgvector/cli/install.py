@@ -7,6 +7,7 @@ never touched without `--force`, and then moved aside, not deleted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import shutil
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings_file import current_provider, data_folder, default_home
+from hermes_memory_pgvector.home import private_folder
+from hermes_memory_pgvector.settings_file import current_provider, default_home
 
 NAME = "install"
 HELP = "install the plugin folder into a hermes home (or remove it)"
@@ -31,6 +33,9 @@ DISTRIBUTION = "hermes-memory-pgvector"
 _MARK = re.compile(rf"^distribution:\s*{DISTRIBUTION}\s*$", re.MULTILINE)
 _MANIFESTS = ("plugin.yaml", "HOOK.yaml")
 _HOOK_SOURCE = "gateway_hook"
+
+FOLDER_MODE = 0o755
+FILE_MODE = 0o644
 
 Change = Literal["installed", "updated", "unchanged", "removed", "absent"]
 DoorState = Literal["absent", "foreign", "outdated", "current"]
@@ -125,7 +130,10 @@ def door_state(home: Path) -> DoorState:
     if not _exists(targets[0]):
         return "absent"
     contents = _contents(targets)
-    is_current = all(target.is_dir() and dict(_read(target)) == content for target, content in contents.items())
+    is_current = all(
+        target.is_dir() and dict(_read(target)) == content and not _is_open_to_others(target)
+        for target, content in contents.items()
+    )
     return "current" if is_current else "outdated"
 
 
@@ -187,6 +195,22 @@ def _read(folder: Path) -> Iterator[tuple[Path, bytes]]:
             yield path.relative_to(folder), path.read_bytes()
 
 
+def _make_parents(target: Path) -> None:
+    """Make the folders above a door; those that are new can be written to by nobody else."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(FOLDER_MODE)
+
+
+def _is_open_to_others(target: Path) -> bool:
+    """Whether somebody else could change what hermes executes."""
+    return any(
+        not path.is_symlink() and path.stat().st_mode & 0o022 for path in (target, *target.rglob("*")) if path.exists()
+    )
+
+
 def _exists(target: Path) -> bool:
     return target.is_symlink() or target.exists()
 
@@ -203,15 +227,18 @@ def _is_ours(target: Path) -> bool:
 
 def _put(content: dict[Path, bytes], target: Path) -> bool:
     """Write the folder beside its place and swap it in; False when it was already equal."""
-    if target.is_dir() and dict(_read(target)) == content:
+    if target.is_dir() and dict(_read(target)) == content and not _is_open_to_others(target):
         return False
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_parents(target)
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         for path, data in content.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
             (fresh / path).write_bytes(data)
-        fresh.chmod(0o755)
+        # Code that hermes executes is nobody else's to write, whatever the umask; what Python compiles goes in here.
+        (fresh / "__pycache__").mkdir(exist_ok=True)
+        for path in (fresh, *fresh.rglob("*")):
+            path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
         if _exists(target):
             _discard(target, replacement=fresh)
         else:
@@ -240,8 +267,8 @@ def _discard(target: Path, replacement: Path | None = None) -> None:
 
 def _move_aside(target: Path, home: Path) -> Path:
     """Keep a folder that is not ours where hermes does not look for plugins."""
-    shelf = data_folder(home) / "replaced"
-    shelf.mkdir(parents=True, exist_ok=True)
+    shelf = private_folder(home) / "replaced"
+    shelf.mkdir(mode=0o700, exist_ok=True)
     dated = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-"), dir=shelf))
     place = dated / f"{target.parent.name}-{target.name}"
     shutil.move(target, place)

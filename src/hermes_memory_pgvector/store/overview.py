@@ -143,3 +143,9 @@ def entries_held(connection: Connection, home_id: str, target: str) -> set[str]:
     """The memories that came from this home's file of that kind."""
     values = {"home_id": home_id, "target": target}
     return {str(row[1]) for row in connection.execute(statement("mirror_held"), values).fetchall()}
+
+
+def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
+    """The homes that hold memories: id, how many, and when each was last heard of."""
+    rows: list[Any] = connection.execute(statement("mirror_homes")).fetchall()
+    return [(str(home_id), int(entries), at) for home_id, entries, at in rows]

@@ -1,0 +1,118 @@
+"""`homes`: which homes hold memories in this database, and how one takes over what another held.
+
+An entry disappears when the last home that held it drops it. A home that no longer exists drops nothing, so somebody
+has to say that it is gone: its heir holds its entries from then on, and lets go of those that its files do not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.settings_file import data_folder, load
+
+NAME = "homes"
+HELP = "which homes hold memories here, and the heir of one that is gone"
+
+READ_SECONDS = 15.0
+ADOPT_SECONDS = 120.0
+
+Held = tuple[str, int, datetime | None]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands."""
+    parser.set_defaults(homes_parser=parser)
+    actions = parser.add_subparsers(dest="homes_action", metavar="ACTION")
+    options.add_common(actions.add_parser("list", help="who they are, and when they were last heard of"))
+    adopt = actions.add_parser("adopt", help="take over what a home holds that is gone (a dry run without --execute)")
+    adopt.add_argument("id", metavar="ID", help="the id of the home that is gone")
+    adopt.add_argument("--execute", action="store_true", help="really do it")
+    options.add_common(adopt)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    if args.homes_action is None:
+        args.homes_parser.print_help()
+        return 2
+    home = options.home_of(args)
+    if args.homes_action == "list":
+        return _list(home, json=args.json)
+    return _adopt(home, args.id, execute=args.execute, json=args.json)
+
+
+def _list(home: Path, *, json: bool) -> int:
+    from hermes_memory_pgvector.home import home_id
+
+    own, found = home_id(home), _homes(home)
+    if json:
+        output.as_json(
+            [{"home": each, "entries": entries, "heard_of": at, "own": each == own} for each, entries, at in found]
+        )
+    elif not found:
+        output.bullet("ok", "no home holds a memory here yet")
+    else:
+        rows = [
+            (each, output.number(entries), output.ago(at), "this home" if each == own else "")
+            for each, entries, at in found
+        ]
+        output.table(("home", "entries", "heard of", ""), rows, right=(1,))
+    return 0
+
+
+def _adopt(home: Path, former: str, *, execute: bool, json: bool) -> int:
+    from hermes_memory_pgvector.home import home_id
+
+    own = home_id(home)
+    if former == own:
+        raise ConfigError(f"{former} is this home")
+    entries = next((entries for each, entries, _ in _homes(home) if each == former), None)
+    if entries is None:
+        raise ConfigError(f"no home {former} holds memories here; see: hermes-pgvector homes list")
+    if execute:
+        entries = _take_over(home, former, own)
+    if json:
+        output.as_json({"home": former, "heir": own, "entries": entries, "adopted": execute})
+        return 0
+    counted = output.count(entries, "entry", "entries")
+    if execute:
+        output.bullet("ok", f"{counted} of home {former} are held by this home now")
+    else:
+        output.bullet(
+            "note",
+            f"would take over {counted} of home {former}; those that this home's files do not have go when they change",
+            f"to do it: hermes-pgvector homes adopt {former} --execute",
+        )
+    return 0
+
+
+def _homes(home: Path) -> list[Held]:
+    from hermes_memory_pgvector.store import overview
+
+    with (
+        options.open_pool(home, load(home).settings) as pool,
+        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+    ):
+        return overview.homes(connection)
+
+
+def _take_over(home: Path, former: str, heir: str) -> int:
+    from hermes_memory_pgvector.clock import Clock
+    from hermes_memory_pgvector.memory_file import FILE_NAMES
+    from hermes_memory_pgvector.mirror import take_over
+    from hermes_memory_pgvector.store.models import current_model
+
+    clock = Clock.of_home(data_folder(home))
+    with (
+        options.open_pool(home, load(home).settings) as pool,
+        pool.transaction(Deadline.after(ADOPT_SECONDS)) as connection,
+    ):
+        model: Any = current_model(connection)
+        model_id = None if model is None else model.id
+        return sum(take_over(connection, clock.now(), former, heir, target, model_id) for target in FILE_NAMES)

@@ -1,0 +1,138 @@
+"""A home that is copied and its copy: two homes on one database, neither of which deletes what the other holds."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fixtures.agent import AgentHome, wait_until
+from fixtures.command import Commands, with_password
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector import home as home_identity
+from hermes_memory_pgvector import mirror
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.mirror import Mirror
+
+
+@pytest.fixture(autouse=True)
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are compared at once."""
+    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def copied(agent_home: AgentHome, database: Database, tmp_path: Path) -> Iterator[AgentHome]:
+    """A copy, as `cp -a` makes it, of a home that holds two entries and has one turn waiting in its journal."""
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian")
+    agent = agent_home.provider()
+    compared(agent_home)
+    agent.sync_turn("When does the ferry leave?", "It leaves at nine.", session_id="s1")
+    agent_home.settle()
+    agent_home.run('provider("marketing").sync_turn("left behind", "in the journal", session_id="s2"); os._exit(0)')
+    place = tmp_path / "copied" / "hermes"
+    place.parent.mkdir()
+    subprocess.run(["cp", "-a", str(agent_home.path), str(place)], check=True)
+    copy = AgentHome.create(place, database)
+    yield copy
+    copy.close()
+
+
+def compared(home: AgentHome) -> list[str]:
+    """What is stored when everything announced has arrived and the files have been compared."""
+    home.settle()
+    home.mirror()
+    return [str(content) for (content,) in home.stored.rows("SELECT content FROM memory_entries ORDER BY 1")]
+
+
+def start(home: AgentHome) -> list[str]:
+    """A process begins and has done its comparison."""
+    home.close()
+    home.provider()
+    return compared(home)
+
+
+def holders(home: AgentHome, content: str) -> set[str]:
+    """The homes that hold an entry."""
+    return {
+        str(holder)
+        for (holder,) in home.stored.rows(
+            "SELECT s.home_id FROM memory_sources s JOIN memory_entries e ON e.id = s.entry_id"
+            " AND e.agent_identity = s.agent_identity WHERE e.content = %s",
+            content,
+        )
+    }
+
+
+def test_two_homes_that_go_different_ways_keep_each_others_entries(agent_home: AgentHome, copied: AgentHome) -> None:
+    both = ["Servers run Debian", "Wifi is hummingbird"]
+    assert start(copied) == both
+    copied.write_memories("Wifi is hummingbird", "Servers run Debian", "Only the copy knows")
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian", "Only the original knows")
+    everything = ["Only the copy knows", "Only the original knows", *both]
+    start(copied)
+    assert start(agent_home) == everything
+    for _ in range(2):
+        assert start(copied) == everything
+        assert start(agent_home) == everything
+    agent_home.write_memories("Only the original knows")
+    start(agent_home)
+    assert start(copied) == everything
+    copied.write_memories("Only the copy knows")
+    assert start(copied) == ["Only the copy knows", "Only the original knows"]
+
+
+def test_what_waits_in_both_journals_is_stored_once(agent_home: AgentHome, copied: AgentHome) -> None:
+    def turns() -> list[str]:
+        query = "SELECT content FROM conversations WHERE session_id = 's2' ORDER BY ts, role DESC"
+        return [str(content) for (content,) in agent_home.stored.rows(query)]
+
+    for home in (copied, agent_home, copied):
+        start(home)
+        wait_until(lambda: turns() == ["left behind", "in the journal"])
+    assert agent_home.stored.rows("SELECT count(*) FROM conversations") == [(4,)]
+    assert agent_home.stored.rows("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+def test_the_heir_of_a_home_that_is_gone_lets_its_entries_go(agent_home: AgentHome, copied: AgentHome) -> None:
+    """As after a restore into an embedded database, which nobody else uses."""
+    former = home_identity.home_id(agent_home.path)
+    agent_home.close()
+    copied.provider("marketing")
+    engine = copied.engine
+    heir = engine.home_id
+    assert heir != former
+    restored = Mirror(
+        copied.path, heir, engine.pool, engine.clock, max_chars=1000, wants_vectors=False, inherits=(former,)
+    )
+    restored.run("hermes", lambda: engine.writer.flush(Deadline.after(30)), None)
+    assert holders(copied, "Wifi is hummingbird") == {heir}
+    copied.write_memories("Servers run Debian")
+    assert compared(copied) == ["Servers run Debian"]
+
+
+def test_an_operator_names_the_home_that_is_gone_and_its_heir_holds_its_entries(
+    agent_home: AgentHome, copied: AgentHome, database: Database
+) -> None:
+    former = home_identity.home_id(agent_home.path)
+    start(copied)
+    heir = home_identity.home_id(copied.path)
+    copied.write_memories("Wifi is hummingbird")
+    assert start(copied) == ["Servers run Debian", "Wifi is hummingbird"]
+    copied.close()
+    runtime, password = with_password(database.runtime_dsn)
+    commands = Commands(copied.path.parent, [password])
+    commands.configure(dsn=runtime)
+    listed = commands.call("homes", "list", "--json").json
+    assert {(each["home"], each["entries"], each["own"]) for each in listed} == {(former, 2, False), (heir, 1, True)}
+    assert f"a copy of home {former} in {agent_home.path}" in commands.call("doctor").out
+    dry = commands.call("homes", "adopt", former, "--json").json
+    assert (dry["entries"], dry["adopted"]) == (2, False)
+    assert holders(copied, "Servers run Debian") == {former}
+    assert commands.call("homes", "adopt", former, "--execute").code == 0
+    assert holders(copied, "Servers run Debian") == holders(copied, "Wifi is hummingbird") == {heir}
+    assert commands.call("homes", "adopt", former).code == 1
+    copied.write_memories("Wifi is hummingbird", "Something new")
+    assert start(copied) == ["Something new", "Wifi is hummingbird"]

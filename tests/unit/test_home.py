@@ -1,0 +1,147 @@
+"""Who a home is: the same wherever it is moved to, somebody else wherever it is copied to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes_memory_pgvector.home import Place, home_id, identity, is_copy, pseudonym_key
+
+HERE = Place("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
+
+
+@pytest.mark.parametrize(
+    ("what", "found", "expected"),
+    [
+        ("nothing has changed", HERE, False),
+        ("renamed", replace(HERE, path="/home/u/other/pgvector/home-id"), False),
+        ("after a reboot", replace(HERE, boot="boot 2"), False),
+        ("after a reboot, the disk has another number", replace(HERE, boot="boot 2", device=8), False),
+        ("the container was restarted", replace(HERE, device=8), False),
+        ("the machine got another name", replace(HERE, host="renamed"), False),
+        ("another container on the same volume", replace(HERE, machine="m2", host="c2", path="/data/home-id"), False),
+        ("a new container on the same volume", replace(HERE, host="c2", boot="boot 2"), False),
+        ("restored in its place", replace(HERE, inode=43, boot="boot 2"), False),
+        ("cp -r", replace(HERE, inode=43, path="/home/u/copy/pgvector/home-id"), True),
+        ("a container of an image made elsewhere", replace(HERE, machine="", host="c2", device=9, inode=43), True),
+        ("a container of an image made on this machine", replace(HERE, host="c2", device=9), True),
+        ("a clone of the virtual machine", replace(HERE, machine="m2", boot="boot 2"), True),
+        ("restored on another machine", replace(HERE, machine="m2", boot="boot 2", inode=43), True),
+    ],
+)
+def test_a_copy_is_told_from_a_home_that_was_moved(what: str, found: Place, expected: bool) -> None:
+    assert is_copy(HERE, found) is expected, what
+
+
+def test_machines_that_share_a_home_do_not_take_it_from_each_other() -> None:
+    found = replace(HERE, machine="m2", boot="boot 2")
+    assert is_copy(HERE, found)
+    assert not is_copy(HERE, found, ("m1", "m2"))
+
+
+def test_a_copy_gets_an_id_of_its_own_and_the_original_keeps_its(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    first = home_id(original)
+    subprocess.run(["cp", "-a", str(original), str(copy)], check=True)
+    with caplog.at_level(logging.WARNING):
+        second = identity(copy)
+    assert second.id != first
+    assert second.predecessors == (first,)
+    assert second.original == str(original)
+    assert [record.getMessage() for record in caplog.records if "copy" in record.getMessage()] == [
+        f"this home is a copy of home {first}: it goes on as home {second.id}, and neither deletes what the other holds"
+    ]
+    assert home_id(copy) == second.id
+    assert home_id(original) == first
+
+
+def test_a_copy_of_a_copy_knows_both(tmp_path: Path) -> None:
+    ids = [home_id(tmp_path / "0")]
+    for number in range(1, 3):
+        shutil.copytree(tmp_path / str(number - 1), tmp_path / str(number))
+        ids.append(home_id(tmp_path / str(number)))
+    assert len(set(ids)) == 3
+    assert identity(tmp_path / "2").predecessors == (ids[1], ids[0])
+
+
+def test_a_home_that_is_renamed_keeps_its_id(tmp_path: Path) -> None:
+    first = home_id(tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert home_id(tmp_path / "new") == first
+    shutil.copytree(tmp_path / "new", tmp_path / "copy")
+    assert identity(tmp_path / "copy").original == str(tmp_path / "new")
+
+
+def test_a_home_restored_in_its_place_keeps_its_id(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first = home_id(home)
+    subprocess.run(["cp", "-r", str(home), str(tmp_path / "backup")], check=True)
+    shutil.rmtree(home)
+    subprocess.run(["cp", "-r", str(tmp_path / "backup"), str(home)], check=True)
+    assert home_id(home) == first
+
+
+def test_the_id_of_an_earlier_version_stays(tmp_path: Path) -> None:
+    (tmp_path / "pgvector").mkdir()
+    (tmp_path / "pgvector" / "home-id").write_text("0123456789abcdef")
+    assert home_id(tmp_path) == "0123456789abcdef"
+    assert (tmp_path / "pgvector" / "home-id").read_text().splitlines()[0] == "0123456789abcdef"
+
+
+def test_a_damaged_place_is_written_anew(tmp_path: Path) -> None:
+    first = home_id(tmp_path)
+    file = tmp_path / "pgvector" / "home-id"
+    file.write_text(f"{first}\n{{half")
+    assert home_id(tmp_path) == first
+    assert json.loads(file.read_text().partition("\n")[2])["place"]["inode"] == file.stat().st_ino
+
+
+def test_all_processes_of_a_copy_arrive_at_the_same_id(tmp_path: Path) -> None:
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    home_id(original)
+    shutil.copytree(original, copy)
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        ids = set(pool.map(home_id, [copy] * 64, chunksize=1))
+    assert len(ids) == 1
+    assert ids == {home_id(copy)}
+    assert ids.isdisjoint({home_id(original)})
+
+
+def test_two_copies_are_two_homes(tmp_path: Path) -> None:
+    home_id(tmp_path / "original")
+    for name in ("a", "b"):
+        shutil.copytree(tmp_path / "original", tmp_path / name)
+    assert len({home_id(tmp_path / name) for name in ("original", "a", "b")}) == 3
+
+
+def test_the_same_person_has_the_same_theme_in_every_copy(tmp_path: Path) -> None:
+    key = pseudonym_key(tmp_path / "original")
+    home_id(tmp_path / "original")
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    home_id(tmp_path / "copy")
+    assert pseudonym_key(tmp_path / "copy") == key
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_the_folder_is_closed_to_everybody_else(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        home_id(tmp_path / "new")
+        (tmp_path / "open" / "pgvector").mkdir(parents=True)
+        home_id(tmp_path / "open")
+    finally:
+        os.umask(before)
+    for home in ("new", "open"):
+        assert stat.S_IMODE((tmp_path / home / "pgvector").stat().st_mode) == 0o700
+        assert stat.S_IMODE((tmp_path / home / "pgvector" / "home-id").stat().st_mode) == 0o600
