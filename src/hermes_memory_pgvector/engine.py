@@ -34,6 +34,7 @@ from hermes_memory_pgvector.self_migration import SelfMigration
 from hermes_memory_pgvector.sessions import Sessions
 from hermes_memory_pgvector.settings import Settings
 from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.border import concerns_everyone
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.upkeep import Upkeep
@@ -172,7 +173,11 @@ class Engine:
         try:
             answers = self.recall.search_together(questions, deadline)
         except MemoryPluginError as error:
-            self.read_breaker.failed(str(error))
+            if concerns_everyone(error):
+                self.read_breaker.failed(str(error))
+            else:
+                # The server has answered, or was not even asked: nobody else need go without an answer.
+                self.read_breaker.released()
             raise
         except BaseException:
             self.read_breaker.released()

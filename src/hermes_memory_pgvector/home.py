@@ -249,3 +249,8 @@ def _give(file: int | Path, around: Path) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         status = around.stat()
         os.chown(file, status.st_uid, status.st_gid)
+
+
+def has_profile(home: Path, name: str) -> bool:
+    """Whether a profile of that name lives beneath this home."""
+    return os.path.isdir(home / "profiles" / name)  # noqa: PTH112 - a name too long for a folder is none

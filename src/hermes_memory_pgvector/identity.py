@@ -17,6 +17,7 @@ from hermes_memory_pgvector.model import BENCH_THEME, DEFAULT_THEME, Session, is
 from hermes_memory_pgvector.settings import Settings
 
 MAX_THEME_CHARS = 256
+DIGEST_CHARS = 32
 _MESSAGING = re.compile(r"^agent:[^:]*:[^:]*:(?P<type>[^:]+)(?::|$)")
 _BARE_MESSAGING = re.compile(
     r"^(?:whatsapp|telegram|signal|sms|discord|slack|matrix|imessage|bluebubbles|email)"
@@ -39,14 +40,18 @@ def resolve(
     settings: Settings,
     pseudonym_key: Callable[[], bytes],
     profile: str = "",
+    is_profile: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Session, str | None]:
-    """The session behind one initialize() call, and a warning when its theme was replaced."""
+    """The session behind one initialize() call, and a warning when its theme was replaced.
+
+    `is_profile` says of a name whether a profile is called so.
+    """
     key = _word(arguments.get("gateway_session_key"))
     own = theme_of(_profile_name(arguments), settings, pseudonym_key)
     if key:
         spoken = theme_of(key, settings, pseudonym_key, thread_id=_word(arguments.get("thread_id")))
         if settings.profile_scope == "separate" and not is_private_theme(spoken.theme):
-            spoken = Identity(separate(spoken.theme, profile), spoken.warning)
+            spoken = Identity(separate(spoken.theme, profile, is_profile), spoken.warning)
     else:
         spoken = own
     context = _word(arguments.get("agent_context")).casefold()
@@ -79,12 +84,34 @@ def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], 
         return Identity(DEFAULT_THEME, "a session key names a private theme; 'default' is used")
     if settings.allowed_themes and not aliased and folded not in (*settings.allowed_themes, DEFAULT_THEME):
         return Identity(DEFAULT_THEME, f"theme {shown(folded)!r} is not in allowed_themes; 'default' is used")
-    return Identity(folded[:MAX_THEME_CHARS])
+    return Identity(bounded(folded))
 
 
-def separate(theme: str, profile: str) -> str:
-    """The theme's name when profiles do not share themes."""
-    return f"{profile}/{theme}" if profile and profile != DEFAULT_THEME else theme
+def separate(theme: str, profile: str, is_profile: Callable[[str], bool] = lambda _: False) -> str:
+    """The theme's name when profiles do not share themes: what stands before its first slash is the profile.
+
+    The default profile's names stay as they are, unless they would read as another profile's.
+    """
+    if profile and profile != DEFAULT_THEME:
+        owner = profile.replace("%", "%25").replace("/", "%2f")
+    elif "/" in theme or is_profile(theme):
+        owner = DEFAULT_THEME
+    else:
+        return theme
+    return bounded(f"{owner}/{theme}")
+
+
+def named(name: str) -> str:
+    """A theme's name as somebody writes it, in the form it is stored."""
+    return bounded(_word(name).casefold())
+
+
+def bounded(name: str) -> str:
+    """A name short enough to be indexed; one that is too long is told apart by its digest."""
+    if len(name) <= MAX_THEME_CHARS:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+    return f"{name[: MAX_THEME_CHARS - DIGEST_CHARS - 1]}~{digest}"
 
 
 def shown(name: str) -> str:

@@ -93,6 +93,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             parsed.settings,
             functools.partial(home_identity.pseudonym_key, self._home),
             identity.profile_of(kwargs),
+            functools.partial(home_identity.has_profile, self._home),
         )
         if warning:
             warn_once(warning)

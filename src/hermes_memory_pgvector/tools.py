@@ -13,8 +13,8 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from hermes_memory_pgvector.capture import clean
-from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.identity import shown
+from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
+from hermes_memory_pgvector.identity import named, shown
 from hermes_memory_pgvector.model import (
     TARGETS,
     Hit,
@@ -120,6 +120,8 @@ def answer(
         hits = search(question)
     except Refusal as refusal:
         return error(refusal.sentence)
+    except DatabaseRejected:
+        return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
         return error("The memory is out of reach right now. Go on without it and try again later.")
     return json.dumps({"results": [_row(hit) for hit in hits], "count": len(hits)}, ensure_ascii=False)
@@ -177,8 +179,8 @@ def context_of(value: Any) -> int:
 
 
 def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:
-    word = clean(value).strip().casefold() if isinstance(value, str) else ""
-    word = word or default.casefold() or "current"
+    word = named(value) if isinstance(value, str) else ""
+    word = word or named(default) or "current"
     if word == "current" or word == session.theme:
         return Scope.CURRENT, session.theme
     if word == "all":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_memory_pgvector.identity import resolve
 from hermes_memory_pgvector.model import is_private_theme
@@ -120,3 +122,55 @@ def test_a_key_of_any_bytes_is_a_usable_theme() -> None:
     theme.encode("utf-8")
     assert "\x00" not in theme
     assert len(theme) <= 256
+
+
+def theme_in(profile: str, key: str | None, *profiles: str) -> str:
+    """The theme of a key in a profile, when profiles are separate and these exist."""
+    settings = parse({"f": {"profile_scope": "separate"}}).settings
+    arguments: dict[str, Any] = {"agent_identity": profile, "agent_workspace": "hermes", "gateway_session_key": key}
+    session, _ = resolve("s", arguments, settings, lambda: KEY, profile.casefold(), lambda name: name in profiles)
+    return str(session.theme)
+
+
+def test_a_key_cannot_be_written_so_that_it_is_another_profiles_theme() -> None:
+    assert theme_in("work", "marketing") == "work/marketing"
+    assert theme_in("default", "work/marketing") == "default/work/marketing"
+    assert theme_in("default", "default/work/marketing") == "default/default/work/marketing"
+    # What a profile says without a key has the profile's name.
+    assert theme_in("work", None, "work") == "work"
+    assert theme_in("default", "work", "work") == "default/work"
+
+
+def test_ordinary_names_keep_their_themes_when_profiles_are_separate() -> None:
+    assert theme_in("default", "marketing", "work") == "marketing"
+    assert theme_in("default", None, "work") == "hermes"
+    assert theme_in("work", "a/b", "work") == "work/a/b"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["default", "work", "work/a", "work%2fa", "a" * 250]), st.text("a/%wordk", min_size=1)
+        ),
+        min_size=2,
+        max_size=12,
+        unique=True,
+    )
+)
+def test_no_two_profiles_share_a_theme_whatever_their_keys(sessions: list[tuple[str, str]]) -> None:
+    profiles = {profile for profile, _ in sessions}
+    themes: dict[str, str] = {}
+    for profile, key in sessions:
+        theme = theme_in(profile, key, *profiles)
+        assert themes.setdefault(theme, profile) == profile
+
+
+def test_long_names_do_not_share_a_theme() -> None:
+    one, other = "a" * 300 + "1", "a" * 300 + "2"
+    assert session_of(gateway_session_key=one).theme != session_of(gateway_session_key=other).theme
+    assert session_of(gateway_session_key=one).theme == session_of(gateway_session_key=one.upper()).theme
+    assert len(session_of(gateway_session_key=one).theme) == 256
+    assert session_of(gateway_session_key="a" * 256).theme == "a" * 256
+    # Also where only the profile before it makes a name too long.
+    assert theme_in("work", "a" * 255 + "1") != theme_in("work", "a" * 255 + "2")
+    assert len(theme_in("p" * 300, "a" * 256)) == 256

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
+from hermes_memory_pgvector.identity import named
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.engine import Engine
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask for the missing vectors and make them; 3 when rows are left."""
-    theme = args.theme.strip().casefold() if args.theme else None
+    theme = named(args.theme) if args.theme else None
     started = time.perf_counter()
     with options.open_engine(options.home_of(args)) as engine:
         model = _usable_model(engine)

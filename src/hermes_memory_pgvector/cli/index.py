@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import migrate, options, output
 from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerError
+from hermes_memory_pgvector.identity import named
 from hermes_memory_pgvector.settings_file import load, secret
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
         if args.everywhere:
             done = indexes.create_all(memory_mb=args.memory, watch=watch)
         else:
-            theme = args.theme.strip().casefold()
+            theme = named(args.theme)
             done = [indexes.create_theme(theme, force=args.force, memory_mb=args.memory, watch=watch)]
     if args.json:
         output.as_json({"created": [_outcome(each) for each in done]})
@@ -199,7 +200,7 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
 
 
 def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
-    done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(args.theme.strip().casefold())]
+    done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(named(args.theme))]
     if args.json:
         output.as_json({"dropped": [_outcome(each) for each in done]})
         return 0

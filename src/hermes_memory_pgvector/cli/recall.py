@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.identity import named
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.model import Hit, Neighbour, Question
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     with options.open_engine(home) as engine:
-        theme = (args.theme or options.profile_theme(home, engine.settings)).strip().casefold()
+        theme = named(args.theme or "") or options.profile_theme(home, engine.settings)
         try:
             questions = _questions(args, theme, engine.settings.query_max_chars)
         except Refusal as refusal:

@@ -7,13 +7,22 @@ from contextlib import contextmanager
 
 import psycopg
 
-from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
+from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
+    DatabaseError,
+    DatabaseRejected,
+    DatabaseUnavailable,
+    DeadlineExceeded,
+    MemoryPluginError,
+)
 
 # Classes of SQLSTATE by what helps: waiting, another statement, or an operator. A class that is not listed waits:
 # waiting can be noticed and undone, giving up on a write cannot.
 REJECTED_CLASSES = frozenset({"21", "22", "23", "44", "54", "P0", "38", "39", "2F"})
 DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
 SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
+SHARED_STATES = SCHEMA_STATES | {"42501"}
+SHARED_CLASSES = frozenset({"28", "3D", "3F"})
 MIGRATE_COMMAND = "hermes-pgvector migrate"
 
 
@@ -35,6 +44,17 @@ def translate(error: BaseException) -> DatabaseError:
     if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError):
         return DatabaseDenied(f"the statement or the connection string is not valid ({name})")
     return DatabaseUnavailable(f"Postgres cannot be reached ({name})")
+
+
+def concerns_everyone(error: MemoryPluginError) -> bool:
+    """Whether an error tells of the server, the schema or the login, which all callers share.
+
+    What one caller asks may be refused, or take longer than its own time, without meaning anything for the others.
+    """
+    if isinstance(error, DatabaseDenied):
+        # Without a state, the connection string itself is at fault.
+        return error.sqlstate is None or error.sqlstate in SHARED_STATES or error.sqlstate[:2] in SHARED_CLASSES
+    return not isinstance(error, DatabaseRejected | DeadlineExceeded)
 
 
 @contextmanager
