@@ -111,7 +111,8 @@ class Chores:
     def publish(self) -> float:
         """Let `status` and `doctor` see how this process is doing: when something changes, and now and then."""
         breakers, writer, backlog = self._breakers(), self._writer.status(), self._backlog.status()
-        figures = (tuple(each.state for each in breakers), self._refusals.turns, self._refusals.memories, writer.dead)
+        refused = self._refusals.status()
+        figures = (tuple(each.state for each in breakers), refused, writer.dead)
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
             self._published = (now, figures)
@@ -122,8 +123,13 @@ class Chores:
                 writer_dead=writer.dead,
                 backlog_embedded=backlog.embedded,
                 backlog_problem=backlog.problem,
-                refused_turns=self._refusals.turns,
-                refused_memories=self._refusals.memories,
+                refused_turns=refused.turns,
+                refused_memories=refused.memories,
+                refused_waiting=refused.waiting,
+                refused_recovered=refused.recovered,
+                refused_overflowed=refused.overflowed,
+                refused_lost=refused.lost,
+                refused_problem=refused.problem,
                 journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.stats().sync_lag_seconds,
             )

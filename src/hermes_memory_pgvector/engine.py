@@ -5,7 +5,6 @@ The host builds a provider per request and never shuts it down, so nothing here 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -52,7 +51,7 @@ LOOK_SECONDS = 2.0
 class Engine:
     """The parts, in the right order."""
 
-    def __init__(self, home: Path, settings: Settings) -> None:
+    def __init__(self, home: Path, settings: Settings, refusals: Refusals | None = None) -> None:
         self.home = home
         self.settings = settings
         self.folder = settings_file.data_folder(home)
@@ -81,7 +80,8 @@ class Engine:
             # A copied embedded database is this home's alone, and so is what it says of the home it was copied from.
             inherits=() if settings.dsn else identity.predecessors,
         )
-        self.refusals = Refusals(home, max_chars=settings.turn_max_chars, min_chars=settings.turn_min_chars)
+        # What an engine before this one had to refuse waits for this one's journal.
+        self.refusals = refusals or Refusals(home, self.folder, max_chars=settings.turn_max_chars)
         self.writer = Writer(
             self.journal,
             self.pool,
@@ -155,16 +155,33 @@ class Engine:
         try:
             if not self._started:
                 self.start()
-            if len(items) <= 2:
+            if self.refusals.waits and self.refusals.holds_back(items):
+                self._queue(items, urgency)
+            elif len(items) <= 2:
                 self.journal.append(wire.encode(items), urgency, items[0].when.wall_us)
             else:
-                self._append(items, urgency)
+                self._append_portions(items, urgency)
         except (JournalError, OSError) as error:
-            self._refused(items, error)
+            self._refused(items, urgency, error)
+
+    def _append_portions(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
+        """Append many items; from the first portion that is refused on, they wait together."""
+        portions = wire.portions(items)
+        for place, part in enumerate(portions):
+            try:
+                self._append(part, urgency)
+            except (JournalError, OSError) as error:
+                self._refused([item for later in portions[place:] for item in later], urgency, error)
+                return
 
     def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
-        for part in wire.portions(items):
-            self.journal.append(wire.encode(part), urgency)
+        self.journal.append(wire.encode(items), urgency)
+
+    def _queue(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
+        """Append items behind what was refused of their session before, now if the journal takes it."""
+        self.refusals.note(items, urgency, is_refusal=False)
+        self.refusals.recover_session(items, self._append)
+        self.upkeep.wake()
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Hits for questions in the same words; a MemoryPluginError at once while the database is known to be away."""
@@ -211,6 +228,7 @@ class Engine:
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
         if self._started:
+            self.refusals.recover(self._append, may_read=False)
             self.settle(deadline)
             processes.withdraw(self.folder)
             self.writer.stop(deadline)
@@ -219,6 +237,8 @@ class Engine:
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
         self.embedder.close()
+        if not self.is_retired:
+            self.refusals.close()
 
     def degradation(self) -> str:
         """One sentence while something is out of order, else nothing."""
@@ -300,16 +320,20 @@ class Engine:
         return pause or LOOK_SECONDS
 
     def _recover(self) -> float:
+        self.refusals.tend()
         if self.refusals.waits and self.journal.stats().waiting_bytes < self.settings.journal_max_bytes // 2:
-            with contextlib.suppress(JournalError):
-                # A disk that is still full says so here; what was refused waits on.
-                self.refusals.recover(self._append)
+            self._recover_now()
         return RECOVER_SECONDS
 
-    def _refused(self, items: Sequence[WriteItem], error: Exception) -> None:
-        if not self.refusals.note(items):
+    def _recover_now(self) -> None:
+        if self.refusals.recover(self._append):
+            # Meanwhile the files may have changed again.
+            self.mirror.look_again()
+
+    def _refused(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
+        if not self.refusals.note(items, urgency):
             return
-        text = f"memory writes are being refused ({_reason(error)}); they will be recovered from the host's own files"
+        text = f"memory writes are being refused ({_reason(error)}); they wait and are recovered when there is room"
         logger.error("%s", text)
         if self._tell is not None:
             self._tell(text)

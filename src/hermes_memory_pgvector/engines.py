@@ -34,7 +34,7 @@ def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[
         engine = _engines.get(key)
         if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
             return engine, parsed
-        old, engine = engine, Engine(home, parsed.settings)
+        old, engine = engine, Engine(home, parsed.settings, engine.refusals if engine is not None else None)
         _engines[key] = engine
         _made.add(engine)
     if old is not None:

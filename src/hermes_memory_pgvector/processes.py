@@ -53,6 +53,12 @@ class Snapshot:
     backlog_problem: str = ""
     refused_turns: int = 0
     refused_memories: int = 0
+    refused_waiting: int = 0
+    """How many of the refused are still to be recovered."""
+    refused_recovered: int = 0
+    refused_overflowed: int = 0
+    refused_lost: int = 0
+    refused_problem: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
 

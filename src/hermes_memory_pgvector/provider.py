@@ -85,6 +85,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         home = kwargs.get("hermes_home")
         self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
         self._engine, parsed = engine_for(self._home, self._overrides)
+        self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
             warn_once(f"configuration: {problem}; the default is used")
         session, warning = identity.resolve(

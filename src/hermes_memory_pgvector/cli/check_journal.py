@@ -41,9 +41,7 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
         yield ok("journal", f"{output.size(report.bytes_on_disk)} on disk wait for the database")
     if report.sync_lag_seconds > LAG_SECONDS:
         yield warning("journal", f"the disk is {output.seconds(report.sync_lag_seconds)} behind")
-    if report.refused:
-        text = f"{output.count(report.refused, 'write')} turned away because the journal was full"
-        yield warning("journal", text, "raise journal_max_mb; they are recovered from the host's own files")
+    yield from _refused(report)
     if report.damaged:
         place = data_folder(home) / journals.FOLDER_NAME
         text = f"{output.count(report.damaged, 'damaged segment')} kept aside in {place}"
@@ -54,6 +52,24 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     elif seen.marks is not None:
         yield ok("dead letters", "none")
     yield from _processes(report)
+
+
+def _refused(report: journals.JournalReport) -> Iterator[Finding]:
+    if report.refused_waiting:
+        problems = dict.fromkeys(each.refused_problem for each in report.processes if each.refused_problem)
+        reason = "; ".join(problems) or "the journal is full, or its disk is"
+        text = f"{output.count(report.refused_waiting, 'refused write')} waiting: {reason}"
+        yield warning(
+            "refused writes", text, "make room or raise journal_max_mb; keep the processes running until then"
+        )
+    elif report.refused:
+        yield ok("refused writes", f"{report.refused} turned away, {report.refused_recovered} recovered since")
+    if report.refused_lost:
+        text = f"{output.count(report.refused_lost, 'refused write')} lost: neither kept here nor by the host"
+        yield warning("refused writes", text, "raise journal_max_mb, so that the next outage finds room")
+    if report.refused_left:
+        text = f"{output.count(report.refused_left, 'refused write')} noted by processes that are gone"
+        yield warning("refused writes", text, "they are recovered as soon as hermes runs")
 
 
 def _writable(home: Path, settings: Settings) -> Iterator[Finding]:

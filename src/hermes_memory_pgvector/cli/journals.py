@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector import processes
+from hermes_memory_pgvector import processes, refusal_notes
 from hermes_memory_pgvector.settings import MEBIBYTE
 from hermes_memory_pgvector.settings_file import data_folder
 
@@ -36,6 +36,8 @@ class JournalReport:
     damaged: int
     bytes_on_disk: int
     processes: tuple[Snapshot, ...]
+    refused_left: int = 0
+    """Notes of refused writes that processes which are gone have left."""
 
     @property
     def records(self) -> int:
@@ -49,8 +51,28 @@ class JournalReport:
 
     @property
     def refused(self) -> int:
-        """What live processes had to turn away because the journal was full."""
+        """What live processes had to turn away because the journal took nothing."""
         return sum(each.refused_turns + each.refused_memories for each in self.processes)
+
+    @property
+    def refused_waiting(self) -> int:
+        """What of it is still to be recovered."""
+        return sum(each.refused_waiting for each in self.processes)
+
+    @property
+    def refused_recovered(self) -> int:
+        """What was recovered."""
+        return sum(each.refused_recovered for each in self.processes)
+
+    @property
+    def refused_overflowed(self) -> int:
+        """What could not be kept in memory either, and had to be looked for in the host's store."""
+        return sum(each.refused_overflowed for each in self.processes)
+
+    @property
+    def refused_lost(self) -> int:
+        """What was found nowhere."""
+        return sum(each.refused_lost for each in self.processes)
 
     @property
     def sync_lag_seconds(self) -> float:
@@ -64,6 +86,11 @@ class JournalReport:
             "oldest_age_seconds": round(self.oldest_age_seconds, 3),
             "sync_lag_seconds": round(self.sync_lag_seconds, 3),
             "refused": self.refused,
+            "refused_waiting": self.refused_waiting,
+            "refused_recovered": self.refused_recovered,
+            "refused_overflowed": self.refused_overflowed,
+            "refused_lost": self.refused_lost,
+            "refused_left": self.refused_left,
             "damaged": self.damaged,
             "bytes_on_disk": self.bytes_on_disk,
         }
@@ -75,8 +102,9 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
 
     folder = data_folder(home)
     live = tuple(processes.read_all(folder))
+    left = refusal_notes.count_left(folder / refusal_notes.FOLDER_NAME)
     if not (folder / FOLDER_NAME).is_dir():
-        return JournalReport((), 0, 0, live)
+        return JournalReport((), 0, 0, live, left)
     journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)
     owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
     found = []
@@ -85,7 +113,7 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
         owner = owners.get(writer, "ended")
         found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds))
     stats = journal.stats()
-    return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live)
+    return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live, left)
 
 
 def writers(home: Path) -> list[str]:

@@ -167,7 +167,10 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
         rows.append(("refused", f"{output.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.refused:
-        rows.append(("turned away", f"{output.count(report.refused, 'write')}, recovered from the host's own files"))
+        told = f"{output.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
+        rows.append(("turned away", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))
+    if report.refused_left:
+        rows.append(("left behind", f"{output.count(report.refused_left, 'refused write')} of processes that are gone"))
     if report.damaged:
         rows.append(("damaged", f"{output.count(report.damaged, 'segment')} kept aside"))
     output.pairs(rows)
