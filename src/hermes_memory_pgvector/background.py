@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import outline
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Service(ABC):
 
     def on_crash(self, error: BaseException) -> float:
         """Note an unexpected error and return the seconds to wait before going on."""
-        logger.error("%s met an unexpected %s and goes on", self.name, type(error).__name__, exc_info=error)
+        logger.error("%s goes on after %s", self.name, outline(error))
         return 5.0
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes_memory_pgvector import processes
+from hermes_memory_pgvector import hook_guard, processes
 from hermes_memory_pgvector.backlog import Backlog
 from hermes_memory_pgvector.breaker import BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
@@ -111,8 +111,8 @@ class Chores:
     def publish(self) -> float:
         """Let `status` and `doctor` see how this process is doing: when something changes, and now and then."""
         breakers, writer, backlog = self._breakers(), self._writer.status(), self._backlog.status()
-        refused = self._refusals.status()
-        figures = (tuple(each.state for each in breakers), refused, writer.dead)
+        refused, failed = self._refusals.status(), hook_guard.failures()
+        figures = (tuple(each.state for each in breakers), refused, writer.dead, failed.count)
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
             self._published = (now, figures)
@@ -130,6 +130,8 @@ class Chores:
                 refused_overflowed=refused.overflowed,
                 refused_lost=refused.lost,
                 refused_problem=refused.problem,
+                failed_hooks=failed.count,
+                latest_failure=failed.latest,
                 journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.stats().sync_lag_seconds,
             )

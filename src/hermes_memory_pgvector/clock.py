@@ -16,6 +16,8 @@ from pathlib import Path
 from hermes_memory_pgvector.model import Moment
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+LATEST_US = 32_503_680_000_000_000
+"""The year 3000."""
 
 
 class Clock:
@@ -68,9 +70,11 @@ def _boot_id() -> str:
 def _read(path: Path) -> tuple[str, int, int] | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return str(raw["boot"]), int(raw["offset_us"]), int(raw["written_us"])
-    except (OSError, ValueError, TypeError, KeyError):
+        known = str(raw["boot"]), int(raw["offset_us"]), int(raw["written_us"])
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+    # A time that no clock has ever shown comes from a damaged file, and Postgres could not hold it.
+    return known if all(0 < at < LATEST_US for at in (known[1] + _monotonic_us(), known[2])) else None
 
 
 def _publish(path: Path, boot: str, offset: int) -> int:

@@ -20,6 +20,14 @@ A foreign exception crosses exactly one border, where it becomes one of these; m
 SQLSTATEs, ids and sizes, never content, passwords or a driver's own text.
 """
 
+from __future__ import annotations
+
+import traceback
+from pathlib import PurePath
+
+OUTLINE_FRAMES = 6
+PACKAGE_NAME = __name__.partition(".")[0]
+
 
 class MemoryPluginError(Exception):
     """Something in the memory plugin failed."""
@@ -86,3 +94,17 @@ class ServerError(MemoryPluginError):
 
 class DeadlineExceeded(MemoryPluginError):
     """The time given for this operation is over."""
+
+
+def outline(error: BaseException) -> str:
+    """An error for a log line: our own sentence, or class and place of one whose text may be content."""
+    if isinstance(error, MemoryPluginError):
+        return str(error)
+    frames = [
+        (PurePath(frame.f_code.co_filename), line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    # Our own steps, and the one where it happened.
+    steps = [each for each in frames[:-1] if PACKAGE_NAME in each[0].parts] + frames[-1:]
+    places = [f"{path.name}:{line} {name}" for path, line, name in steps[-OUTLINE_FRAMES:]]
+    return f"unexpected {type(error).__name__} ({' > '.join(places)})"

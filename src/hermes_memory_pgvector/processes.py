@@ -59,6 +59,9 @@ class Snapshot:
     refused_overflowed: int = 0
     refused_lost: int = 0
     refused_problem: str = ""
+    failed_hooks: int = 0
+    """Calls of hooks that ended in an error instead of doing their work."""
+    latest_failure: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
 

@@ -28,7 +28,7 @@ from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import Engine
 from hermes_memory_pgvector.engines import engine_for
-from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.model import DEFAULT_THEME, Hit, Question, Session
@@ -63,6 +63,8 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._left: tuple[str, str] | None = None
         self._block: str | None = None
         self._recalled = 0
+        self._told: tuple[Any, dict[str, Any]] | None = None
+        """What initialize was told, until it is known who is speaking."""
 
     @property
     def name(self) -> str:
@@ -84,6 +86,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         """Learn who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
         self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
+        self._started_at = time.time()
+        self._told = (session_id, kwargs)
+        self._identify(session_id, kwargs)
+
+    def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
+        """Find out who is speaking; until that has worked once, no hook of this provider does anything."""
         self._engine, parsed = engine_for(self._home, self._overrides)
         self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
@@ -92,7 +100,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             session_id,
             kwargs,
             parsed.settings,
-            functools.partial(home_identity.pseudonym_key, self._home),
+            self._pseudonym_key,
             identity.profile_of(kwargs),
             functools.partial(home_identity.has_profile, self._home),
         )
@@ -103,7 +111,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             session_id=capture.id_of(session.session_id),
             parent_session_id=capture.id_of(session.parent_session_id),
         )
-        self._started_at = time.time()
+        self._told = None
         self._block = None
         tell = kwargs.get("warning_callback")
         self._engine.on_warning(tell if callable(tell) else None)
@@ -115,7 +123,8 @@ class PgvectorMemoryProvider(MemoryProvider):
     def system_prompt_block(self) -> str:
         """A few lines that stay the same, byte for byte, for the whole session."""
         if self._block is None:
-            self._block = tools.introduction(self._session.theme, self._current().degradation())
+            degradation = self._current().degradation()
+            self._block = tools.introduction(self._session.theme, degradation)
         return self._block
 
     @guarded("")
@@ -311,7 +320,16 @@ class PgvectorMemoryProvider(MemoryProvider):
         """Paths outside the home that belong to it: a fresh dump of the embedded database."""
         return hostconfig.backup_paths(self._home, self._settings())
 
+    def _pseudonym_key(self) -> bytes:
+        try:
+            return home_identity.pseudonym_key(self._home)
+        except (OSError, ValueError) as error:
+            reason = f"the key that pseudonyms are made with cannot be read ({type(error).__name__})"
+            raise ConfigError(f"{reason}, and nobody's theme is guessed") from None
+
     def _current(self) -> Engine:
+        if self._told is not None:
+            self._identify(*self._told)
         if self._engine is None or self._engine.is_retired:
             self._engine, _ = engine_for(self._home, self._overrides)
             self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme

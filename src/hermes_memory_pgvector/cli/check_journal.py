@@ -93,7 +93,7 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def _processes(report: journals.JournalReport) -> Iterator[Finding]:
-    troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem]
+    troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
         for breaker in each.open_breakers:
             since = f" since {output.seconds(_age(breaker.since))}" if breaker.since else ""
@@ -102,6 +102,9 @@ def _processes(report: journals.JournalReport) -> Iterator[Finding]:
             )
         if each.backlog_problem:
             yield warning("processes", f"{each.command} {each.pid}: {each.backlog_problem}")
+        if each.failed_hooks:
+            failed = f"{output.count(each.failed_hooks, 'hook call')} failed, so a write may be missing"
+            yield warning("processes", f"{each.command} {each.pid}: {failed}; the latest: {each.latest_failure}")
     if not troubled:
         yield ok("processes", f"{len(report.processes)} at work, all well" if report.processes else "none at work now")
 

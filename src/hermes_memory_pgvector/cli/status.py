@@ -15,6 +15,7 @@ from hermes_memory_pgvector.settings_file import load
 if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.journals import JournalReport
     from hermes_memory_pgvector.model import EmbeddingModel
+    from hermes_memory_pgvector.processes import Snapshot
     from hermes_memory_pgvector.settings import Settings
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
 
@@ -198,9 +199,16 @@ def tell_processes(report: JournalReport) -> None:
                 output.number(each.writer_stored),
                 output.number(each.writer_waiting),
                 output.number(each.backlog_embedded),
-                "; ".join(f"{breaker.name}: {breaker.reason}" for breaker in each.open_breakers) or "all well",
+                _state(each),
             )
             for each in report.processes
         ],
         right=(1, 2, 3),
     )
+
+
+def _state(process: Snapshot) -> str:
+    told = [f"{breaker.name}: {breaker.reason}" for breaker in process.open_breakers]
+    if process.failed_hooks:
+        told.append(f"{output.count(process.failed_hooks, 'hook call')} failed: {process.latest_failure}")
+    return "; ".join(told) or "all well"

@@ -1,0 +1,153 @@
+"""What else may be wrong with a home when an engine is made: no write that can be kept is lost for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fixtures.agent import AgentHome, wait_until
+from fixtures.command import Commands
+from fixtures.faulty import expect, say
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector import hook_guard, processes
+from hermes_memory_pgvector.clock import BOOT_ID
+
+BOOT = BOOT_ID.read_text(encoding="ascii").strip()
+
+
+def clock(**values: object) -> str:
+    return json.dumps({"boot": BOOT, "offset_us": 1, "written_us": 1, **values})
+
+
+def file(name: str, content: str | bytes) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return make
+
+
+def directory(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).mkdir(parents=True)
+
+
+DAMAGES = {
+    "clock: infinite": file("clock.json", clock(offset_us=float("inf"))),
+    "clock: not a number": file("clock.json", clock(offset_us=float("nan"))),
+    "clock: beyond any date": file("clock.json", clock(offset_us=10**30)),
+    "clock: before any date": file("clock.json", clock(offset_us=-(10**30))),
+    "clock: written beyond any date": file("clock.json", clock(boot="another", written_us=10**30)),
+    "clock: as many digits as fit": file("clock.json", f'{{"boot": "{BOOT}", "offset_us": {"9" * 5000}}}'),
+    "clock: nested without end": file("clock.json", "[" * 200_000),
+    "clock: a list": file("clock.json", "[1, 2, 3]"),
+    "clock: bytes": file("clock.json", b"\xff\xfe\x00"),
+    "clock: a folder": directory("clock.json"),
+    "home id: bytes": file("home-id", b"\xff\xfe\x00"),
+    "home id: empty": file("home-id", b""),
+    "home id: a folder": directory("home-id"),
+    "process files: a file": file("processes", b""),
+    "key of pseudonyms: a folder": directory("identity.key"),
+    "host's store: a folder": directory("../state.db"),
+    "host's memories: a file": file("../memories", b""),
+    "variables: a folder": directory("../.env"),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_failed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_guard, "_failures", hook_guard._Failures())
+
+
+@pytest.fixture
+def home(tmp_path: Path, database: Database) -> Iterator[AgentHome]:
+    made = AgentHome.create(tmp_path / "hermes", database, shutdown_drain_timeout=0.5)
+    (made.path / "memories").rmdir()
+    yield made
+    made.close(2.0)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_of_ours_loses_no_write(home: AgentHome, damage: Callable[[Path], None]) -> None:
+    damage(home.path / "pgvector")
+    say(home, 1)
+    expect(home, 1)
+    ((latest,),) = home.stored.rows("SELECT max(ts) < now() + interval '1 day' FROM conversations")
+    assert latest, "a damaged clock orders nothing into the far future"
+
+
+@pytest.mark.parametrize("name", ["pgvector", "pgvector/journal"])
+def test_what_no_journal_can_take_is_counted_and_told(
+    home: AgentHome, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file(name, b"")(home.path)
+    warnings: list[str] = []
+    agent = home.provider("marketing", warning_callback=warnings.append)
+    agent.sync_turn("question 1", "answer 1", session_id="s1")
+    agent.on_memory_write("add", "memory", "fact 1", metadata={})
+    refusals = home.engine.refusals
+    assert (refusals.turns, refusals.memories) == (2, 1)
+    assert "refused" in caplog.text
+    assert len(warnings) == 1
+    (home.path / name).unlink()
+    agent.sync_turn("question 2", "answer 2", session_id="s1")
+    agent.on_memory_write("add", "memory", "fact 2", metadata={})
+    wait_until(lambda: {text for _, text in home.stored.memories("marketing")} == {"fact 1", "fact 2"})
+    turns = ["answer 1", "answer 2", "question 1", "question 2"]
+    wait_until(lambda: sorted(text for _, _, text in home.stored.turns("marketing")) == turns)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "not a dsn", "postgresql://u:hunter2@[::1/db", "host=/nowhere port=abc", "postgresql://u:hunter2%zz@h/db",
+        "host=/nowhere connect_timeout=abc", "service=nobody_has_this", "host=/nowhere options='-c x", "${TEST_NO_DSN}",
+        "host=/nowhere password=hunter2 sslmode=perhaps", f"postgresql://u:hunter2@{'ü' * 80}/db", "dbname=\ud800",
+    ],
+)  # fmt: skip
+def test_a_wrong_dsn_keeps_every_write_for_the_right_one(
+    home: AgentHome, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    right, home.dsn = home.dsn, dsn
+    say(home, 1)
+    wait_until(lambda: home.engine.writer.breaker.is_open)
+    assert home.engine.journal.last_seq == 2
+    home.close(1.0)
+    home.dsn = right
+    say(home, 2)
+    expect(home, 1, 2)
+    assert hook_guard.failures().count == 0
+    assert "hunter2" not in caplog.text
+
+
+def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
+    home: AgentHome, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = home.path / "pgvector" / "identity.key"
+    key.mkdir(parents=True)
+    agent = home.provider("agent:main:whatsapp:dm:+4915112345678")
+    agent.sync_turn("question 1", "answer 1", session_id="s1")
+    agent.on_memory_write("add", "memory", "fact 1", metadata={})
+    assert agent.prefetch("question") == ""
+    assert agent.system_prompt_block() == ""
+    assert "the key that pseudonyms are made with cannot be read" in caplog.text
+    assert hook_guard.failures().count == 5
+    key.rmdir()
+    agent.sync_turn("question 2", "answer 2", session_id="s1")
+    home.settle()
+    (theme,) = home.stored.themes()
+    assert theme.startswith("dm-")
+    assert [text for _, _, text in home.stored.turns(theme)] == ["question 2", "answer 2"]
+
+    def told() -> str:
+        home.engine.upkeep.wake()
+        return " ".join(shot.latest_failure for shot in processes.read_all(home.path / "pgvector"))
+
+    assert "cannot be read" in wait_until(told)
+    commands = Commands(tmp_path)
+    commands.configure(dsn=home.dsn, embed_url="http://127.0.0.1:9")
+    assert "5 hook calls failed" in commands.call("doctor").out
+    assert "5 hook calls failed" in commands.call("status").out
