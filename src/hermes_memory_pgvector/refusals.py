@@ -1,8 +1,8 @@
 """What the journal had to refuse, and its recovery: a queue that is appended in its own order when there is room again.
 
 The queue is in memory and bounded. Turns beyond the bound, and long ones of a process that has died, are known by the
-digest of their words, which are then found in the host's own session store. What belongs to a session waits behind what
-was refused of that session before: an undo must not overtake the turn it takes back.
+digest of their words, which are then found in the host's own session store. Within a session nothing passes an undo,
+and an undo passes nothing that it may take back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from hermes_memory_pgvector.capture import turn_digest
 from hermes_memory_pgvector.errors import JournalError, MemoryPluginError
 from hermes_memory_pgvector.host_store import CleanUser, HostStoreUnreadable
 from hermes_memory_pgvector.journal import Urgency
-from hermes_memory_pgvector.model import AddTurn, MemoryOperation, WriteItem
+from hermes_memory_pgvector.model import AddTurn, ForgetTurns, MemoryOperation, RecordDelegation, WriteItem
 from hermes_memory_pgvector.refusal_notes import FOLDER_NAME, Notes
 
 logger = logging.getLogger(__name__)
@@ -81,6 +81,11 @@ class _Entry:
         return _sessions(self.items)
 
     @property
+    def is_undo(self) -> bool:
+        """Whether it takes something back."""
+        return any(map(_is_undo, self.items))
+
+    @property
     def is_whole(self) -> bool:
         """Whether all words are here."""
         return not any(self.digests)
@@ -105,7 +110,8 @@ class Refusals:
         self._draining = threading.Lock()
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._next = 0
-        self._held: dict[_SessionKey, int] = {}
+        self._held: Counter[_SessionKey] = Counter()
+        self._undos: Counter[_SessionKey] = Counter()
         self._chars = 0
         self._is_refusing = False
         self._since_told = 0
@@ -113,6 +119,7 @@ class Refusals:
         self._foreign: set[str] = set()
         self._notes: Notes | None = None
         self._looked_at = float("-inf")
+        self._reserve_at = float("-inf")
 
     @property
     def waits(self) -> bool:
@@ -138,10 +145,11 @@ class Refusals:
                 self._add(part, urgency)
             return first
 
-    def holds_back(self, items: Iterable[WriteItem]) -> bool:
-        """Whether these must wait, because something of their session does."""
+    def holds_back(self, items: Sequence[WriteItem]) -> bool:
+        """Whether these must wait for what is waiting of their session."""
         with self._lock:
-            return not self._held.keys().isdisjoint(_sessions(items))
+            ahead = self._held if any(map(_is_undo, items)) else self._undos
+            return not ahead.keys().isdisjoint(_sessions(items))
 
     def recover_session(self, items: Iterable[WriteItem], append: Append) -> None:
         """Append what waits of these items' sessions, from a hook: little, and nothing that the host's store has."""
@@ -178,8 +186,7 @@ class Refusals:
         if now - self._looked_at < LEFT_SECONDS:
             return
         self._looked_at = now
-        if self._notes is None:
-            self._notes = Notes.reserve(self._folder)
+        self._own_notes()
         for notes in Notes.left_behind(self._folder):
             self._take_over(notes)
 
@@ -193,6 +200,15 @@ class Refusals:
             logger.warning("the journal has room again; %d refused writes were recovered", self._since_told)
             self._since_told = 0
 
+    def _own_notes(self) -> Notes | None:
+        """The file of this process; where there was no room for one, it is tried again now and then."""
+        now = time.monotonic()
+        with self._lock:
+            if self._notes is None and now >= self._reserve_at:
+                self._notes = Notes.reserve(self._folder)
+                self._reserve_at = now + LEFT_SECONDS
+            return self._notes
+
     def close(self) -> None:
         """The process has no further use for this: what waits is left to the next one, as far as it is noted."""
         with self._lock:
@@ -203,6 +219,7 @@ class Refusals:
             for notes in files:
                 notes.release()
             self._notes = None
+            self._reserve_at = float("-inf")
         noted = sum(len(entry.items) for entry in entries if entry.note is not None)
         unnoted = sum(len(entry.items) for entry in entries) - noted
         if noted or unnoted:
@@ -215,9 +232,9 @@ class Refusals:
     def _add(self, part: Sequence[WriteItem], urgency: Urgency) -> None:
         """Put a portion at the end of the queue, as far as there is room for it."""
         entry = _Entry(tuple(part), urgency, ("",) * len(part), None)
-        noted = _noted(entry)
-        place = self._notes.write(noted) if self._notes is not None else None
-        note = None if self._notes is None or place is None else (self._notes, place)
+        notes = self._own_notes()
+        place = None if notes is None else notes.write(_noted(entry))
+        note = None if notes is None or place is None else (notes, place)
         is_turns = not any(isinstance(item, MemoryOperation) for item in part)
         limit = MAX_CHARS * TURNS_SHARE if is_turns else MAX_CHARS
         if self._chars + entry.chars > limit:
@@ -235,8 +252,18 @@ class Refusals:
         self._entries[self._next] = entry
         self._next += 1
         self._chars += entry.chars
+        self._held.update(entry.sessions)
+        if entry.is_undo:
+            self._undos.update(entry.sessions)
+
+    def _dequeue(self, number: int) -> None:
+        entry = self._entries.pop(number)
+        self._chars -= entry.chars
         for key in entry.sessions:
-            self._held[key] = self._held.get(key, 0) + 1
+            for book in (self._held, self._undos) if entry.is_undo else (self._held,):
+                book[key] -= 1
+                if not book[key]:
+                    del book[key]
 
     def _take_over(self, notes: Notes) -> None:
         """Queue what a dead process has noted."""
@@ -256,23 +283,26 @@ class Refusals:
 
     def _drain(self, entries: Sequence[tuple[int, _Entry]], append: Append, *, may_read: bool) -> tuple[int, bool]:
         """Append entries; return how many memory operations there were, and whether any was refused again."""
-        blocked: set[_SessionKey] = set()
+        passed: set[_SessionKey] = set()
+        stopped: set[_SessionKey] = set()
         words = _Words(self, [entry for _, entry in entries]) if may_read else None
         memories = failures = 0
         self.problem = "" if may_read else self.problem
-        for number, entry in entries:
-            if not blocked.isdisjoint(entry.sessions):
+        for number, _ in entries:
+            entry = self._entries.get(number)
+            if entry is None:
+                # An undo has withdrawn it.
                 continue
-            items = entry.items if entry.is_whole else words.filled(entry) if words is not None else None
-            if items is None:
-                blocked |= entry.sessions
-                continue
-            try:
-                if items:
+            items = self._ready(entry, passed, stopped, words)
+            if items:
+                try:
                     append(items, entry.urgency)
-            except (JournalError, OSError):
-                blocked |= entry.sessions
-                failures += 1
+                except (JournalError, OSError):
+                    items = None
+                    failures += 1
+            if items is None:
+                passed |= entry.sessions
+                stopped |= entry.sessions if entry.is_undo else set()
                 if failures >= MAX_FAILURES:
                     break
                 continue
@@ -280,15 +310,50 @@ class Refusals:
             self._finish(number, entry, recovered=len(items))
         return memories, failures > 0
 
+    def _ready(
+        self, entry: _Entry, passed: set[_SessionKey], stopped: set[_SessionKey], words: _Words | None
+    ) -> tuple[WriteItem, ...] | None:
+        """What of an entry can be appended now; None when it has to wait."""
+        if not stopped.isdisjoint(entry.sessions):
+            return None
+        if entry.is_undo and not passed.isdisjoint(entry.sessions) and not self._withdraw(entry):
+            return None
+        if entry.is_whole:
+            return entry.items
+        return None if words is None else words.filled(entry)
+
+    def _withdraw(self, undo: _Entry) -> bool:
+        """Take turns that are named by an undo out of the queue; False when it does not name what it takes back."""
+        named: set[tuple[_SessionKey, str, int]] = set()
+        for item in undo.items:
+            if isinstance(item, ForgetTurns):
+                if any(ordinal < 1 for _, ordinal in item.turns):
+                    return False
+                named.update(((item.theme, item.session_id), digest, ordinal) for digest, ordinal in item.turns)
+            elif _is_undo(item):
+                return False
+        with self._lock:
+            for number, entry in list(self._entries.items()):
+                if entry is undo:
+                    break
+                if undo.sessions.isdisjoint(entry.sessions):
+                    continue
+                kept = [n for n, key in enumerate(_keys(entry)) if key not in named]
+                if len(kept) == len(entry.items):
+                    continue
+                if not kept:
+                    self._finish(number, entry, recovered=len(entry.items))
+                    continue
+                items = tuple(entry.items[n] for n in kept)
+                digests = tuple(entry.digests[n] for n in kept)
+                self._chars += sum(map(_chars, items)) - entry.chars
+                self._entries[number] = _Entry(items, entry.urgency, digests, entry.note)
+        return True
+
     def _finish(self, number: int, entry: _Entry, *, recovered: int) -> None:
         lost = len(entry.items) - recovered
         with self._lock:
-            del self._entries[number]
-            self._chars -= entry.chars
-            for key in entry.sessions:
-                self._held[key] -= 1
-                if not self._held[key]:
-                    del self._held[key]
+            self._dequeue(number)
             self.recovered += recovered
             self.lost += lost
         if entry.note is not None:
@@ -359,6 +424,20 @@ def _chars(item: WriteItem) -> int:
 
 def _sessions(items: Iterable[WriteItem]) -> set[_SessionKey]:
     return {(item.theme, item.session_id) for item in items if not isinstance(item, MemoryOperation)}
+
+
+def _is_undo(item: WriteItem) -> bool:
+    return not isinstance(item, MemoryOperation | AddTurn | RecordDelegation)
+
+
+def _keys(entry: _Entry) -> list[tuple[_SessionKey, str, int] | None]:
+    """What an undo calls each item of an entry, if it is a turn."""
+    return [
+        ((item.theme, item.session_id), digest or turn_digest(item.role, item.content), item.ordinal)
+        if isinstance(item, AddTurn)
+        else None
+        for item, digest in zip(entry.items, entry.digests, strict=True)
+    ]
 
 
 def _wordless(entry: _Entry, longest: int) -> _Entry:

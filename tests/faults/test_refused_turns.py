@@ -343,6 +343,26 @@ def test_an_undo_does_not_overtake_the_turn_it_takes_back(home: AgentHome, disk:
     arrive(home, "kept question", "kept answer", "better question", "better answer")
 
 
+def test_a_turn_that_waits_for_its_words_keeps_nobody_else_waiting(
+    home: AgentHome, host: Host, disk: Disk, no_memory: None
+) -> None:
+    agent = home.provider()
+    for number in (1, 2):
+        host.keep("s1", ("user", f"question {number}"), ("assistant", f"answer {number}"))
+    disk.error = errno.ENOSPC
+    for number in (1, 2):
+        agent.sync_turn(f"question {number}", f"answer {number}", session_id="s1")
+    with host.locked():
+        disk.error = 0
+        wait_until(lambda: home.engine.refusals.problem)
+        # What was taken back is not waited for, and what comes next is not kept from the journal.
+        agent.on_session_switch("s1", rewound=True)
+        agent.sync_turn("question 3", "answer 3", session_id="s1")
+        wait_until(lambda: sorted(texts(home)) == ["answer 3", "question 3"] or None)
+        assert home.engine.refusals.status().waiting == 2
+    arrive(home, "question 1", "answer 1", "question 3", "answer 3")
+
+
 def test_an_undo_that_was_refused_is_not_lost(home: AgentHome, disk: Disk) -> None:
     agent = home.provider()
     agent.sync_turn("kept question", "kept answer", session_id="s1")
