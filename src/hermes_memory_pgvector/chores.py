@@ -112,7 +112,7 @@ class Chores:
         """Let `status` and `doctor` see how this process is doing: when something changes, and now and then."""
         breakers, writer, backlog = self._breakers(), self._writer.status(), self._backlog.status()
         refused, failed = self._refusals.status(), hook_guard.failures()
-        figures = (tuple(each.state for each in breakers), refused, writer.dead, failed.count)
+        figures = (tuple(each.state for each in breakers), refused, writer.dead, writer.gone, failed.count)
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
             self._published = (now, figures)
@@ -121,6 +121,7 @@ class Chores:
                 writer_stored=writer.stored,
                 writer_waiting=writer.waiting,
                 writer_dead=writer.dead,
+                writer_gone=writer.gone,
                 backlog_embedded=backlog.embedded,
                 backlog_problem=backlog.problem,
                 refused_turns=refused.turns,

@@ -49,6 +49,7 @@ class Snapshot:
     writer_stored: int = 0
     writer_waiting: int = 0
     writer_dead: int = 0
+    writer_gone: int = 0
     backlog_embedded: int = 0
     backlog_problem: str = ""
     refused_turns: int = 0

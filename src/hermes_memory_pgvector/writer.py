@@ -53,9 +53,19 @@ class WriterStatus:
 
     stored: int
     dead: int
+    gone: int
+    """Records that a database which went back no longer has, and the journal neither."""
     waiting: int
     last_error: str
     breaker: BreakerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """Of one journal: how many records the database had stored and no longer has, and how many are still on disk."""
+
+    missing: int
+    on_disk: int
 
 
 class Writer(Service):
@@ -95,6 +105,9 @@ class Writer(Service):
         """Journals of dead processes of which everything has arrived, with their watermarks."""
         self._stored = 0
         self._dead = 0
+        self._gone = 0
+        self._setbacks: list[Setback] = []
+        """Watermarks found behind what we remember; told together."""
         self._burials: list[str] = []
         """What the transaction under way puts aside; told when it is committed."""
         self._last_error = ""
@@ -141,7 +154,7 @@ class Writer(Service):
     def status(self) -> WriterStatus:
         """A snapshot for status and doctor."""
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
-        return WriterStatus(self._stored, self._dead, waiting, self._last_error, self.breaker.status())
+        return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, self.breaker.status())
 
     def mark(self, writer: str) -> int:
         """The last known watermark of a journal."""
@@ -170,9 +183,10 @@ class Writer(Service):
         if now - self._visited_at >= VISIT_SECONDS:
             self._visited_at = now
             self._visit_others(own)
-        if now - self._checked_at >= RECHECK_SECONDS:
+        if now - self._checked_at >= RECHECK_SECONDS or self._setbacks:
             self._checked_at = now
             self._recheck(own)
+        self._tell_setbacks()
 
     def _visit_others(self, own: str) -> None:
         found = self._journal.writers()
@@ -211,6 +225,8 @@ class Writer(Service):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             marks = progress.watermarks(connection, [own, *self._settled])
+        for writer in [own, *self._settled]:
+            self._compare(writer, marks.get(writer, 0))
         for writer, mark in list(self._settled.items()):
             if marks.get(writer, 0) != mark:
                 del self._settled[writer]
@@ -220,8 +236,40 @@ class Writer(Service):
                     self._journal.forget(writer, mark)
         self._marks[own] = marks.get(own, 0)
         self._journal.forget(own, self._marks[own])
-        if self._own_waits():
-            self._drain(own)
+        if self._own_waits() and not self._drain(own):
+            self._go_on_behind(own, self._journal.last_seq)
+
+    def _compare(self, writer: str, mark: int) -> None:
+        """Note how far a watermark has gone back behind what we remember: its server was restored, or failed over."""
+        known = self._marks.get(writer, 0)
+        if mark >= known:
+            return
+        on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
+        self._setbacks.append(Setback(known - mark, on_disk))
+        self._marks[writer] = mark
+
+    def _tell_setbacks(self) -> None:
+        if not self._setbacks:
+            return
+        missing = sum(each.missing for each in self._setbacks)
+        on_disk = sum(each.on_disk for each in self._setbacks)
+        self._setbacks = []
+        self._gone += missing - on_disk
+        logger.warning(
+            "the database has gone back, as after a restore: of %d records it no longer has, "
+            "%d are stored again from the journal, and %d are gone",
+            missing,
+            on_disk,
+            missing - on_disk,
+        )
+
+    def _go_on_behind(self, own: str, last: int) -> None:
+        """Move the watermark past records that are neither in the database nor on disk: nobody can wait for them."""
+        with self._transaction(own) as (connection, mark):
+            if mark < last and not self._journal.depth(own, mark).records:
+                progress.advance(connection, own, last)
+                mark = last
+        self._arrived(own, mark, 0)
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as are accepted together; return how many."""
@@ -264,7 +312,9 @@ class Writer(Service):
         """A transaction that holds a journal's watermark."""
         self._burials = []
         with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-            yield connection, progress.lock(connection, writer, self._home_id)
+            mark = progress.lock(connection, writer, self._home_id)
+            self._compare(writer, mark)
+            yield connection, mark
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)

@@ -93,6 +93,10 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def _processes(report: journals.JournalReport) -> Iterator[Finding]:
+    gone = sum(each.writer_gone for each in report.processes)
+    if gone:
+        text = f"the database has gone back: {output.count(gone, 'record')} that it had cannot be stored again"
+        yield warning("journal", text, "was it restored from an older dump? if there is a newer one, restore that")
     troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
         for breaker in each.open_breakers:
