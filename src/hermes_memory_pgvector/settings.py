@@ -15,6 +15,8 @@ from typing import Any, Literal
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 MEBIBYTE = 1024 * 1024
+SHORT_CHARS = 14
+"""A wrong value is repeated to the operator up to this length."""
 
 Parser = Callable[[Any], Any]
 
@@ -37,7 +39,12 @@ class Declaration:
 _HIDDEN = "***"
 _NAMED = r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)"
 _NAMED_IN_QUERY = re.compile(_NAMED + r"[^&]+", re.IGNORECASE)
-_NAMED_IN_WORDS = re.compile(_NAMED + r"(?:'(?:[^'\\]|\\.)*(?:'|\\?$)|(?:[^\s\\]|\\.)+)", re.IGNORECASE | re.DOTALL)
+_KEYWORD = (
+    r"(?:host|port|user|dbname|service|options|replication|client_|application_|fallback_|connect_|tcp_|target_|require"
+    r"|channel_|load_|keepalives|ssl|gss|krb|pass)\w*"
+)
+# Up to the next keyword: a password that should have been quoted may have spaces.
+_NAMED_IN_WORDS = re.compile(_NAMED + rf"(?:'(?:[^'\\]|\\.)*')?.*?(?=\s+{_KEYWORD}\s*=|$)", re.IGNORECASE | re.DOTALL)
 # Up to the last @: a password that should have been percent-encoded may hold anything.
 _LOGIN_PASSWORD = re.compile(r"(?P<head>^[^:]*://[^:/@?]*:).*(?=@)", re.DOTALL)
 _LOGIN = re.compile(r"(?P<head>^[^:/@]*://)?.*(?=@)", re.DOTALL)
@@ -356,7 +363,7 @@ def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
             try:
                 parsed = declaration.parse(value)
             except (ValueError, TypeError, OverflowError):
-                said = "" if declaration.show else _shorten(value)
+                said = "" if declaration.show else _repeated(value)
                 problems.append(f"{name} ({layer}): expects {declaration.expects}{said}")
                 continue
             values[name] = parsed
@@ -396,9 +403,7 @@ def is_shown(settings: Settings, name: str, value: Any) -> bool:
     return DECLARATIONS[name].show is not None and value == shown(settings, name)
 
 
-def _shorten(value: Any) -> str:
-    """The wrong value, unless it may be a connection string that stands in the wrong place."""
+def _repeated(value: Any) -> str:
+    """A wrong value as part of a sentence; a longer one may be a key or a connection string in the wrong place."""
     text = repr(value)
-    if "@" in text or "=" in text:
-        return ""
-    return f", not {text if len(text) <= 40 else text[:37] + '...'}"
+    return f", not {text}" if len(text) <= SHORT_CHARS else ""

@@ -9,7 +9,7 @@ import yaml
 
 from hermes_memory_pgvector import hostconfig, settings_file
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn
+from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn, redact_url
 
 
 def write(home: Path, text: str) -> Path:
@@ -162,10 +162,37 @@ def test_an_invalid_file_is_never_overwritten(tmp_path: Path) -> None:
         "host=h password=hunter2 user=u",
         "host=h password='hunter2 \\' x' user=u",
         "postgresql://h/d?user=u&password=hunter2&x=1",
+        "postgresql://u:p@hunter2@h/d",
+        "postgresql://u:p/hunter2?x@h/d",
+        "host=h password=my hunter2 user=u",
+        "host=h password=my\\ hunter2",
+        "host=h password=a&hunter2",
+        "host=h password='never closed hunter2",
     ],
 )
 def test_a_password_never_survives_redaction(dsn: str) -> None:
     assert "hunter2" not in redact_dsn(dsn)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://h:1/v1", "http://h:1/v1"),
+        ("https://u:hunter2@h/v1?x=1", "https://***@h/v1"),
+        ("https://hunter2@h", "https://***@h"),
+        ("u:hunter2@h:1", "***@h:1"),
+        ("https://u:p/hunter2@h", "https://***@h"),
+        ("https://u:80?hunter2@h", "https://***@h"),
+        ("https://u:80#hunter2@h/v1", "https://***@h/v1"),
+        ("https://h/v1?key=hunter2&api-version=2", "https://h/v1?key=***&api-version=2"),
+        ("https://h/v1?hunter2", "https://h/v1?***"),
+        ("https://h/v1#hunter2", "https://h/v1"),
+        ("https://h/@cf/model", "https://h/@cf/model"),
+        ("localhost:11434", "localhost:11434"),
+    ],
+)
+def test_an_address_is_shown_without_what_may_be_a_credential(url: str, shown: str) -> None:
+    assert redact_url(url) == shown
 
 
 def test_status_shows_no_password(tmp_path: Path) -> None:
