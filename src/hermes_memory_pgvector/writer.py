@@ -112,6 +112,7 @@ class Writer(Service):
         """What the transaction under way puts aside; told when it is committed."""
         self._last_error = ""
         self._is_verified = False
+        self._told_news = ""
         self._outage_stored = 0
 
     def run_once(self) -> float:
@@ -172,8 +173,11 @@ class Writer(Service):
         if self._is_verified or not (self._own_waits() or self._journal.writers()):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            schema.verify(connection)
+            news = schema.verify(connection).news
         self._is_verified = True
+        if news and news != self._told_news:
+            logger.warning("%s; until then it goes on as before", news)
+        self._told_news = news
 
     def _drain_all(self) -> None:
         own = self._journal.writer

@@ -85,7 +85,11 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 except SchemaError as error:
                     yield problem("schema", str(error), "hermes-pgvector migrate")
                     return
-                yield ok("schema", f"version {state.version}, as this package needs it")
+                if state.news:
+                    text = f"{state.news}; until then it goes on as before"
+                    yield warning("schema", text, "pip install -U hermes-memory-pgvector")
+                else:
+                    yield ok("schema", f"version {state.version}, as this package needs it")
                 yield from _vectors(connection, settings, seen)
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)

@@ -24,6 +24,13 @@ class SchemaState:
     role: str
     is_superuser: bool
 
+    @property
+    def news(self) -> str:
+        """A sentence when a newer package has migrated the database, which this one can live with; else empty."""
+        if self.version <= wanted_version():
+            return ""
+        return f"the schema is at version {self.version}, this package knows {wanted_version()}; upgrade the package"
+
 
 @cache
 def wanted_version() -> int:
