@@ -53,11 +53,13 @@ class Backlog:
         *,
         pieces: Callable[[Wanting], Sequence[str]],
         embed_seconds: float,
+        make_tables: Callable[[], bool] = lambda: False,
     ) -> None:
         self._pool = pool
         self._embedder = embedder
         self._pieces = pieces
         self._embed_seconds = embed_seconds
+        self._make_tables = make_tables
         self.breaker = Breaker("embedding of new rows", threshold=1, on_open=_outage_begins, on_close=_outage_ends)
         self._lock = threading.Lock()
         self._asked = 1
@@ -149,8 +151,9 @@ class Backlog:
             return self._model
         # Asked first: while there is no embedder, nobody needs a connection.
         info = self._embedder.info(Deadline.after(self._embed_seconds))
-        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            model = current_model(connection)
+        model = self._read_model()
+        if model is None and self._make_tables():
+            model = self._read_model()
         problem = mismatch(model, info)
         if problem and problem != self._problem:
             logger.warning("%s", problem)
@@ -158,6 +161,10 @@ class Backlog:
         self._model = None if problem else model
         self._model_at = time.monotonic()
         return self._model
+
+    def _read_model(self) -> EmbeddingModel | None:
+        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            return current_model(connection)
 
 
 def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:

@@ -68,7 +68,12 @@ class Engine:
         self.read_breaker = _breaker("database reads")
         self.recall = Recall(self.pool.reading, self.embedder, settings)
         self.backlog = Backlog(
-            self.pool, self.embedder, pieces=document_pieces, embed_seconds=settings.embed_write_timeout
+            self.pool,
+            self.embedder,
+            pieces=document_pieces,
+            embed_seconds=settings.embed_write_timeout,
+            # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
+            make_tables=SelfMigration(home, is_ours=not settings.dsn).run,
         )
         self.mirror = Mirror(
             home,

@@ -16,6 +16,7 @@ import pytest
 from fixtures.agent import wait_until
 from fixtures.command import Commands
 from fixtures.embed_server import EmbedServer
+from fixtures.faulty import SURVIVES_A_STOP
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 
@@ -25,6 +26,7 @@ from hermes_memory_pgvector.embedding import local
 from hermes_memory_pgvector.engine import Engine
 from hermes_memory_pgvector.engines import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.server import EmbeddedPostgres
 
 CANARY = "sk-Canary-7f3a91"
 KEY_VARIABLE = "TEST_EMBED_KEY"
@@ -261,6 +263,26 @@ def test_the_vectors_of_a_wrong_setting_wait_and_the_rest_of_migrate_is_done(
     say(bare, 1)
     bare.settle()
     assert len(bare.stored.turns("marketing")) == 3
+
+
+def test_a_postgres_of_its_own_gets_tables_rows_and_then_vectors_by_itself(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    server = EmbeddedPostgres(commands.home / "pgvector", extra_settings=SURVIVES_A_STOP)
+    try:
+        info = server.ensure_running(Deadline.after(120))
+        home = Home(commands, Database(info.owner_dsn, info.runtime_dsn, ""))
+        commands.configure(embed_url="localhost:11434", turn_min_chars=1)
+        say(home, 1)
+        wait_until(lambda: home.engine.writer.flush(Deadline.after(1)), seconds=120)
+        assert len(home.stored.turns("marketing")) == 3
+        assert home.stored.count("embedding_models") == 0
+        commands.configure(turn_min_chars=1)
+        home.provider()
+        wait_until(lambda: home.stored.count("embedding_models") == 1, seconds=120)
+        wait_until(lambda: home.with_vector() == (3, 1), seconds=60)
+    finally:
+        close_all(Deadline.after(10))
+        server.stop(Deadline.after(60), mode="immediate")
 
 
 def variants(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
