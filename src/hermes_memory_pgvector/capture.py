@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.model import TARGETS, Role, Target
@@ -20,7 +19,7 @@ _ACKNOWLEDGEMENTS = (
 )  # fmt: skip
 _FIRST_LETTERS = frozenset(word[0] for word in _ACKNOWLEDGEMENTS)
 _ACKNOWLEDGEMENT = re.compile(rf"(?:{'|'.join(re.escape(word) for word in _ACKNOWLEDGEMENTS)})[\s.!?]*", re.IGNORECASE)
-_INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.IGNORECASE | re.DOTALL)
+_FENCE = re.compile(r"<(/?)memory-context>", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_NOTES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 _MERGED_NOTE = "COMPACTION SUMMARY BELOW]"
@@ -28,15 +27,20 @@ DELIMITER = "\n§\n"
 METADATA_MAX_CHARS = 4096
 METADATA_MAX_DEPTH = 6
 TEXT_MAX_DEPTH = 8
+TEXT_MAX_PARTS = 1000
+TEXT_MAX_CHARS = 1_000_000
+"""No text is read further than this, whoever sends it: an agent waits while it is read."""
+MEMORY_CHARS = 256 * 1024
+"""The same for what the memory tool writes; what lies beyond is found in the file."""
+BESIDE_CHARS = 100_000
+"""How much may stand in a message beside what was said, so that what was said is still found."""
 ID_MAX_CHARS = 256
 MAX_INTEGER = 2**63 - 1
 DIGEST_CHARS = 32
-REMEMBERED_CHARS = 8192
-_sha256 = hashlib.sha256
 
 
 class Said(NamedTuple):
-    """One turn of a transcript, as clean text; a tuple, because whole transcripts are compared with each turn."""
+    """One turn of a transcript, as clean text."""
 
     role: Role
     content: str
@@ -49,7 +53,20 @@ class Said(NamedTuple):
 
 def turn_digest(role: str, content: str) -> str:
     """Hex digest of a role's words."""
-    return _sha256(f"{role}:{content}".encode()).hexdigest()[:DIGEST_CHARS]
+    return hashlib.sha256(f"{role}:{content}".encode()).hexdigest()[:DIGEST_CHARS]
+
+
+class Line(NamedTuple):
+    """One message of a transcript by user or assistant."""
+
+    said: Said | None
+    """None when nothing was said, or the host wrote it itself."""
+    is_user: bool
+    """Whether an undo can cut the transcript here."""
+    is_note: bool
+    """Whether it is the host's summary of turns that are no longer in the transcript."""
+    is_reloaded: bool
+    """Whether an earlier process has reported it."""
 
 
 def clean(value: str) -> str:
@@ -65,20 +82,27 @@ def clean(value: str) -> str:
     return value
 
 
-def text_of(value: Any, depth: int = TEXT_MAX_DEPTH) -> str:
-    """The text within a message's content: a string, a list of parts, or nothing; stripped."""
+def text_of(value: Any, most: int = TEXT_MAX_CHARS, depth: int = TEXT_MAX_DEPTH) -> str:
+    """The text within a message's content: a string, a list of parts, or nothing; stripped, no more than `most`."""
     if isinstance(value, str):
-        return clean(value).strip()
+        return clean(value[:most]).strip()
     if isinstance(value, bytes | bytearray):
-        return clean(bytes(value).decode("utf-8", "replace")).strip()
+        return clean(bytes(value[: 4 * most]).decode("utf-8", "replace")[:most]).strip()
     if depth <= 0:
         return ""
     if isinstance(value, Mapping):
         inner = value.get("text", value.get("content"))
-        return text_of(inner, depth - 1) if isinstance(inner, str | list | tuple) else ""
+        return text_of(inner, most, depth - 1) if isinstance(inner, str | list | tuple) else ""
     if isinstance(value, list | tuple):
-        parts = [text_of(part, depth - 1) for part in value[:1000] if isinstance(part, str | Mapping)]
-        return "\n".join(part for part in parts if part)
+        parts = []
+        for part in value[:TEXT_MAX_PARTS]:
+            text = text_of(part, most, depth - 1) if isinstance(part, str | Mapping) else ""
+            if text:
+                parts.append(text)
+                most -= len(text) + 1
+            if most <= 0:
+                break
+        return "\n".join(parts)
     return ""
 
 
@@ -90,11 +114,11 @@ def id_of(value: Any) -> str:
     return f"{text[: ID_MAX_CHARS - 33]}~{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def capped(content: str, max_chars: int) -> str:
-    """The content, cut at the cap with a marker that says how much is missing."""
-    if len(content) <= max_chars:
+def capped(content: str, max_chars: int, *, unread: int = 0) -> str:
+    """The content, cut at the cap with a marker that says how much is missing; `unread` characters were cut before."""
+    if len(content) <= max_chars and not unread:
         return content
-    marker = f"\n[cut: the first {max_chars} of {len(content)} characters are stored]"
+    marker = f"\n[cut: the first {max_chars} of {len(content) + unread} characters are stored]"
     return content[: max_chars - len(marker)] + marker
 
 
@@ -110,27 +134,33 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
-    # Nearly all that is said is a plain string, and an agent waits: it spares itself the calls that look closer.
-    is_plain = type(value) is str and value.isascii() and "\x00" not in value
-    content = value.strip() if is_plain else text_of(value)
-    if "<memory-context" in content:
-        # What was recalled is not what was said; storing it would feed memory with itself.
-        content = _INJECTED.sub("", content).strip()
-    if len(content) > max_chars:
-        content = capped(content, max_chars)
-    return tuple.__new__(Said, (role, content)) if content else None
+    most = 4 * max_chars + BESIDE_CHARS
+    content = text_of(value, most)
+    unread = max(0, len(value) - most) if isinstance(value, str) else 0
+    if "<" in content:
+        content = _without_recalled(content, was_cut=unread > 0)
+    content = capped(content, max_chars, unread=unread)
+    return Said(role, content) if content else None
 
 
-def _spoken_before(role: Role, value: Any, max_chars: int) -> Said | None:
-    """The same for a message of a transcript, which is seen again with every turn that follows it."""
-    if isinstance(value, str) and len(value) <= REMEMBERED_CHARS:
-        return _remembered(role, value, max_chars)
-    return spoken(role, value, max_chars)
+def _without_recalled(content: str, *, was_cut: bool) -> str:
+    """The content without what the host injected of our own: storing that would feed memory with itself.
 
-
-@lru_cache(maxsize=4096)
-def _remembered(role: Role, value: str, max_chars: int) -> Said | None:
-    return spoken(role, value, max_chars)
+    One look at each fence, however many there are. A fence that is never closed is taken for text, unless its end may
+    be in the part that was not read.
+    """
+    kept: list[str] = []
+    end = 0
+    opened: int | None = None
+    for fence in _FENCE.finditer(content):
+        closes = bool(fence[1])
+        if opened is None and not closes:
+            opened = fence.start()
+        elif opened is not None and closes:
+            kept.append(content[end:opened])
+            end, opened = fence.end(), None
+    kept.append(content[end : opened if was_cut and opened is not None else len(content)])
+    return "".join(kept).strip() if len(kept) > 1 or was_cut else content
 
 
 def is_noise(content: str, min_chars: int) -> bool:
@@ -153,25 +183,40 @@ def transcript(
     `clean_user` recovers what a user typed from what the host made of it. Messages that carry a time before
     `not_before` were reloaded from an earlier process, which has reported them.
     """
+    read = lines(messages, max_chars, clean_user=clean_user, not_before=not_before)
+    return [line.said for line in read if line.said is not None and not line.is_reloaded]
+
+
+def lines(
+    messages: Any,
+    max_chars: int,
+    *,
+    clean_user: Callable[[str], str | None] | None = None,
+    not_before: float = 0.0,
+) -> list[Line]:
+    """A transcript's messages by user and assistant, in order, without tool traffic and drafts before tool calls."""
     if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | Mapping):
         return []
     found = []
     for message in list(messages):
-        if not isinstance(message, Mapping) or _is_host_text(message):
+        if not isinstance(message, Mapping):
             continue
         role = message.get("role")
-        said_at = message.get("timestamp")
         if role not in ("user", "assistant") or message.get("tool_calls"):
             continue
-        if isinstance(said_at, int | float) and not isinstance(said_at, bool) and said_at < not_before:
-            continue
-        content = message.get("content")
-        if role == "user" and clean_user is not None:
-            typed = text_of(content)
-            content = clean_user(typed) if typed else ""
-        said = _spoken_before(role, content, max_chars)
-        if said is not None:
-            found.append(said)
+        is_user = role == "user"
+        is_note = _is_host_text(message)
+        said = None
+        if not is_note:
+            content = message.get("content")
+            if is_user and clean_user is not None:
+                typed = text_of(content, 4 * max_chars + BESIDE_CHARS)
+                instruction = clean_user(typed) if typed else ""
+                content = content if instruction == typed else instruction
+            said = spoken(role, content, max_chars)
+        said_at = message.get("timestamp")
+        is_reloaded = isinstance(said_at, int | float) and not isinstance(said_at, bool) and said_at < not_before
+        found.append(Line(said, is_user, is_note, is_reloaded))
     return found
 
 

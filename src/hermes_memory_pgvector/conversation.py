@@ -1,36 +1,42 @@
 """What a conversation tells, as write items: a turn that is complete, a session's transcript, an exchange taken back.
 
 The host shows a transcript beside a turn, and when a session ends or is compressed: it is the backstop of the hooks,
-and after an undo it alone shows what is left of the session.
+and after an undo it shows what is left of the session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from hermes_memory_pgvector import capture
-from hermes_memory_pgvector.capture import Said
 from hermes_memory_pgvector.engine import Engine
-from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Session, TrimSession, WriteItem
-from hermes_memory_pgvector.sessions import Spoken
+from hermes_memory_pgvector.exchanges import Exchange, Exchanges, Shown, Turn
+from hermes_memory_pgvector.model import ONLY_SAYING, AddTurn, ForgetTail, ForgetTurns, Moment, Session, WriteItem
+from hermes_memory_pgvector.sessions import Spoken, TurnId
 
 CleanUser = Callable[[str], str | None]
 """Recovers what a user typed from what the host made of it."""
-ASKED_CHARS = 200
-"""How much of a question tells turns apart while they are under way."""
+MAX_KEPT = 2000
+"""A resumed session of more turns than this keeps what was undone before any of them was seen."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def begun(engine: Engine, session: Session, message: Any) -> None:
+def begun(engine: Engine, session: Session, exchanges: Exchanges, message: Any, clean_user: CleanUser | None) -> None:
     """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
-    engine.sessions.begin((session.theme, session.session_id), capture.text_of(message)[:ASKED_CHARS])
+    line = {"role": "user", "content": message}
+    asked = next(iter(capture.transcript([line], engine.settings.turn_max_chars, clean_user=clean_user)), None)
+    exchanges.begin(asked)
+    engine.sessions.begin((session.theme, session.session_id), asked)
 
 
 def exchange(
     engine: Engine,
     session: Session,
+    exchanges: Exchanges,
     user_content: Any,
     assistant_content: Any,
     messages: Any,
@@ -43,34 +49,38 @@ def exchange(
     now = engine.clock.now()
     asked = capture.spoken("user", user_content, settings.turn_max_chars)
     answer = capture.spoken("assistant", assistant_content, settings.turn_max_chars)
-    sides = (asked, answer)
-    transcript, trims = None, []
-    if messages is not None:
-        transcript = _transcript(messages, settings.turn_max_chars, clean_user)
-        trims = _after_undo(engine, session, transcript, [side for side in sides if side is not None])
-    new = engine.sessions.announce(
+    sides = [side for side in (asked, answer) if side is not None]
+    shown = None
+    if isinstance(messages, list | tuple):
+        read = partial(capture.lines, max_chars=settings.turn_max_chars, clean_user=clean_user)
+        shown = exchanges.see_turn(messages, read, asked)
+    undone = [] if shown is None else _after_undo(engine, session, exchanges, shown)
+    new, told = engine.sessions.announce(
         (session.theme, session.session_id),
-        [said for said in sides if said is not None and not capture.is_noise(said[1], settings.turn_min_chars)],
-        transcript,
+        [said for said in sides if not capture.is_noise(said.content, settings.turn_min_chars)],
+        None if shown is None else shown.wording,
         now_us=now.wall_us,
         window_us=int(settings.turn_retry_window * 1e6),
         spoken_before=spoken_before,
-        asked=asked.content[:ASKED_CHARS] if asked is not None else "",
     )
-    author = capture.metadata_of(turn_author) if turn_author else None
-    items: list[WriteItem] = [
-        tuple.__new__(AddTurn, (
-            session.theme, session.session_id, said[0], said[1], ordinal, now, True,
-            session.parent_session_id, {"author": author} if author and said is asked else _NOTHING,
-        ))
-        for said, ordinal in new
+    exchanges.report(asked, sides, told, new, is_shown=shown is not None)
+    author = {"author": capture.metadata_of(turn_author)} if turn_author else _NOTHING
+    return [
+        *undone,
+        *(
+            AddTurn(
+                session.theme, session.session_id, said.role, said.content, ordinal, now, is_live=True,
+                parent_session_id=session.parent_session_id, metadata=author if said is asked else _NOTHING,
+            )
+            for said, ordinal in new
+        ),
     ]  # fmt: skip
-    return [*trims, *items] if trims else items
 
 
 def unreported(
     engine: Engine,
     session: Session,
+    exchanges: Exchanges,
     messages: Any,
     left: tuple[str, str] | None,
     not_before: float,
@@ -78,44 +88,74 @@ def unreported(
 ) -> list[WriteItem]:
     """What a transcript holds that no turn has reported; nothing when it is that of the session just `left`."""
     settings = engine.settings
-    told = capture.transcript(messages, settings.turn_max_chars, clean_user=clean_user, not_before=not_before)
-    worth = [said for said in told if not capture.is_noise(said.content, settings.turn_min_chars)]
+    lines = capture.lines(messages, settings.turn_max_chars, clean_user=clean_user, not_before=not_before)
+    worth = [
+        line.said
+        for line in lines
+        if line.said is not None
+        and not line.is_reloaded
+        and not capture.is_noise(line.said.content, settings.turn_min_chars)
+    ]
     key = (session.theme, session.session_id)
-    if engine.sessions.belongs_elsewhere(key, left, worth):
+    # A new session without a turn cannot have a transcript: the host shows that of the session just left.
+    if left is not None and left != key and exchanges.is_empty and engine.sessions.knows_all(left, worth):
         return []
+    undone = []
+    if isinstance(messages, list | tuple):
+        undone = _after_undo(engine, session, exchanges, exchanges.see_transcript(messages, lines))
     now = engine.clock.now()
-    trims = _after_undo(engine, session, told, [])
-    items = [
-        AddTurn(session.theme, session.session_id, said.role, said.content, ordinal, now, False,
-                session.parent_session_id)
-        for said, ordinal in engine.sessions.read_transcript(key, worth, now_us=now.wall_us)
+    return [
+        *undone,
+        *(
+            AddTurn(
+                session.theme, session.session_id, said.role, said.content, ordinal, now, is_live=False,
+                parent_session_id=session.parent_session_id,
+            )
+            for said, ordinal in engine.sessions.read_transcript(key, worth, now_us=now.wall_us)
+        ),
     ]  # fmt: skip
-    return [*trims, *items]
 
 
-def undone(engine: Engine, session: Session, session_id: str) -> list[ForgetTurns]:
-    """The last exchange of the session that now has this id was taken back: forget its turns."""
-    turns, said_us = engine.sessions.undo((session.theme, session_id))
-    if not turns or not session.may_write:
-        return []
-    now = engine.clock.now()
-    # A clock that was set back meanwhile must not make the undo older than what it takes back.
-    when = now._replace(wall_us=max(now.wall_us, said_us))
-    return [ForgetTurns(session.theme, session_id, turns, when)]
+def undone(engine: Engine, session: Session, exchanges: Exchanges) -> list[WriteItem]:
+    """The host has taken back the last exchange: forget its turns, if it is known which they are."""
+    engine.sessions.forget_shown((session.theme, session.session_id))
+    gone = _forgotten(engine, session.theme, exchanges.undo())
+    return list(gone) if session.may_write else []
 
 
-def _transcript(messages: Any, max_chars: int, clean_user: CleanUser | None) -> list[Said] | None:
-    """What was said, as far as the host shows it; None when it does not."""
-    if not isinstance(messages, list | tuple):
-        return None
-    return capture.transcript(messages, max_chars, clean_user=clean_user)
+def _after_undo(engine: Engine, session: Session, exchanges: Exchanges, shown: Shown) -> list[WriteItem]:
+    """What the first transcript after an undo shows to be gone, beyond the last exchange."""
+    items: list[WriteItem] = [*_forgotten(engine, session.theme, shown.undone)]
+    lost = shown.lost
+    if lost is not None and 0 < len(lost.kept) <= MAX_KEPT:
+        kept = tuple(_named(turn) for turn in lost.kept)
+        resumed = Moment(exchanges.since_us, exchanges.since_us)
+        items.append(ForgetTail(session.theme, session.session_id, lost.exchanges, kept, resumed))
+    return items
 
 
-def _after_undo(engine: Engine, session: Session, shown: list[Said] | None, new: list[Said]) -> list[TrimSession]:
-    """After an undo, the next transcript shows what is left of the session; its `new` end was said since."""
-    key = (session.theme, session.session_id)
-    if shown is None or not engine.sessions.take_rewound(key):
-        return []
-    kept = shown[: len(shown) - len(new)] if new else shown
-    still = engine.sessions.keep_only(key, kept)
-    return [TrimSession(session.theme, session.session_id, tuple(still), engine.clock.now())]
+def _forgotten(engine: Engine, theme: str, gone: Iterable[Exchange]) -> list[ForgetTurns]:
+    """These exchanges were taken back: one item for each session that holds turns of them."""
+    by_session: dict[str, list[Turn]] = defaultdict(list)
+    for turn in (turn for each in gone for turn in each.turns):
+        if turn.session_id is not None:
+            by_session[turn.session_id].append(turn)
+    items = []
+    for session_id, turns in by_session.items():
+        stored, said_us = engine.sessions.take_back((theme, session_id), [_id(turn) for turn in turns])
+        named = tuple(
+            (digest, ordinal if turn.is_sure else ONLY_SAYING)
+            for (digest, ordinal), turn in zip(stored, turns, strict=True)
+        )
+        now = engine.clock.now()
+        # A clock that was set back meanwhile must not make the undo older than what it takes back.
+        items.append(ForgetTurns(theme, session_id, named, now._replace(wall_us=max(now.wall_us, said_us))))
+    return items
+
+
+def _id(turn: Turn) -> TurnId:
+    return turn.said.digest, turn.ordinal
+
+
+def _named(turn: Turn) -> TurnId:
+    return turn.said.digest, turn.ordinal if turn.is_sure else ONLY_SAYING

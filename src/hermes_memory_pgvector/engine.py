@@ -133,9 +133,8 @@ class Engine:
             self._started = True
 
     def _appended(self) -> None:
-        """The journal's helper has seen new records: what their hooks have left for later."""
+        """The journal's helper has seen new records."""
         self.writer.nudge()
-        self.sessions.settle()
 
     def begin(self) -> None:
         """Start as `start` does; a failure is told once and counted when a write meets it."""

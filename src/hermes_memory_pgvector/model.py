@@ -107,7 +107,6 @@ class AddTurn(NamedTuple):
     """Something said. `ordinal` counts sayings of the same words by the same role within the session.
 
     A tuple, because it is made while an agent waits: a frozen dataclass takes four times as long.
-    For the same reason hooks make their tuples by `tuple.__new__`, which spares them a call into Python.
     """
 
     theme: str
@@ -122,6 +121,10 @@ class AddTurn(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
 
 
+ONLY_SAYING = 0
+"""In place of an ordinal: the words, if they were said but once in the session."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForgetTurns:
     """Turns the user has undone."""
@@ -129,18 +132,22 @@ class ForgetTurns:
     theme: str
     session_id: str
     turns: tuple[tuple[str, int], ...]
-    """(hex digest, ordinal) of each."""
+    """(hex digest, ordinal or ONLY_SAYING) of each."""
     when: Moment
 
 
 @dataclass(frozen=True, slots=True)
-class TrimSession:
-    """The transcript now ends with `kept`: whatever the session stored after it, and before `when`, was undone."""
+class ForgetTail:
+    """The last exchanges that a session had stored before it was resumed were undone, unseen by this process."""
 
     theme: str
     session_id: str
+    exchanges: int
+    """So many, at most."""
     kept: tuple[tuple[str, int], ...]
+    """(hex digest, ordinal or ONLY_SAYING) of turns that remain: only what was stored after all of them goes."""
     when: Moment
+    """When the session was resumed; what was said later stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +163,7 @@ class RecordDelegation:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-WriteItem = MemoryOperation | AddTurn | ForgetTurns | TrimSession | RecordDelegation
+WriteItem = MemoryOperation | AddTurn | ForgetTurns | ForgetTail | RecordDelegation
 
 
 class Scope(StrEnum):

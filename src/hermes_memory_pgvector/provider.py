@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import Engine
 from hermes_memory_pgvector.engines import engine_for
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.exchanges import Exchanges
 from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.model import DEFAULT_THEME, Hit, Question, Session
@@ -48,6 +50,9 @@ except ImportError:
 
 logger = logging.getLogger(__name__)
 
+MAX_CONVERSATIONS = 8
+"""Of so many sessions at once a provider knows what an undo would take back."""
+
 
 class PgvectorMemoryProvider(MemoryProvider):
     """Postgres + pgvector behind the host's memory hooks."""
@@ -60,6 +65,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._named = self._session
         self._started_at = 0.0
         self._spoken = Spoken()
+        self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
         self._left: tuple[str, str] | None = None
         self._block: str | None = None
         self._recalled = 0
@@ -112,6 +118,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             parent_session_id=capture.id_of(session.parent_session_id),
         )
         self._told = None
+        self._conversations.clear()
+        self._take_up(self._session.session_id)
         self._block = None
         tell = kwargs.get("warning_callback")
         self._engine.on_warning(tell if callable(tell) else None)
@@ -184,9 +192,11 @@ class PgvectorMemoryProvider(MemoryProvider):
         engine = self._current()
         if not engine.settings.sync_turns or not self._session.may_write:
             return
+        session = self._session_for(session_id)
         items = conversation.exchange(
             engine,
-            self._session_for(session_id),
+            session,
+            self._exchanges(session),
             user_content,
             assistant_content,
             messages,
@@ -199,7 +209,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
         """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
-        conversation.begun(self._current(), self._session, message)
+        conversation.begun(self._current(), self._session, self._exchanges(self._session), message, _strip_scaffolding)
 
     @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
@@ -228,10 +238,18 @@ class PgvectorMemoryProvider(MemoryProvider):
         session = self._session
         new_id = capture.id_of(new_session_id) or session.session_id
         old, new = (session.theme, session.session_id), (session.theme, new_id)
+        reason = kwargs.get("reason")
         if rewound:
-            engine.record(conversation.undone(engine, session, new_id), Urgency.TURN)
-        elif not reset and kwargs.get("reason") != "resume" and (parent_session_id or old == new):
+            named = replace(session, session_id=new_id)
+            engine.record(conversation.undone(engine, named, self._exchanges(named)), Urgency.TURN)
+        elif reset or reason == "resume" or not (parent_session_id or old == new):
+            self._take_up(new_id, is_new=bool(reset))
+        else:
             engine.sessions.continue_as(old, new)
+            exchanges = self._exchanges(session)
+            exchanges.go_on_as(new_id, is_copy=reason == "branch")
+            self._conversations.pop(session.session_id, None)
+            self._conversations[new_id] = exchanges
         if new != old:
             self._left = old
             self._spoken.clear()
@@ -352,6 +370,18 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._named = Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
         return self._named
 
+    def _exchanges(self, session: Session) -> Exchanges:
+        """What is known of a session's conversation; the host may keep one agent for several sessions."""
+        return self._conversations.get(session.session_id) or self._take_up(session.session_id)
+
+    def _take_up(self, session_id: str, *, is_new: bool = False) -> Exchanges:
+        """From now on this provider hears what is said in the session; it may have a past that it has not heard."""
+        exchanges = Exchanges(session_id, self._current().clock.now().wall_us, is_new=is_new)
+        self._conversations[session_id] = exchanges
+        if len(self._conversations) > MAX_CONVERSATIONS:
+            self._conversations.popitem(last=False)
+        return exchanges
+
     def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
         return [list(answer.hits) for answer in self._current().search(questions, deadline)]
 
@@ -360,6 +390,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         engine = self._current()
         if engine.settings.sync_turns and self._session.may_write and messages is not None:
             items = conversation.unreported(
-                engine, self._session, messages, self._left, self._started_at, _strip_scaffolding
+                engine,
+                self._session,
+                self._exchanges(self._session),
+                messages,
+                self._left,
+                self._started_at,
+                _strip_scaffolding,
             )
             engine.record(items, Urgency.TURN)

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.model import (
     TARGETS,
     AddMemory,
     AddTurn,
+    ForgetTail,
     ForgetTurns,
     MemoryOperation,
     Moment,
@@ -27,7 +28,6 @@ from hermes_memory_pgvector.model import (
     RemoveMemory,
     ReplaceMemory,
     Role,
-    TrimSession,
     WriteItem,
 )
 
@@ -100,7 +100,7 @@ def _place(theme: str, session_id: str, parent_session_id: str) -> str:
     return f'"t":{quote(theme)},"s":{quote(session_id)},"p":{quote(parent_session_id)}'
 
 
-def _to_dict(item: MemoryOperation | ForgetTurns | TrimSession | RecordDelegation) -> dict[str, Any]:
+def _to_dict(item: MemoryOperation | ForgetTurns | ForgetTail | RecordDelegation) -> dict[str, Any]:
     when = (item.when.wall_us, item.when.order_us)
     match item:
         case AddMemory():
@@ -111,8 +111,10 @@ def _to_dict(item: MemoryOperation | ForgetTurns | TrimSession | RecordDelegatio
             return _memory("remove", item, {"o": item.old_text, "e": item.previous})
         case ForgetTurns():
             return {"k": "forget", "t": item.theme, "s": item.session_id, "x": item.turns, "w": when}
-        case TrimSession():
-            return {"k": "trim", "t": item.theme, "s": item.session_id, "x": item.kept, "w": when}
+        case ForgetTail():
+            return {
+                "k": "tail", "t": item.theme, "s": item.session_id, "n": item.exchanges, "x": item.kept, "w": when,
+            }  # fmt: skip
         case RecordDelegation():
             return {
                 "k": "delegation", "t": item.theme, "s": item.session_id, "d": item.child_session_id, "c": item.task,
@@ -148,12 +150,13 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
         if kind == "replace":
             return ReplaceMemory(theme, target, _text(raw["c"]), _text(raw["o"]), previous=previous, **common)
         return RemoveMemory(theme, target, _text(raw["o"]), previous=previous, **common)
-    if kind in ("forget", "trim"):
+    if kind in ("forget", "tail", "trim"):
         turns = tuple((bytes.fromhex(digest).hex(), _bounded(ordinal, MAX_ORDINAL)) for digest, ordinal in raw["x"])
         session_id = _text(raw["s"])
-        if kind == "forget":
-            return ForgetTurns(theme, session_id, turns, when)
-        return TrimSession(theme, session_id, turns, when)
+        if kind == "tail":
+            return ForgetTail(theme, session_id, _bounded(raw["n"], MAX_ORDINAL), turns, when)
+        # "trim" named what stays instead of what goes, so it takes nothing back.
+        return ForgetTurns(theme, session_id, turns if kind == "forget" else (), when)
     if kind == "delegation":
         return RecordDelegation(
             theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])

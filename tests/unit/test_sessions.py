@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
+from collections import Counter
 
 from hermes_memory_pgvector.capture import Said
-from hermes_memory_pgvector.sessions import Sessions, Spoken
+from hermes_memory_pgvector.sessions import Sessions, Spoken, Wording
 
 KEY = ("marketing", "s1")
 U, A = Said("user", "question"), Said("assistant", "answer")
@@ -23,9 +22,13 @@ def announce(
     key: tuple[str, str] = KEY,
     spoken: Spoken | None = None,
 ) -> list[tuple[Said, int]]:
-    return book.announce(
-        key, exchange, transcript, now_us=at, window_us=WINDOW, spoken_before=Spoken() if spoken is None else spoken
+    wording = None
+    if transcript is not None:
+        wording = Wording(Counter(transcript), {said.role: said for said in transcript})
+    new, _ = book.announce(
+        key, exchange, wording, now_us=at, window_us=WINDOW, spoken_before=Spoken() if spoken is None else spoken
     )
+    return new
 
 
 def test_a_turn_is_new_once() -> None:
@@ -94,41 +97,39 @@ def test_words_repeated_after_compression_in_place_are_a_new_turn() -> None:
     assert announce(book, [U, A], [U, A], at=1) == [(U, 2), (A, 2)]
 
 
-def test_an_undo_takes_back_the_last_exchange_only() -> None:
+def ids(*turns: Said) -> list[tuple[str, int]]:
+    return [(turn.digest, 1) for turn in turns]
+
+
+def test_a_turn_taken_back_is_new_when_it_is_said_again() -> None:
     book = Sessions()
     announce(book, [U, A], [U, A])
     announce(book, [U2, A2], [U, A, U2, A2], at=1)
-    assert book.undo(KEY) == (((U2.digest, 1), (A2.digest, 1)), 1)
-    assert book.take_rewound(KEY)
-    assert not book.take_rewound(KEY)
+    assert book.take_back(KEY, ids(U2, A2)) == (ids(U2, A2), 1)
     assert announce(book, [U2, A2], [U, A, U2, A2], at=2) == [(U2, 1), (A2, 1)]
+    assert announce(book, [U2, A2], [U, A, U2, A2], at=3) == []
 
 
-def test_settled_turns_are_known_and_taken_back_as_before() -> None:
+def test_a_stale_transcript_does_not_bring_back_what_was_taken_back() -> None:
     book = Sessions()
     announce(book, [U, A], [U, A])
-    book.settle()
-    assert announce(book, [U, A], [U, A], at=1) == []
-    announce(book, [U2, A2], [U, A, U2, A2], at=2)
-    book.settle()
-    assert book.undo(KEY) == (((U2.digest, 1), (A2.digest, 1)), 2)
-    assert book.undo(KEY) == (((U.digest, 1), (A.digest, 1)), 0)
-    assert book.undo(KEY) == ((), 0)
+    book.take_back(KEY, ids(U, A))
+    assert book.read_transcript(KEY, [U, A, U2], now_us=1) == [(U2, 1)]
 
 
-def test_settled_words_are_not_kept() -> None:
-    class Words(str):
-        """A string that can be watched."""
-
+def test_a_question_taken_back_and_asked_again_is_read_from_a_transcript() -> None:
     book = Sessions()
-    words = Words("a long answer")
-    watched = weakref.ref(words)
-    announce(book, [Said("assistant", words)], None)
-    del words
-    assert watched() is not None
-    book.settle()
-    gc.collect()
-    assert watched() is None
+    announce(book, [U, A], [U, A])
+    book.take_back(KEY, ids(U, A))
+    book.begin(KEY, U)
+    assert book.read_transcript(KEY, [U, A2], now_us=1) == [(U, 1), (A2, 1)]
+
+
+def test_a_turn_taken_back_in_the_hosts_wording_is_found_as_it_is_stored() -> None:
+    book = Sessions()
+    wording = Said("user", "[skill body] question")
+    announce(book, [U, A], [wording, A], at=7)
+    assert book.take_back(KEY, ids(wording, A)) == (ids(U, A), 7)
 
 
 def test_words_said_once_more_get_the_next_number_nobody_has() -> None:
@@ -138,13 +139,14 @@ def test_words_said_once_more_get_the_next_number_nobody_has() -> None:
     assert announce(book, [U], [U], at=3 * WINDOW) == [(U, 4)]
 
 
-def test_the_old_sessions_transcript_is_not_the_new_sessions() -> None:
+def test_a_transcript_is_known_when_each_of_its_turns_is() -> None:
     book = Sessions()
     announce(book, [U, A], [U, A])
     new = ("marketing", "s2")
-    assert book.belongs_elsewhere(new, KEY, [U, A])
-    announce(book, [U2], [U2], key=new)
-    assert not book.belongs_elsewhere(new, KEY, [U, A])
+    assert book.knows_all(KEY, [U, A])
+    assert not book.knows_all(KEY, [U, A2])
+    assert not book.knows_all(KEY, [])
+    assert not book.knows_all(new, [U, A])
 
 
 def test_themes_with_the_same_session_id_have_separate_books() -> None:

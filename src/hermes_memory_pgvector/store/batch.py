@@ -12,12 +12,12 @@ from typing import assert_never
 from hermes_memory_pgvector.model import (
     AddMemory,
     AddTurn,
+    ForgetTail,
     ForgetTurns,
     Kind,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
-    TrimSession,
     WriteItem,
 )
 from hermes_memory_pgvector.store import memories, turns, vectors
@@ -56,9 +56,9 @@ class Batch:
                 case ForgetTurns():
                     self._store_turns()
                     turns.forget(self._connection, item)
-                case TrimSession():
+                case ForgetTail():
                     self._store_turns()
-                    turns.trim(self._connection, item)
+                    turns.forget_tail(self._connection, item)
                 case RecordDelegation():
                     turns.delegate(self._connection, item)
                 case _:

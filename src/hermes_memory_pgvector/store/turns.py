@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.model import AddTurn, ForgetTurns, Kind, Moment, RecordDelegation, TrimSession
+from hermes_memory_pgvector.model import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation
 from hermes_memory_pgvector.searchtext import Lexemes, lexemes_of
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.models import (
@@ -77,9 +77,10 @@ def forget(connection: Connection, item: ForgetTurns) -> int:
     return connection.execute(statement("turns_forget"), _undone(item, item.turns)).rowcount
 
 
-def trim(connection: Connection, item: TrimSession) -> int:
-    """Take back what was stored after the end of the transcript; return how many rows went."""
-    return connection.execute(statement("turns_trim"), _undone(item, item.kept)).rowcount
+def forget_tail(connection: Connection, item: ForgetTail) -> int:
+    """Take back the last exchanges that were stored after the turns that remain; return how many rows went."""
+    named = {**_undone(item, item.kept), "exchanges": item.exchanges}
+    return connection.execute(statement("turns_forget_tail"), named).rowcount
 
 
 def delegate(connection: Connection, item: RecordDelegation) -> None:
@@ -101,7 +102,7 @@ def _json(metadata: Mapping[str, Any]) -> str:
     return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"
 
 
-def _undone(item: ForgetTurns | TrimSession, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
+def _undone(item: ForgetTurns | ForgetTail, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
     return {
         "theme": item.theme,
         "session_id": item.session_id,
