@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -86,7 +87,7 @@ def unreported(
     not_before: float,
     clean_user: CleanUser | None,
 ) -> list[WriteItem]:
-    """What a transcript holds that no turn has reported; nothing when it is that of the session just `left`."""
+    """What a transcript holds that no turn has reported; it may still be that of the session just `left`."""
     settings = engine.settings
     lines = capture.lines(messages, settings.turn_max_chars, clean_user=clean_user, not_before=not_before)
     worth = [
@@ -97,11 +98,12 @@ def unreported(
         and not capture.is_noise(line.said.content, settings.turn_min_chars)
     ]
     key = (session.theme, session.session_id)
-    # A new session without a turn cannot have a transcript: the host shows that of the session just left.
-    if left is not None and left != key and exchanges.is_empty and engine.sessions.knows_all(left, worth):
-        return []
-    undone = []
-    if isinstance(messages, list | tuple):
+    undone: list[WriteItem] = []
+    if left is not None and left != key and exchanges.is_empty and engine.sessions.knows_any(left, worth):
+        # A session in which nothing was said has no transcript: the host shows that of the session before.
+        key = left
+        session = replace(session, session_id=left[1], parent_session_id="")
+    elif isinstance(messages, list | tuple):
         undone = _after_undo(engine, session, exchanges, exchanges.see_transcript(messages, lines))
     now = engine.clock.now()
     return [

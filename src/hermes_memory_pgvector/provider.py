@@ -239,6 +239,8 @@ class PgvectorMemoryProvider(MemoryProvider):
         new_id = capture.id_of(new_session_id) or session.session_id
         old, new = (session.theme, session.session_id), (session.theme, new_id)
         reason = kwargs.get("reason")
+        # The host keeps the transcript of the last session in which something was said.
+        was_heard = not self._exchanges(session).is_empty
         if rewound:
             named = replace(session, session_id=new_id)
             engine.record(conversation.undone(engine, named, self._exchanges(named)), Urgency.TURN)
@@ -251,7 +253,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations.pop(session.session_id, None)
             self._conversations[new_id] = exchanges
         if new != old:
-            self._left = old
+            if was_heard:
+                self._left = old
             self._spoken.clear()
             self._session = Session(
                 session.theme, new_id, session.profile_theme, session.platform, capture.id_of(parent_session_id),

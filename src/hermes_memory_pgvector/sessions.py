@@ -132,16 +132,14 @@ class Sessions:
                 new.append((said, ordinal))
             return new
 
-    def knows_all(self, key: tuple[str, str], transcript: Sequence[Said]) -> bool:
-        """Whether a session has reported every turn of a transcript, of which there must be one."""
+    def knows_any(self, key: tuple[str, str], transcript: Sequence[Said]) -> bool:
+        """Whether a session has reported any turn of a transcript."""
         with self._lock:
             known = self._ledgers.get(key)
-            turns = [(said.digest, ordinal) for said, ordinal in with_ordinals(transcript)]
-            return (
-                known is not None
-                and bool(turns)
-                and all(each in known.turns or each in known.aliases for each in turns)
-            )
+            if known is None:
+                return False
+            turns = ((said.digest, ordinal) for said, ordinal in with_ordinals(transcript))
+            return any(turn in known.turns or turn in known.aliases for turn in turns)
 
     def continue_as(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         """A session goes on under another id: its turns are known there, and none of them is told again."""

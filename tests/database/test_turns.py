@@ -568,3 +568,15 @@ def test_a_record_that_names_only_what_is_kept_deletes_nothing(agent_home: Agent
     report(agent, "s1", 1, 2, 3)
     assert stored(agent_home) == words(1, 2, 3)
     assert agent_home.stored.count("dead_letters") == 0
+
+
+def test_what_only_the_old_transcript_has_belongs_to_the_old_session(agent_home: AgentHome) -> None:
+    """After a resume without a turn, the host ends with the messages of the session before."""
+    past(agent_home, 1)
+    agent = agent_home.provider(session="s2")
+    report(agent, "s2", 2)
+    agent.on_turn_start(2, exchange(3)[0])
+    agent.on_session_switch("s1", parent_session_id="s2", reset=False, reason="resume")
+    agent.on_session_end([*messages(2), messages(3)[0]])
+    assert stored(agent_home, "s1") == words(1)
+    assert stored(agent_home, "s2") == sorted([*words(2), exchange(3)[0]])

@@ -1,0 +1,355 @@
+"""Turns, undo, resume, branch, compression and exit in any order, against a model of the host's own transcripts.
+
+The model knows for each turn ever said whether it must be stored, must be gone, or is in doubt: undone in a way that
+the host's hooks do not let anybody tell. A turn in doubt may stay; any other turn that is missing is a loss.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from fixtures.agent import AgentHome
+from fixtures.postgres import Database, new_database
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.server import ConnectionInfo
+
+THEME = "marketing"
+SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] What was said before."
+REPEATED = ("Please go on with the next cellar.", "Count them again, one by one.")
+"""Sometimes the same words are said again."""
+NOISE = "thanks"
+"""Not worth storing, but a turn that an undo can take back."""
+RELOADED = 1_700_000_000.0
+
+MUST, GONE, DOUBT, NEVER = "must be stored", "must be gone", "in doubt", "never reported"
+
+
+@dataclass
+class Row:
+    """A turn that was said."""
+
+    session: str
+    role: str
+    content: str
+    state: str = NEVER
+    was_compressed: bool = False
+
+
+@dataclass
+class Item:
+    """A message of the host's transcript, and its turn; None for summaries, noise and what a branch has copied."""
+
+    role: str
+    content: str
+    row: Row | None = None
+    is_note: bool = False
+    is_reloaded: bool = False
+
+    def message(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.is_reloaded:
+            made["timestamp"] = RELOADED
+        return made
+
+
+@dataclass
+class Agent:
+    """What the host holds for one agent."""
+
+    provider: PgvectorMemoryProvider
+    session: str
+    history: list[Item] = field(default_factory=list)
+    kept: list[Item] = field(default_factory=list)
+    """The transcript of the last turn, which is what the host shows at exit: no undo has reached it."""
+    is_seen: bool = False
+    """Whether the provider has seen this conversation's transcript as it is, but for undos."""
+    had_notes: bool = False
+    pending: list[Row] = field(default_factory=list)
+    """Undone, but only the next transcript tells."""
+
+
+class Host(RuleBasedStateMachine):
+    """One process at a time, one agent in it, and the sessions that it has stored."""
+
+    database: Database
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="conversation-"))
+        self.home = AgentHome.create(self.folder / "home", self.database)
+        self.numbers = itertools.count(1)
+        self.rows: list[Row] = []
+        self.sessions: dict[str, list[Item]] = {}
+        self.agent: Agent | None = None
+
+    @initialize()
+    def empty_database(self) -> None:
+        with psycopg.connect(self.database.owner_dsn, autocommit=True) as connection:
+            connection.execute("TRUNCATE conversations, journal_writers, dead_letters CASCADE")
+        self.start_new()
+
+    # What the host does.
+
+    def start_new(self) -> None:
+        session = f"s{next(self.numbers)}"
+        self.agent = Agent(self.home.provider(THEME, session=session), session)
+        self.sessions[session] = []
+
+    @property
+    def now(self) -> Agent:
+        assert self.agent is not None
+        return self.agent
+
+    def save(self) -> None:
+        self.sessions[self.now.session] = list(self.now.history)
+
+    def item(self, role: str, content: str, *, is_noise: bool = False) -> Item:
+        row = None
+        if not is_noise:
+            row = Row(self.now.session, role, content)
+            self.rows.append(row)
+        return Item(role, content, row)
+
+    def question(self, kind: str) -> Item:
+        number = next(self.numbers)
+        if kind == "noise":
+            return self.item("user", NOISE, is_noise=True)
+        if kind == "repeated":
+            return self.item("user", REPEATED[number % len(REPEATED)])
+        return self.item("user", f"Question {number}: how many barrels are there?")
+
+    def answer(self, words: str = "Answer") -> Item:
+        number = next(self.numbers)
+        return self.item("assistant", f"{words} {number}: there are {number * 11} barrels.")
+
+    def finish(self, asked: Item, answered: Item) -> None:
+        """The turn is over and reported, with the transcript."""
+        agent = self.now
+        agent.history.append(answered)
+        agent.kept = list(agent.history)
+        agent.provider.sync_turn(
+            asked.content, answered.content, session_id=agent.session, messages=[each.message() for each in agent.kept]
+        )
+        for item in (asked, answered):
+            if item.row is not None and item.row.state == NEVER:
+                item.row.session = agent.session
+                item.row.state = MUST
+        self.seen()
+
+    def seen(self) -> None:
+        agent = self.now
+        for row in agent.pending:
+            if row.state == DOUBT:
+                row.state = GONE
+        agent.pending.clear()
+        agent.is_seen = True
+
+    def show(self, transcript: list[Item]) -> None:
+        """A transcript at some boundary: whatever was interrupted is stored now."""
+        agent = self.now
+        is_stale = [id(each) for each in transcript] != [id(each) for each in agent.history]
+        agent.provider.on_session_end([each.message() for each in transcript])
+        for item in transcript:
+            row = item.row
+            if row is not None and row.state == NEVER and not item.is_reloaded:
+                is_cut = not any(each is item for each in agent.history)
+                repeats = sum(1 for each in self.rows if each.content == row.content) > 1
+                row.state = DOUBT if is_cut or repeats or agent.had_notes else MUST
+                row.session = agent.session if not is_cut else row.session
+        if not is_stale:
+            self.seen()
+
+    # What a user does.
+
+    @rule(kind=st.sampled_from(("unique", "unique", "repeated", "noise")), has_tools=st.booleans())
+    def turn(self, kind: str, has_tools: bool) -> None:
+        asked = self.question(kind)
+        self.now.provider.on_turn_start(1, asked.content)
+        self.now.history.append(asked)
+        if has_tools:
+            self.now.history += [Item("tool", "44")]
+        self.finish(asked, self.answer())
+        self.save()
+
+    @rule(kind=st.sampled_from(("unique", "repeated")), has_answer=st.booleans())
+    def interrupted_turn(self, kind: str, has_answer: bool) -> None:
+        asked = self.question(kind)
+        self.now.provider.on_turn_start(1, asked.content)
+        self.now.history.append(asked)
+        if has_answer:
+            self.now.history.append(self.answer("Let me see"))
+        self.now.kept = list(self.now.history)
+        self.save()
+
+    @rule(count=st.sampled_from((1, 1, 1, 2, 3)))
+    @precondition(lambda self: any(each.role == "user" for each in self.now.history))
+    def undo(self, count: int) -> None:
+        agent = self.now
+        places = [place for place, each in enumerate(agent.history) if each.role == "user"]
+        cuts = places[-count:]
+        last = cuts[-1]
+        for place, item in list(enumerate(agent.history))[cuts[0] :]:
+            row = item.row
+            if row is None or row.state != MUST:
+                continue
+            # Words that were said more than once, and of which a summary has hidden some, cannot be told apart.
+            is_ambiguous = agent.had_notes and sum(each.content == row.content for each in self.rows) > 1
+            is_elsewhere = row.session != agent.session and item.is_reloaded
+            if not agent.is_seen or is_ambiguous or is_elsewhere:
+                row.state = DOUBT
+            elif place >= last:
+                row.state = GONE
+            else:
+                row.state = DOUBT
+                if not agent.had_notes:
+                    agent.pending.append(row)
+        agent.history = agent.history[: cuts[0]]
+        agent.provider.on_session_switch(agent.session, parent_session_id="", reset=False, rewound=True)
+        self.save()
+
+    @rule(
+        is_in_place=st.booleans(),
+        head=st.integers(0, 2),
+        tail=st.integers(0, 2),
+        role=st.sampled_from(("user", "assistant")),
+        is_under_way=st.booleans(),
+    )
+    @precondition(lambda self: len(self.now.history) >= 4)
+    def compress(self, is_in_place: bool, head: int, tail: int, role: str, is_under_way: bool) -> None:
+        agent = self.now
+        asked = None
+        if is_under_way:
+            asked = self.question("unique")
+            agent.provider.on_turn_start(1, asked.content)
+            agent.history.append(asked)
+        agent.provider.on_pre_compress([each.message() for each in agent.history])
+        self.show(list(agent.history))
+        parent = agent.session
+        if not is_in_place:
+            self.save()
+            agent.session = f"s{next(self.numbers)}"
+        agent.provider.on_session_switch(agent.session, parent_session_id=parent, reset=False, reason="compression")
+        places = [place for place, each in enumerate(agent.history) if each.role == "user"]
+        start = places[-tail - is_under_way] if 0 < tail + is_under_way <= len(places) else len(agent.history)
+        first = agent.history[: min(head, start)]
+        agent.history = [*first, Item(role, SUMMARY, is_note=True), *agent.history[start:]]
+        agent.had_notes = True
+        agent.is_seen = False
+        if asked is not None:
+            self.finish(asked, self.answer())
+        self.save()
+
+    @rule()
+    def new_session(self) -> None:
+        agent = self.now
+        self.show(list(agent.history))
+        parent = agent.session
+        agent.session = f"s{next(self.numbers)}"
+        agent.provider.on_session_switch(agent.session, parent_session_id=parent, reset=True, reason="new_session")
+        agent.history, agent.pending = [], []
+        agent.is_seen, agent.had_notes = True, False
+        self.save()
+
+    @rule()
+    @precondition(lambda self: bool(self.now.history))
+    def branch(self) -> None:
+        agent = self.now
+        parent = agent.session
+        agent.session = f"s{next(self.numbers)}"
+        agent.provider.on_session_switch(agent.session, parent_session_id=parent, reset=False, reason="branch")
+        agent.history = [self.copy(each) for each in agent.history]
+        agent.kept = list(agent.history)
+        agent.pending = []
+        self.save()
+
+    def copy(self, item: Item) -> Item:
+        """A message of a branch; what was interrupted is nobody's yet."""
+        row = None
+        if item.row is not None and item.row.state == NEVER:
+            row = Row(self.now.session, item.role, item.content)
+            self.rows.append(row)
+        return Item(item.role, item.content, row, item.is_note, item.is_reloaded)
+
+    def reload(self, session: str) -> list[Item]:
+        return [Item(each.role, each.content, each.row, each.is_note, True) for each in self.sessions[session]]
+
+    @rule(data=st.data())
+    def resume(self, data: st.DataObject) -> None:
+        agent = self.now
+        session = data.draw(st.sampled_from(sorted(self.sessions)))
+        if session == agent.session:
+            return
+        agent.provider.on_session_switch(session, parent_session_id=agent.session, reset=False, reason="resume")
+        agent.session, agent.history, agent.pending = session, self.reload(session), []
+        agent.is_seen = False
+        agent.had_notes = any(each.is_note for each in agent.history)
+
+    @rule(how=st.sampled_from(("as it is", "before the undo", "killed")), data=st.data())
+    def another_process(self, how: str, data: st.DataObject) -> None:
+        agent = self.now
+        if how != "killed":
+            self.show(list(agent.history) if how == "as it is" else list(agent.kept))
+            agent.provider.shutdown()
+        self.home.settle()
+        self.home.close()
+        session = data.draw(st.sampled_from(sorted(self.sessions)) | st.none())
+        if session is None:
+            self.start_new()
+            return
+        history = self.reload(session)
+        self.agent = Agent(self.home.provider(THEME, session=session), session, history)
+        self.now.had_notes = any(each.is_note for each in history)
+
+    @invariant()
+    def stored_is_what_the_model_says(self) -> None:
+        if self.agent is None:
+            return
+        self.home.settle()
+        columns = "SELECT session_id, role, content FROM conversations WHERE agent_identity = %s"
+        found = Counter(self.home.stored.rows(columns, THEME))
+        wanted = Counter((row.session, row.role, row.content) for row in self.rows if row.state == MUST)
+        allowed = wanted + Counter((row.session, row.role, row.content) for row in self.rows if row.state == DOUBT)
+        assert not wanted - found, "turns were lost"
+        assert not found - allowed, "turns that were undone, never said or said elsewhere are stored"
+
+    def teardown(self) -> None:
+        self.home.close()
+        shutil.rmtree(self.folder)
+
+
+@pytest.fixture(scope="module")
+def shared_database(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    with new_database(postgres_server, template=migrated_template.name) as made:
+        yield made
+
+
+def test_undo_resume_branch_and_compression_in_any_order_lose_no_turn(shared_database: Database) -> None:
+    machine = type("Machine", (Host,), {"database": shared_database})
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12))
+
+
+@pytest.mark.large
+@pytest.mark.timeout(3600)
+def test_undo_resume_branch_and_compression_in_any_order_lose_no_turn_for_long(shared_database: Database) -> None:
+    machine = type("Machine", (Host,), {"database": shared_database})
+    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30))
