@@ -126,6 +126,8 @@ class Engine:
         with self._start_lock:
             if self._started:
                 return
+            # What a process that is gone was refused comes before what this one is told.
+            self.refusals.tend()
             self.journal.on_append = self._appended
             self.journal.open()
             self.writer.start()
