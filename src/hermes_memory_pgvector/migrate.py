@@ -125,9 +125,9 @@ def apply(
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
             schema = _schema_to_migrate(connection)
+            connection.execute(LEDGER)
             _ensure_extension(connection)
             _stay_within(connection, schema)
-            connection.execute(LEDGER)
             adoption = Adoption.find(connection)
             if adoption is not None:
                 announce(adoption.intention(schema))
