@@ -1,4 +1,4 @@
-"""Every SQL file says what it answers, is used, is valid, and keeps to its theme."""
+"""Every SQL file says what it answers, is used, is valid, keeps to its theme, and touches no row that is not named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.postgres import Database, new_database
+from fixtures.postgres import DIM, Database, new_database
+from fixtures.sql_rules import TENANT_TABLES, changes, without_comments
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.server import ConnectionInfo
@@ -16,22 +17,63 @@ from hermes_memory_pgvector.store.statements import model_statement
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
 QUERIES = sorted((PACKAGE / "sql" / "queries").glob("*.sql"))
+CHANGING = [
+    file
+    for file in QUERIES
+    if any(
+        change.table in TENANT_TABLES and change.verb != "UPSERT"
+        for change in changes(file.read_text(encoding="utf-8"))
+    )
+    and file.stem != "pending_claim"  # a lease on whatever is due, of any theme
+]
+ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
+NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
 TENANT = re.compile(
     r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(conversations|memory_entries|memory_sources|\{turn_vectors\}|\{memory_vectors\})"
+)
+THEME = re.compile(
+    r"\bagent_identity\s*=|\bINSERT\s+INTO\s+\S+\s+\(agent_identity\b|\(\s*%\(theme\)s|NULL::\{\w+\}, %\(theme\)s"
 )
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
     "mirror_homes": "how many rows each home holds, for `homes list`; no content",
     "mirror_held": "rows of this home, whichever theme wrote them",
+    "overview_themes": "how many rows each theme has, for status; no content",
     "overview_similarities": "distances between random pairs, for doctor; no content",
     "memory_guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }
+
+
+ROWS = """
+INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, digest, ordinal)
+    SELECT 'mine', n, 's', CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END, 'said ' || n,
+           now() - n * interval '1 hour', hermes_turn_digest('user', 'said ' || n), 1 FROM generate_series(1, 9) AS n;
+INSERT INTO memory_entries (agent_identity, id, target, content) VALUES ('mine', 1, 'memory', 'kept');
+INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin) VALUES ('mine', 1, 'home', 'file');
+INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, at)
+    VALUES ('mine', 'memory', 1, 'w', 1, 0, 'add', now());
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest) VALUES ('mine', 's', 'c', '');
+INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+    SELECT 'mine', n, now(), 1, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM generate_series(1, 9) AS n;
+INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)
+    VALUES ('mine', 1, now(), 'memory', array_fill(0.125, ARRAY[{DIM}])::halfvec);
+INSERT INTO pending_vectors (agent_identity, kind, id) VALUES ('mine', 'turn', 1);
+""".replace("{DIM}", str(DIM)).replace("%%", "%")
 
 
 @pytest.fixture(scope="module")
 def statement_database(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
     """One database for all checks: nothing is changed in it."""
     with new_database(postgres_server, template=migrated_template.name) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def populated(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    """A database with rows of a theme in every table; what a check changes, it takes back."""
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        with psycopg.connect(database.owner_dsn) as connection:
+            connection.execute(ROWS)
         yield database
 
 
@@ -46,10 +88,42 @@ def test_a_statement_says_what_it_does_and_is_used(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
-def test_a_statement_on_tenant_rows_names_the_theme(file: Path) -> None:
-    text = file.read_text(encoding="utf-8")
+def test_a_statement_that_reads_tenant_rows_compares_their_theme(file: Path) -> None:
+    text = without_comments(file.read_text(encoding="utf-8"))
     if TENANT.search(text) and file.stem not in ACROSS_THEMES:
-        assert re.search(r"agent_identity\s*=|\(agent_identity|theme", text), file.name
+        assert THEME.search(text), file.name
+
+
+@pytest.mark.parametrize("file", CHANGING, ids=lambda file: file.stem)
+def test_no_keys_means_no_rows(file: Path, populated: Database) -> None:
+    """Whoever names a theme, a session and a moment, and of the rows none, changes none."""
+    with psycopg.connect(populated.owner_dsn) as connection:
+        text = file.read_text(encoding="utf-8")
+        text = model_statement(file.stem, 1).as_string(connection) if "_vectors}" in text else text
+        before = _rows(connection)
+        connection.execute(ARGUMENT.sub(_nothing, text).replace("%%", "%").encode())
+        assert _rows(connection) == before
+        connection.rollback()
+
+
+def _nothing(argument: re.Match[str]) -> str:
+    """An argument that names a theme, a session or a moment; every set is empty, every key unknown."""
+    name, kind = argument.group(1), argument.group(2) or ""
+    if kind.endswith("[]"):
+        return f"'{{}}'{kind}"
+    return NAMED.get(name, "NULL") + kind
+
+
+def _rows(connection: psycopg.Connection) -> list[tuple[object, ...]]:
+    tables = connection.execute(
+        "SELECT DISTINCT c.relname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
+        " WHERE a.attname = 'agent_identity' AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 1"
+    ).fetchall()
+    assert len(tables) >= 8
+    return [
+        (name, *connection.execute(f"SELECT t::text FROM {name} AS t ORDER BY 1".encode()).fetchall())
+        for (name,) in tables
+    ]
 
 
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)

@@ -1,0 +1,75 @@
+"""No statement deletes or changes rows that nobody named: every file under sql/ is read for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixtures.sql_rules import TENANT_TABLES, changes, fault
+
+import hermes_memory_pgvector
+
+SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
+FILES = sorted(path for path in SQL.rglob("*.sql") if path.name != "schema.sql")
+# file, table: why the rule does not hold there.
+EXCEPTIONS = {
+    ("pending_claim.sql", "pending_vectors"): "a lease on rows of any theme that are due; no content, nothing goes",
+    ("0002_search.sql", "memory_entries"): "once, within the migration: fills the column that it has just added",
+    ("0002_search.sql", "conversations"): "once, within the migration: fills the column that it has just added",
+}
+FORMER_TRIM = """
+WITH kept AS (SELECT turn.ts, turn.id FROM unnest(%(digests)s::text[], %(ordinals)s::integer[]) AS still (digest, nth)
+    JOIN conversations AS turn ON turn.agent_identity = %(theme)s AND turn.digest = decode(still.digest, 'hex'))
+DELETE FROM conversations AS turn
+WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.ts < %(at)s::timestamptz
+  AND ((cardinality(%(digests)s::text[]) = 0) OR (turn.ts, turn.id) > (SELECT ts, id FROM kept));"""
+
+
+def faults(text: str) -> dict[str, str]:
+    found = {change.table: fault(change, text) for change in changes(text) if change.table in TENANT_TABLES}
+    return {table: wrong for table, wrong in found.items() if wrong}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_no_statement_deletes_or_changes_rows_that_nobody_named(file: Path) -> None:
+    found = faults(file.read_text(encoding="utf-8"))
+    assert {table: wrong for table, wrong in found.items() if (file.name, table) not in EXCEPTIONS} == {}
+
+
+def test_every_exception_is_still_one() -> None:
+    for name, table in EXCEPTIONS:
+        (file,) = (path for path in FILES if path.name == name)
+        assert table in faults(file.read_text(encoding="utf-8"))
+
+
+def test_the_files_are_read_indeed() -> None:
+    seen = {(change.verb, change.table) for file in FILES for change in changes(file.read_text(encoding="utf-8"))}
+    assert {
+        ("DELETE", "conversations"), ("DELETE", "memory_entries"), ("DELETE", "{memory_vectors}"),
+        ("DELETE", "lexeme_statistics"), ("UPDATE", "memory_entries"), ("UPDATE", "embedding_models"),
+        ("UPSERT", "{memory_vectors}"), ("UPSERT", "pending_vectors"),
+    } <= seen  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("statement", "wrong"),
+    [
+        (FORMER_TRIM, "something that is empty or missing widens it"),
+        ("DELETE FROM conversations -- of this theme: agent_identity = %(theme)s", "there is no WHERE"),
+        ("DELETE FROM conversations WHERE agent_identity = %(theme)s", "neither a bound set of keys nor a moment"),
+        ("DELETE FROM conversations /* agent_identity = %(theme)s AND */ WHERE id = %(id)s", "no bound theme"),
+        ("DELETE FROM conversations WHERE agent_identity = %(theme)s OR id = %(id)s", "no bound theme"),
+        ("DELETE FROM conversations AS c WHERE c.agent_identity = c.agent_identity AND id = %(id)s", "no bound theme"),
+        (
+            "DELETE FROM memory_entries WHERE agent_identity = %(theme)s AND (%(id)s::bigint IS NULL OR id = %(id)s)",
+            "something that is empty or missing widens it",
+        ),
+        ("UPDATE memory_entries AS e SET content = %(content)s WHERE e.id = %(id)s", "no bound theme"),
+        ("WITH gone AS (DELETE FROM memory_sources RETURNING 1) SELECT FROM gone WHERE 1 = 1", "there is no WHERE"),
+        ("CREATE FUNCTION f() AS $$ BEGIN DELETE FROM <schema>.conversations; END $$", "there is no WHERE"),
+        ("INSERT INTO memory_entries (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET id = 1", "its key has no theme"),
+        ("TRUNCATE conversations", "TRUNCATE names no rows"),
+    ],
+)  # fmt: skip
+def test_a_statement_that_goes_too_far_is_noticed(statement: str, wrong: str) -> None:
+    assert set(faults(statement).values()) == {wrong}
