@@ -15,6 +15,8 @@ from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.postgres_binaries import find_binaries
 from hermes_memory_pgvector.server import EmbeddedPostgres
 
+STOP_SECONDS = 30.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -23,6 +25,7 @@ def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
     server = EmbeddedPostgres(folder)
     if server.status().version is None:
         return False
+    was_running = server.status().running
     info = server.ensure_running(deadline)
     program = find_binaries(int(server.status().version or 0)).program("pg_dump")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -45,4 +48,7 @@ def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
         raise ServerError("pg_dump did not finish within the time given") from error
     finally:
         part.unlink(missing_ok=True)
+        if not was_running:
+            # Another process may have begun to use it: then it starts it again.
+            server.stop(Deadline.after(STOP_SECONDS))
     return True

@@ -81,6 +81,14 @@ def identity(home: Path) -> HomeIdentity:
     return _settle(path, known, found)
 
 
+def homes_of(home: Path) -> list[Path]:
+    """The root home and every profile's home below it."""
+    root = home.parent.parent if home.parent.name == "profiles" else home
+    profiles = root / "profiles"
+    below = sorted(profiles.iterdir()) if profiles.is_dir() else []
+    return [root, *(path for path in below if path.is_dir() and not path.name.startswith("."))]
+
+
 def pseudonym_key(home: Path) -> bytes:
     """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder.
 

@@ -22,9 +22,8 @@ from hermes_memory_pgvector.dump import dump_embedded
 from hermes_memory_pgvector.embedding.configured import setting_fault
 from hermes_memory_pgvector.embedding.endpoint import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
-from hermes_memory_pgvector.postgres_folder import DATA_NAME
+from hermes_memory_pgvector.postgres_folder import PostgresFolder, dump_path, restorable
 from hermes_memory_pgvector.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
-from hermes_memory_pgvector.store import belonging
 from hermes_memory_pgvector.store.pool import check_conninfo
 
 logger = logging.getLogger(__name__)
@@ -34,9 +33,7 @@ EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn t
 
 
 def obstacle(settings: Settings) -> str:
-    """Why the provider cannot be used as configured; empty when it can, if only to keep what is said in the journal."""
-    if settings.hold:
-        return ""
+    """Why the provider cannot be used as configured; empty when it can."""
     if settings.dsn:
         problem = check_conninfo(settings.dsn)
         return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
@@ -76,16 +73,7 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
         if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
     }
     check_address(home, given)
-    changed = settings_file.save(home, given)
-    if "dsn" in changed:
-        accept_database(home)
-    return changed
-
-
-def accept_database(home: Path) -> bool:
-    """The operator has just named the database in force: the journal goes there from now on; False if it did before."""
-    where = belonging.place(settings_file.load(home).settings.dsn)
-    return belonging.accept(settings_file.data_folder(home), home_identity.home_id(home), where)
+    return settings_file.save(home, given)
 
 
 def check_address(home: Path, values: Mapping[str, Any]) -> None:
@@ -129,14 +117,33 @@ def identity_signature(settings: Settings) -> dict[str, Any]:
 
 
 def backup_paths(home: Path, settings: Settings) -> list[str]:
-    """A dump of the embedded database, made now, where the host's backup looks for what lies outside the home."""
-    if settings.hold or settings.dsn or not (settings_file.data_folder(home) / DATA_NAME).is_dir():
+    """Dumps of the embedded databases of this home and its profiles, made now.
+
+    The host's backup takes the root home with all profiles, whichever of them it is run for, and asks one provider for
+    what lies outside.
+    """
+    found = []
+    for each in home_identity.homes_of(home):
+        own = settings if each == home else settings_file.load(each).settings
+        if not own.dsn:
+            found += _dumped(each)
+    return found
+
+
+def _dumped(home: Path) -> list[str]:
+    folder = settings_file.data_folder(home)
+    if not PostgresFolder(folder).data.is_dir():
+        # Restored and not used since: the dump it came with is still all there is.
+        waiting = restorable(folder)
+        return [] if waiting is None else [str(waiting)]
+    target = dump_path(home_identity.home_id(home))
+    if target is None:
+        logger.warning("the backup has no copy of the memory database: this user has no folder to put it in")
         return []
-    target = Path.home() / ".hermes-pgvector" / f"{home_identity.home_id(home)}.dump"
     try:
-        made = dump_embedded(settings_file.data_folder(home), target, Deadline.after(DUMP_SECONDS))
+        made = dump_embedded(folder, target, Deadline.after(DUMP_SECONDS))
     except MemoryPluginError as error:
-        logger.warning("the backup has no copy of the memory database: %s", error)
+        logger.warning("the backup has no copy of the memory database of %s: %s", home, error)
         return []
     return [str(target)] if made else []
 

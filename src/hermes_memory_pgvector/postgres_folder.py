@@ -1,8 +1,9 @@
 """The folder of an embedded Postgres: its files, its locks, and what they tell about the server.
 
-`postgres/` is the data, `secrets/` holds one password file per role, `postgres.log` is bounded. Two locks that the
-kernel releases by itself decide who may do what, so no file can go stale: `postgres.lock` is held by the one process
-that creates, starts or stops; `postgres.alive` is inherited and held by every process of the running server.
+`checkpoints/postgres.sock/` is the data, `secrets/` holds one password file per role, `postgres.log` is bounded. Two
+locks that the kernel releases by itself decide who may do what, so no file can go stale: `postgres.lock` is held by the
+one process that creates, starts or stops; `postgres.alive` is inherited and held by every process of the running
+server.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import contextlib
 import fcntl
 import logging
 import os
+import pwd
 import re
 import secrets
 import shutil
 import signal
 import socket
 import stat
+import struct
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +28,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+from hermes_memory_pgvector.home import ID_NAME, identity
 from hermes_memory_pgvector.postgres_binaries import Account, processes_named
 
 logger = logging.getLogger(__name__)
@@ -41,9 +45,14 @@ host all all 127.0.0.1/32 scram-sha-256
 host all all ::1/128 scram-sha-256
 """
 
-# The host's backup leaves out folders of this name. It must leave this one out: files copied from under a running
-# server make a torn database that looks like a backup. `hostconfig.backup_paths` gives it a dump instead.
-DATA_NAME = "checkpoints"
+# Files copied from under a running server make a torn database, or end the copying when one vanishes. The host's backup
+# leaves out folders of the first name at any depth, its copy of a profile whatever ends like the second.
+# `hostconfig.backup_paths` gives the backup a dump instead.
+SHELTER_NAME = "checkpoints"
+DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
+NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
+# In the user's own folder: it is theirs alone, the same in every service and session, and no part of a hermes home.
+PERSONAL_NAME = ".hermes-pgvector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +70,14 @@ class PostgresFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - absolute, but symbolic links stay as they are
-        self.data = self.path / DATA_NAME
         self.log = self.path / "postgres.log"
+        self._shelter = self.path / SHELTER_NAME
         self._recorded_sockets = self.path / "socket-directory"
+
+    @property
+    def data(self) -> Path:
+        """The directory of the cluster; until it is next stopped, an older one is where it was made."""
+        return self._shelter if (self._shelter / "PG_VERSION").exists() else self.path / DATA_NAME
 
     def make(self) -> None:
         """Create the folder, private; root gives it to the owner of the home around it."""
@@ -72,6 +86,16 @@ class PostgresFolder:
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
                 _give(self.path, self.path.parent.stat())
+
+    def new_data(self) -> Path:
+        """An empty directory in which a cluster is made before it becomes the data."""
+        self._private_directory(self._shelter, self.path.stat())
+        return Path(tempfile.mkdtemp(prefix=NEW_PREFIX, suffix=NEW_SUFFIX, dir=self._shelter))
+
+    def accept_data(self, new: Path) -> None:
+        """A cluster that is whole becomes the data, in one step."""
+        new.rename(self.data)
+        sync_directory(self.data.parent)
 
     # -- locks
 
@@ -120,10 +144,10 @@ class PostgresFolder:
 
     # -- the server as its files show it
 
-    def postmaster(self) -> Postmaster | None:
+    def postmaster(self, data: Path | None = None) -> Postmaster | None:
         """The content of the pid file, which may be stale."""
         try:
-            lines = (self.data / "postmaster.pid").read_text(errors="replace").splitlines()
+            lines = ((data or self.data) / "postmaster.pid").read_text(errors="replace").splitlines()
             is_ready = len(lines) > 7 and lines[7].strip() == "ready"
             return Postmaster(abs(int(lines[0])), int(lines[3]), bool(lines[4].strip()), is_ready)
         except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
@@ -142,10 +166,12 @@ class PostgresFolder:
         return None
 
     def answering(self, deadline: Deadline) -> Postmaster | None:
-        """The server, if it is there and takes connections."""
+        """The server of this very data, if it is there and takes connections."""
         known = self.postmaster()
-        # A port, unlike a socket in a private directory, may meanwhile belong to somebody else.
-        if known is None or not known.is_ready or not (known.uses_socket or self.is_occupied()):
+        # The files may be copies of another server's, and a port or a directory in /tmp may by now be a stranger's.
+        if known is None or not known.is_ready or self.own_pid() is None:
+            return None
+        if known.uses_socket and not self._is_private(self.socket_path().parent):
             return None
         with (
             socket.socket(socket.AF_UNIX if known.uses_socket else socket.AF_INET) as connection,
@@ -153,6 +179,8 @@ class PostgresFolder:
         ):
             connection.settimeout(max(0.001, deadline.earlier(1).remaining()))
             connection.connect(os.fsencode(self.socket_path()) if known.uses_socket else ("127.0.0.1", known.port))
+            if known.uses_socket and _peer_uid(connection) not in (None, self.data.stat().st_uid):
+                return None
             connection.sendall(HELLO)
             return known if connection.recv(1) in (b"N", b"S") else None
         return None
@@ -180,19 +208,50 @@ class PostgresFolder:
 
     def clear_leftovers(self) -> None:
         """Remove what killed processes left; only for the holder of both locks, when nothing runs."""
-        for unfinished in self.path.glob("postgres.new-*"):
+        for unfinished in (*self.path.glob("postgres.new-*"), *self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}")):
             shutil.rmtree(unfinished, ignore_errors=True)
+        self._take_shelter()
+        self.clear_sockets()
         # The pid in such a file may by now belong to any other program, which Postgres would take for a server.
-        sockets = self.socket_path()
-        for stale in (self.data / "postmaster.pid", sockets, sockets.with_name(f"{SOCKET_NAME}.lock")):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                stale.unlink()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            (self.data / "postmaster.pid").unlink()
         if self.data.exists() and not (self.data / "global" / "pg_control").exists():
             ruin = self.path / f"postgres.unusable-{time.time_ns()}"
             self.data.rename(ruin)
             logger.warning(
                 "%s is not a complete database; it is kept as %s and a new one is made", self.data, ruin.name
             )
+
+    def own_data(self, account: Account) -> None:
+        """Give the data back what copying takes away: its owner, where root copied it, and its mode."""
+        if not self.data.is_dir():
+            return
+        if self.data.lstat().st_uid == 0 and account.switches:
+            for parent, folders, files in os.walk(self.data):
+                for name in (".", *folders, *files):
+                    os.chown(Path(parent) / name, account.uid, account.gid, follow_symlinks=False)
+        if self.data.stat().st_mode & 0o077:
+            self.data.chmod(0o700)
+
+    def _take_shelter(self) -> None:
+        """Move data of an earlier layout to where nobody copies it."""
+        moving = self.path / "postgres.moving"
+        if (self._shelter / "PG_VERSION").exists():
+            self._shelter.rename(moving)
+        if moving.exists():
+            self._private_directory(self._shelter, self.path.stat())
+            self.accept_data(moving)
+
+    def clear_sockets(self) -> None:
+        """Remove the socket of a server that has ended, and its directory where we made one."""
+        directory = self._recorded_directory() or self.path / ".cache"
+        if not self._is_private(directory):
+            return
+        for stale in (directory / SOCKET_NAME, directory / f"{SOCKET_NAME}.lock"):
+            with contextlib.suppress(OSError):
+                stale.unlink()
+        with contextlib.suppress(OSError):
+            directory.rmdir()
 
     # -- passwords
 
@@ -252,36 +311,68 @@ class PostgresFolder:
 
     def socket_path(self) -> Path:
         """Where the socket is, or will be."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return Path(self._recorded_sockets.read_text().rstrip("\n")) / SOCKET_NAME
-        # Backups by the host leave out directories of this name, and a socket cannot be archived.
-        return self.path / ".cache" / SOCKET_NAME
+        return (self._recorded_directory() or self.path / ".cache") / SOCKET_NAME
 
     def make_socket_directory(self, account: Account) -> Path:
-        """A private directory for the socket: in the folder, or elsewhere when a socket cannot be there."""
-        recorded = self.socket_path().parent
-        self._recorded_sockets.unlink(missing_ok=True)
-        inside = self.socket_path()
-        if _fits_socket(inside):
-            return self._private_directory(inside.parent, account)
-        with contextlib.suppress(FileNotFoundError, ServerError):
-            if recorded != inside.parent:
-                self._private_directory(recorded, account, create=False)
-                write_whole(self._recorded_sockets, f"{recorded}\n", self.path.stat())
-                return recorded
+        """A private directory for the socket, outside of hermes homes: nothing that copies a home can copy a socket."""
+        recorded = self._recorded_directory()
+        if recorded is not None and recorded != self.path / ".cache":
+            with contextlib.suppress(OSError, ServerError):
+                return self._private_directory(recorded, account)
+        made = self._personal_sockets(account) or self._temporary_sockets(account)
+        write_whole(self._recorded_sockets, f"{made}\n{self.data.stat().st_ino}\n", self.path.stat())
+        return made
+
+    def _recorded_directory(self) -> Path | None:
+        """The directory of the sockets as noted by the starter; None when the note came with a copy of the folder."""
+        try:
+            directory, _, inode = (
+                self._recorded_sockets.read_text(errors="surrogateescape").rstrip("\n").partition("\n")
+            )
+            return Path(directory) if int(inode) == self.data.stat().st_ino else None
+        except (OSError, ValueError):
+            return None
+
+    def _personal_sockets(self, account: Account) -> Path | None:
+        """A directory in the folder of the user whom the hermes home belongs to; None where there is no such place."""
+        owner = self.path.stat()
+        personal = _home_of(owner.st_uid)
+        home = self.path.parent
+        root = home.parent.parent if home.parent.name == "profiles" else home
+        if personal is None or root.resolve() in (personal.resolve(), *personal.resolve().parents):
+            return None
+        folder = personal / PERSONAL_NAME
+        if not _fits_socket(folder / "run-xxxxxxxx" / SOCKET_NAME):
+            return None
+        try:
+            self._private_directory(folder, owner)
+            made = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+            _give(made, account)
+        except (OSError, ServerError):
+            return None
+        return made
+
+    def _temporary_sockets(self, account: Account) -> Path:
         example = Path(tempfile.gettempdir(), "hermes-pgvector-xxxxxxxx", SOCKET_NAME)
         short = example.parent.parent if _fits_socket(example) else Path("/tmp")  # noqa: S108 - mkdtemp is private
-        recorded = Path(tempfile.mkdtemp(prefix="hermes-pgvector-", dir=short))
-        _give(recorded, account)
-        write_whole(self._recorded_sockets, f"{recorded}\n", self.path.stat())
-        return recorded
+        made = Path(tempfile.mkdtemp(prefix="hermes-pgvector-", dir=short))
+        _give(made, account)
+        return made
+
+    def _is_private(self, directory: Path) -> bool:
+        """Whether a directory is ours, and nobody else can put a socket into it."""
+        try:
+            status = directory.lstat()
+            owners = (os.geteuid(), self.path.stat().st_uid, self.data.stat().st_uid)
+        except OSError:
+            return False
+        return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o077
 
     @staticmethod
-    def _private_directory(directory: Path, owner: Account | os.stat_result, *, create: bool = True) -> Path:
-        if create:
-            with contextlib.suppress(FileExistsError):
-                directory.mkdir(mode=0o700)
-                _give(directory, owner)
+    def _private_directory(directory: Path, owner: Account | os.stat_result) -> Path:
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+            _give(directory, owner)
         status = directory.lstat()
         uid = owner.uid if isinstance(owner, Account) else owner.st_uid
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (uid, os.geteuid()):
@@ -291,6 +382,37 @@ class PostgresFolder:
         if status.st_mode & 0o077:
             directory.chmod(0o700)
         return directory
+
+
+def has_data(folder: Path) -> bool:
+    """Whether an embedded database has ever been made in a plugin folder, or came there with a backup."""
+    return PostgresFolder(folder).data.is_dir() or restorable(folder) is not None
+
+
+def dump_path(home_id: str) -> Path | None:
+    """Where the dump of a home is put for the host's backup, which looks below the user's folder, outside the home."""
+    try:
+        return Path.home() / PERSONAL_NAME / f"{home_id}.dump"
+    except RuntimeError:
+        return None  # a user without an entry in the system's user database and without HOME
+
+
+def restorable(folder: Path) -> Path | None:
+    """The dump that a home without data begins with: its own, or of the home it was restored from.
+
+    None beside the original: a cloned profile is a new workspace, not an older state of the one it was cloned from.
+    """
+    if not (folder / ID_NAME).exists():
+        return None
+    known = identity(folder.parent)
+    if known.original:
+        return None
+    for name in (known.id, *known.predecessors):
+        path = dump_path(name)
+        with contextlib.suppress(OSError):
+            if path is not None and stat.S_ISREG((status := path.lstat()).st_mode) and status.st_uid == os.geteuid():
+                return path
+    return None
 
 
 def ticks(deadline: Deadline, complaint: str) -> Iterator[None]:
@@ -333,6 +455,29 @@ def _give(file: Path | int, owner: Account | os.stat_result) -> None:
     if os.geteuid() == 0:
         uid, gid = (owner.uid, owner.gid) if isinstance(owner, Account) else (owner.st_uid, owner.st_gid)
         os.chown(file, uid, gid)
+
+
+def _home_of(uid: int) -> Path | None:
+    """The folder of a user, if it is really theirs."""
+    candidates = []
+    if uid == os.geteuid() and os.environ.get("HOME"):
+        candidates.append(Path(os.environ["HOME"]))
+    with contextlib.suppress(KeyError):
+        candidates.append(Path(pwd.getpwuid(uid).pw_dir))
+    for folder in candidates:
+        with contextlib.suppress(OSError):
+            status = folder.stat()
+            if folder.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == uid:
+                return folder
+    return None
+
+
+def _peer_uid(connection: socket.socket) -> int | None:
+    """The user on the other side of a socket; None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(uid)
 
 
 def _fits_socket(path: Path) -> bool:

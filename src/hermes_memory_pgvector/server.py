@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import select
 import shutil
@@ -16,7 +17,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -35,15 +36,19 @@ from hermes_memory_pgvector.postgres_binaries import (
     initialise,
     installed_binaries,
     launch_detached,
+    processes_named,
     reachable,
     reason_in,
     run_program,
 )
-from hermes_memory_pgvector.postgres_folder import PostgresFolder, Postmaster, sync_directory, ticks
+from hermes_memory_pgvector.postgres_folder import PostgresFolder, Postmaster, restorable, ticks
+
+logger = logging.getLogger(__name__)
 
 OWNER_ROLE = "hermes_owner"
 RUNTIME_ROLE = "hermes"
 DATABASE = "hermes_memory"
+RESTORE_SECONDS = 1800.0
 SMALLEST_DISK_BYTES = 128 * 1024 * 1024
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 SETTINGS = {
@@ -128,6 +133,7 @@ class EmbeddedPostgres:
             if not self.folder.is_occupied():
                 return False
             self._end(STOP_SIGNALS[mode], deadline)
+            self.folder.clear_sockets()
             return True
 
     def status(self) -> ServerStatus:
@@ -170,6 +176,7 @@ class EmbeddedPostgres:
         try:
             self.folder.clear_leftovers()
             account = account_for(self.folder.path, self.folder.data)
+            self.folder.own_data(account)
             major = self.folder.data_major()
             binaries = executable_by(self._binaries or find_binaries(major), account)
             step = _Step(binaries, account, alive, deadline)
@@ -195,7 +202,7 @@ class EmbeddedPostgres:
             raise ServerError(
                 f"The disk is full: a new database needs {needed} MB in {self.folder.path}, {free} MB are free"
             )
-        new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=self.folder.path))
+        new = self.folder.new_data()
         try:
             if step.account.switches:
                 os.chown(new, step.account.uid, step.account.gid)
@@ -208,10 +215,48 @@ class EmbeddedPostgres:
                 f"GRANT CONNECT ON DATABASE {DATABASE} TO {RUNTIME_ROLE};",
             )
             self._run_sql(new, (*self._role_statements(), *database), step)
-            new.rename(self.folder.data)
-            sync_directory(self.folder.path)
+            dump = restorable(self.folder.path)
+            if dump is not None:
+                self._restore(new, dump, step)
+                logger.warning("the embedded database was restored from %s", dump)
+            self.folder.accept_data(new)
         finally:
             shutil.rmtree(new, ignore_errors=True)
+
+    def _restore(self, new: Path, dump: Path, step: _Step) -> None:
+        """Fill new data from a dump, by a server that nobody else knows of: the data appears with all that is in it."""
+        # Others wait for the lock meanwhile, each as long as it can; how long this takes depends on the dump alone.
+        deadline = Deadline.after(RESTORE_SECONDS)
+        sockets = Path(tempfile.mkdtemp(prefix="hermes-pgvector-"))
+        me = Account(os.geteuid(), os.getegid(), switches=False)
+        try:
+            if step.account.switches:
+                os.chown(sockets, step.account.uid, step.account.gid)
+            self._launch_at(new, sockets, replace(step, deadline=deadline))
+            complaint = f"The server that restores {dump} did not become ready in time"
+            for _ in ticks(deadline, complaint):
+                running = self.folder.postmaster(new)
+                if running is not None and running.is_ready:
+                    break
+            assert running is not None
+            try:
+                passfile = str(self.folder.password_file(OWNER_ROLE))
+                dsn = make_conninfo("", host=str(sockets), dbname=DATABASE, user=OWNER_ROLE, passfile=passfile)
+                command = [step.binaries.program("pg_restore"), "--single-transaction", f"--dbname={dsn}", str(dump)]
+                outcome = run_program(command, me, deadline)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(running.pid, signal.SIGINT)
+                for _ in ticks(deadline, "The server that restores did not stop in time"):
+                    if not processes_named(self.folder.cluster_name(new), only=running.pid):
+                        break
+            if outcome.returncode != 0:
+                raise ServerError(
+                    f"The dump {dump} could not be restored ({reason_in(outcome.output)}); "
+                    "move it away to begin with an empty database"
+                )
+        finally:
+            shutil.rmtree(sockets, ignore_errors=True)
 
     def _run_sql(self, data: Path, statements: tuple[str, ...], step: _Step) -> None:
         """Run statements without a server, so that nobody can connect before the passwords are set."""
@@ -233,21 +278,25 @@ class EmbeddedPostgres:
         )
 
     def _launch(self, step: _Step) -> int:
-        folder, account = self.folder, step.account
-        folder.write_configuration(folder.data, self._settings, account)
-        folder.trim_log()
-        sockets = folder.make_socket_directory(account) if self._uses_socket else folder.data
-        log = folder.open_log()
+        self.folder.write_configuration(self.folder.data, self._settings, step.account)
+        self.folder.trim_log()
+        sockets = self.folder.make_socket_directory(step.account) if self._uses_socket else None
+        return self._launch_at(self.folder.data, sockets, step)
+
+    def _launch_at(self, data: Path, sockets: Path | None, step: _Step) -> int:
+        """Start a server, on a socket or on a port of the loopback interface; where its part of the log begins."""
+        account = step.account
+        log = self.folder.open_log()
         try:
             log_start = os.fstat(log).st_size
-            with reachable(folder.data, account) as (path, one), reachable(sockets, account) as (socket_path, two):
-                if self._uses_socket:
+            with reachable(data, account) as (path, one), reachable(sockets or data, account) as (socket_path, two):
+                if sockets is not None:
                     quoted = socket_path.replace('"', '""')
                     where = [f'unix_socket_directories="{quoted}"', "listen_addresses=", "port=5432"]
                 else:
                     where = ["unix_socket_directories=", "listen_addresses=127.0.0.1", f"port={free_port()}"]
                 command = [step.binaries.program("postgres"), "-D", path]
-                for setting in (f"cluster_name={folder.cluster_name(folder.data)}", *where):
+                for setting in (f"cluster_name={self.folder.cluster_name(data)}", *where):
                     command += ["-c", setting]
                 launch_detached(command, account, step.deadline, log, (step.alive, *one, *two))
             return log_start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from fixtures.postgres import FAST
 
 from hermes_memory_pgvector import hostconfig, migrate
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.home import home_id
 from hermes_memory_pgvector.postgres_binaries import find_binaries
+from hermes_memory_pgvector.postgres_folder import PostgresFolder, has_data
 from hermes_memory_pgvector.server import EmbeddedPostgres
 from hermes_memory_pgvector.settings import Settings
 
@@ -40,3 +44,54 @@ def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypat
 def test_nothing_is_declared_without_an_embedded_database(tmp_path: Path) -> None:
     assert hostconfig.backup_paths(tmp_path, Settings()) == []
     assert hostconfig.backup_paths(tmp_path, Settings(dsn="dbname=x")) == []
+
+
+def test_every_profile_comes_back_from_a_backup_with_its_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root, restored = tmp_path / "hermes", tmp_path / "elsewhere"
+    names = (".", "profiles/work")
+    servers = [EmbeddedPostgres(root / name / "pgvector", extra_settings=FAST) for name in names]
+    again = [EmbeddedPostgres(restored / name / "pgvector", extra_settings=FAST) for name in names]
+    try:
+        for name, server in zip(names, servers, strict=True):
+            home_id(root / name)
+            with psycopg.connect(server.ensure_running(Deadline.after(120)).owner_dsn) as connection:
+                connection.execute("CREATE TABLE kept AS SELECT %s::text AS name", (name,))
+        servers[1].stop(Deadline.after(60))
+        dumps = hostconfig.backup_paths(root / "profiles" / "work", Settings())
+        assert len(dumps) == 2
+        assert not servers[1].status().running, "a server that was started for the dump is stopped again"
+        servers[0].stop(Deadline.after(60))
+        # The host's backup has all but the data; the disk it was made of is no more.
+        without_data = shutil.ignore_patterns("checkpoints", ".cache")
+        shutil.copytree(root, restored, ignore=without_data)
+        shutil.rmtree(root)
+        assert hostconfig.backup_paths(restored, Settings()) == dumps
+        for name, server in zip(names, again, strict=True):
+            assert has_data(restored / name / "pgvector")
+            with psycopg.connect(server.ensure_running(Deadline.after(120)).owner_dsn) as connection:
+                assert connection.execute("SELECT name FROM kept").fetchall() == [(name,)]
+    finally:
+        for server in (*servers, *again):
+            server.stop(Deadline.after(60), mode="immediate")
+
+
+def test_a_dump_that_cannot_be_restored_is_named_and_nothing_empty_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "hermes" / "pgvector"
+    dump = tmp_path / ".hermes-pgvector" / f"{home_id(tmp_path / 'hermes')}.dump"
+    dump.parent.mkdir(mode=0o700)
+    dump.write_bytes(b"PGDMP, but only the beginning")
+    server = EmbeddedPostgres(folder, extra_settings=FAST)
+    try:
+        with pytest.raises(ServerError, match=r"could not be restored .*move it away"):
+            server.ensure_running(Deadline.after(120))
+        assert not PostgresFolder(folder).data.exists()
+        dump.unlink()
+        server.ensure_running(Deadline.after(120))
+    finally:
+        server.stop(Deadline.after(60), mode="immediate")

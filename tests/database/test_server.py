@@ -10,6 +10,7 @@ import pwd
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from hermes_memory_pgvector import postgres_binaries
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.postgres_binaries import Binaries, find_binaries, installed_binaries
-from hermes_memory_pgvector.postgres_folder import DATA_NAME, LONGEST_LOG_BYTES
+from hermes_memory_pgvector.postgres_folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
 from hermes_memory_pgvector.server import ConnectionInfo, EmbeddedPostgres
 
 IS_ROOT = os.geteuid() == 0
@@ -221,7 +222,8 @@ def test_the_server_never_runs_as_root_and_its_files_are_private(open_home: Path
     assert owner == (open_home / DATA_NAME).stat().st_uid
     if user:
         assert owner == pwd.getpwnam(user).pw_uid == open_home.stat().st_uid
-    for private in (open_home, open_home / DATA_NAME, open_home / "secrets", open_home / ".cache"):
+    sockets = EmbeddedPostgres(open_home).folder.socket_path().parent
+    for private in (open_home, open_home / DATA_NAME, open_home / "secrets", sockets):
         assert private.stat().st_mode & 0o077 == 0, private
     for file in (*(open_home / "secrets").iterdir(), open_home / "postgres.log"):
         assert file.stat().st_mode & 0o177 == 0, file
@@ -281,7 +283,7 @@ def test_status_tells_what_runs(home: Path) -> None:
     assert is_alive(status.pid)
     assert status.version == "18"
     assert status.binaries_version == installed_binaries()[0].version
-    assert status.address == str(home / ".cache")
+    assert status.address == str(server.folder.socket_path().parent)
     assert status.data_bytes > 20_000_000
 
 
@@ -358,9 +360,11 @@ def test_a_stale_pid_file_does_not_prevent_the_start(used_home: Path, content: s
     server = EmbeddedPostgres(used_home)
     server.ensure_running(soon())
     pid = pid_of(server)
-    file, lock = used_home / DATA_NAME / "postmaster.pid", used_home / ".cache" / ".s.PGSQL.5432.lock"
+    file, lock = used_home / DATA_NAME / "postmaster.pid", server.folder.socket_path().with_name(".s.PGSQL.5432.lock")
     text, owner = file.read_text(), file.stat()
     server.stop(soon())
+    lock.parent.mkdir(mode=0o700)
+    os.chown(lock.parent, owner.st_uid, owner.st_gid)
     # Owned by the server's user: Postgres by itself takes such a process for a running server.
     foreign = subprocess.Popen(["/bin/sleep", "600"], user=owner.st_uid if IS_ROOT else None, cwd="/")
     try:
@@ -381,11 +385,11 @@ def test_a_stale_pid_file_does_not_prevent_the_start(used_home: Path, content: s
 def test_a_creation_that_was_killed_is_begun_anew(home: Path) -> None:
     command = [sys.executable, "-c", PRELUDE + START, str(home), ""]
     with subprocess.Popen(command) as process:
-        until(lambda: any(home.glob("postgres.new-*/base")))
+        until(lambda: any(home.glob("checkpoints/new-*/base")))
         process.kill()
     info = EmbeddedPostgres(home).ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1
-    assert not list(home.glob("postgres.new-*"))
+    assert not list(home.glob("checkpoints/new-*"))
 
 
 def test_an_incomplete_data_directory_is_kept_aside(home: Path) -> None:
@@ -421,7 +425,7 @@ def test_damaged_secrets_are_replaced_and_nothing_is_lost(used_home: Path, damag
 def test_a_server_whose_socket_was_deleted_is_restarted(used_home: Path) -> None:
     server = EmbeddedPostgres(used_home)
     server.ensure_running(soon())
-    (used_home / ".cache" / ".s.PGSQL.5432").unlink()
+    EmbeddedPostgres(used_home).folder.socket_path().unlink()
     assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
     assert starts_in(server.folder.log) == 2
 
@@ -559,33 +563,109 @@ def test_loopback_serves_where_sockets_cannot(used_home: Path) -> None:
     assert EmbeddedPostgres(used_home).ensure_running(soon()) == info
 
 
+# -- copies and strangers
+
+
+@pytest.mark.parametrize("how", ["-a", "-r"])
+def test_a_copy_of_a_running_servers_folder_gets_a_server_of_its_own(used_home: Path, how: str) -> None:
+    server = EmbeddedPostgres(used_home)
+    info = server.ensure_running(soon())
+    copy = EmbeddedPostgres(used_home.parent.with_name("copy") / "pgvector")
+    copy.folder.path.parent.mkdir()
+    # Everything but the data is as it was: postmaster.pid, the passwords, and where the socket is.
+    subprocess.run(["cp", how, str(used_home), str(copy.folder.path)], check=True)
+    if how == "-r":
+        # As an archive is unpacked: owner and mode of folders are whatever is usual.
+        copy.folder.data.chmod(0o755)
+    assert not copy.status().running
+    try:
+        other = copy.ensure_running(soon())
+        assert pid_of(copy) != pid_of(server)
+        run(other.owner_dsn, "update kept set n = 43")
+        assert one(info.owner_dsn, "select n from kept") == 42
+        copy.stop(soon())
+        assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
+        assert server.folder.socket_path().exists()
+    finally:
+        copy.stop(soon(), mode="immediate")
+
+
+def test_a_stranger_who_takes_the_sockets_place_is_not_spoken_to(
+    used_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without a folder of the user's own the socket is in /tmp, which a reboot empties for anybody to fill.
+    monkeypatch.setenv("HOME", str(used_home.parent))
+    server = EmbeddedPostgres(used_home)
+    server.ensure_running(soon())
+    place = server.folder.socket_path()
+    assert place.is_relative_to(tempfile.gettempdir())
+    ready = (used_home / DATA_NAME / "postmaster.pid").read_text()
+    server.stop(soon())
+    (used_home / DATA_NAME / "postmaster.pid").write_text(ready)
+    place.parent.mkdir(mode=0o755)
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(str(place))
+        stranger.listen()
+        if IS_ROOT:
+            for path in (place, place.parent):
+                os.chown(path, pwd.getpwnam("daemon").pw_uid, -1)
+        listening = threading.Thread(target=_answer_like_postgres, args=(stranger, heard), daemon=True)
+        listening.start()
+        assert not server.status().running
+        assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
+        assert server.folder.socket_path() != place
+        stranger.shutdown(socket.SHUT_RDWR)
+        listening.join()
+    assert heard == []
+    shutil.rmtree(place.parent, ignore_errors=True)
+
+
+def _answer_like_postgres(stranger: socket.socket, heard: list[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = stranger.accept()
+            with connection:
+                heard.append(connection.recv(8))
+                connection.sendall(b"N")
+
+
+def test_data_of_an_earlier_layout_is_moved_when_its_server_has_ended(used_home: Path) -> None:
+    shelter, data = used_home / "checkpoints", used_home / DATA_NAME
+    data.rename(used_home / "old")
+    shelter.rmdir()
+    (used_home / "old").rename(shelter)
+    server = EmbeddedPostgres(used_home)
+    assert has_data(used_home)
+    assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
+    assert (data / "PG_VERSION").exists()
+    assert not (shelter / "PG_VERSION").exists()
+
+
 # -- places
 
 
 @pytest.mark.parametrize(
-    ("name", "socket_is_inside"),
-    [
-        ("with space", True),
-        ("Grüße-日本", True),
-        ("quo'te\"s $(false) `x` \\", True),
-        ("comma, in it", False),
-        ("long-" + "x" * 120, False),
-    ],
+    "name", ["with space", "Grüße-日本", "quo'te\"s $(false) `x` \\", "comma, in it", "long-" + "x" * 120]
 )
-def test_the_home_may_have_any_name(open_home: Path, name: str, socket_is_inside: bool) -> None:
+@pytest.mark.parametrize("has_own_folder", [True, False])
+def test_the_home_may_have_any_name(
+    open_home: Path, name: str, has_own_folder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_own_folder:
+        # As in a container whose user's folder is the hermes home itself: nothing of ours may be put beside it.
+        monkeypatch.setenv("HOME", str(open_home.parent / name))
     folder = open_home.parent / name / "pgvector"
     server = EmbeddedPostgres(folder, extra_settings=FAST)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(server.stop, soon(), mode="immediate")
         run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
         sockets = Path(server.status().address)
-        assert sockets.is_relative_to(folder) is socket_is_inside
-        if not socket_is_inside:
-            cleanup.callback(shutil.rmtree, sockets)
+        assert not sockets.is_relative_to(folder.parent)
         assert sockets.stat().st_mode & 0o777 == 0o700
         server.stop(soon())
+        assert not sockets.exists()
         assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
-        assert Path(server.status().address) == sockets
         server.stop(soon())
 
 

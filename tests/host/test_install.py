@@ -13,8 +13,9 @@ import yaml
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.cli import install
-from hermes_memory_pgvector.cli.install import door_state, homes_of, install_door, remove_door
+from hermes_memory_pgvector.cli.install import door_state, install_door, remove_door
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.home import homes_of
 
 
 def run(*arguments: str) -> int:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.home import private_folder
+from hermes_memory_pgvector.home import homes_of, private_folder
 from hermes_memory_pgvector.settings_file import current_provider, default_home
 
 NAME = "install"
@@ -87,14 +87,6 @@ def run(args: argparse.Namespace) -> int:
             print(f"hermes runs on {python.path}, which cannot import this package. Install it there:")
             print(f"  {python.path} -m pip install '{DISTRIBUTION}>=2'")
     return 3 if python is not None and not python.sees_package else 0
-
-
-def homes_of(home: Path) -> list[Path]:
-    """The root home and every profile's home below it."""
-    root = home.parent.parent if home.parent.name == "profiles" else home
-    profiles = root / "profiles"
-    below = sorted(profiles.iterdir()) if profiles.is_dir() else []
-    return [root, *(path for path in below if path.is_dir() and not path.name.startswith("."))]
 
 
 def install_door(home: Path, *, force: bool = False) -> InstallResult:

@@ -1,0 +1,124 @@
+"""What the real host does with whole homes while the embedded server runs: clone, rename, export, back up, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fixtures.hermes_home import BareHome
+from fixtures.llm_server import Say, ScriptedLLM
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.home import home_id, homes_of, identity
+from hermes_memory_pgvector.server import EmbeddedPostgres
+
+QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
+ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."
+OTHER = "Who repairs the brass clock in the reading room of the town library?"
+OTHER_ANSWER = "The brass clock in the reading room is repaired by the watchmaker from Elm Street."
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, llm: ScriptedLLM) -> Iterator[BareHome]:
+    """A home with an embedded server that runs and has something stored."""
+    home = BareHome.create(tmp_path_factory.mktemp("run"), llm, "")
+    llm.when(QUESTION, Say(ANSWER))
+    llm.when(OTHER, Say(OTHER_ANSWER))
+    try:
+        done = home.command("hermes-pgvector", "up")
+        assert done.code == 0, done
+        assert home.ask(QUESTION) == ANSWER
+        yield home
+    finally:
+        stop_all(home.path)
+
+
+@pytest.fixture(scope="module")
+def cloned(running: BareHome) -> BareHome:
+    """The same home after a profile was cloned from it, and another from that one, each with a chat of its own."""
+    for name, source in (("work", "default"), ("deep", "work")):
+        done = running.run("profile", "create", name, "--clone-all", "--clone-from", source, "--no-alias")
+        assert done.code == 0, done
+        assert "rror" not in done.out + done.err
+        done = running.run("-p", name, "-z", OTHER)
+        assert done.out.strip() == OTHER_ANSWER, done
+    return running
+
+
+def stop_all(root: Path) -> None:
+    for home in homes_of(root):
+        EmbeddedPostgres(home / "pgvector").stop(Deadline.after(60), mode="immediate")
+
+
+def recalled(home: BareHome, path: Path, words: str, *more: str) -> str:
+    """What a home has stored about something."""
+    done = home.command("hermes-pgvector", "recall", words, "--hermes-home", str(path), *more)
+    return done.out + done.err
+
+
+def profile(home: BareHome, name: str) -> Path:
+    return home.path / "profiles" / name
+
+
+def test_a_profile_is_cloned_while_the_server_runs(cloned: BareHome) -> None:
+    ids = {home_id(path) for path in homes_of(cloned.path)}
+    assert len(ids) == 3
+    assert identity(profile(cloned, "deep")).predecessors == (
+        home_id(profile(cloned, "work")),
+        home_id(cloned.path),
+    )
+    for name in ("work", "deep"):
+        assert "watchmaker" in recalled(cloned, profile(cloned, name), "brass clock watchmaker")
+        assert "gate seven" not in recalled(cloned, profile(cloned, name), "night ferry gate")
+    assert "gate seven" in recalled(cloned, cloned.path, "night ferry gate")
+    assert "watchmaker" not in recalled(cloned, cloned.path, "brass clock watchmaker")
+    pids = {EmbeddedPostgres(path / "pgvector").status().pid for path in homes_of(cloned.path)}
+    assert None not in pids
+    assert len(pids) == 3
+
+
+def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHome, tmp_path: Path) -> None:
+    before = EmbeddedPostgres(profile(cloned, "work") / "pgvector").status().pid
+    done = cloned.run("profile", "rename", "work", "labour")
+    assert done.code == 0, done
+    assert EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid == before
+    assert "watchmaker" in recalled(cloned, profile(cloned, "labour"), "brass clock watchmaker", "--theme", "work")
+    try:
+        _export_and_import(cloned, tmp_path)
+    finally:
+        cloned.run("profile", "rename", "labour", "work")
+
+
+def _export_and_import(cloned: BareHome, tmp_path: Path) -> None:
+    before = EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid
+    done = cloned.run("profile", "export", "labour", "-o", str(tmp_path / "labour.tar.gz"))
+    assert done.code == 0, done
+    done = cloned.run("profile", "import", str(tmp_path / "labour.tar.gz"), "--name", "imported")
+    assert done.code == 0, done
+    assert home_id(profile(cloned, "imported")) != home_id(profile(cloned, "labour"))
+    assert "watchmaker" in recalled(cloned, profile(cloned, "imported"), "brass clock watchmaker", "--theme", "work")
+    assert EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid == before
+
+
+def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp_path: Path) -> None:
+    done = cloned.run("backup", "-o", str(tmp_path / "home.zip"))
+    assert done.code == 0, done
+    assert "Backup complete" in done.out
+    homes = homes_of(cloned.path)
+    assert f"{len(homes)} memory-provider file(s)" in done.out
+    before = {home_id(path) for path in homes}
+    stop_all(cloned.path)
+    lost = cloned.path.rename(tmp_path / "lost")
+    new = BareHome(tmp_path / "new" / "hermes", tmp_path / "new" / "user")
+    new.user.mkdir(parents=True)
+    try:
+        done = new.run("import", str(tmp_path / "home.zip"))
+        assert done.code == 0, done
+        assert "gate seven" in recalled(new, new.path, "night ferry gate")
+        for path in homes_of(new.path)[1:]:
+            assert "watchmaker" in recalled(new, path, "brass clock watchmaker", "--scope", "all")
+        assert {home_id(path) for path in homes_of(new.path)}.isdisjoint(before)
+    finally:
+        stop_all(new.path)
+        lost.rename(cloned.path)
