@@ -34,6 +34,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from bench import faults_config
 from bench.faults_check import Verdict, check
 from bench.faults_copies import copy_and_deliver
 from bench.faults_writer import MEMORY_LOG, PAUSE_SLOT, SLOT_BYTES, Life, Shared, live
@@ -145,6 +146,10 @@ def network(mode: Any) -> Callable[[Stage], None]:
     return act
 
 
+def rewrite_configuration(stage: Stage) -> None:
+    faults_config.rewrite(stage.home, stage.settings)
+
+
 FAULTS: dict[str, Callable[[Stage], None]] = {
     "Postgres stopped hard, its last commits lost": stop_hard,
     "Postgres restarted": restart,
@@ -156,6 +161,7 @@ FAULTS: dict[str, Callable[[Stage], None]] = {
     "connections reset": network("reset"),
     "network silent for two seconds": network("blackhole"),
     "network slow": network("delay"),
+    "configuration rewritten under load": rewrite_configuration,
     "the home copied while in use, and its copy delivering too": copied_home,
 }
 
@@ -173,6 +179,7 @@ def set_up(folder: Path) -> Stage:
         "dsn": runtime, "embed_url": "http://127.0.0.1:9/", "embed_on_write": False, "bulk_sync_on_init": False,
         "turn_min_chars": 1, "journal_max_mb": 4096, "shutdown_drain_timeout": 1, "write_queue_maxsize": 512,
     }  # fmt: skip
+    faults_config.write(home, settings)
     proxy = Proxy(server.folder.socket_path())
     proxy.__enter__()
     return Stage(home, server, proxy, owner, runtime, settings)
@@ -238,7 +245,7 @@ class Battery:
 
     def _life(self) -> Life:
         number = len(self.lives)
-        settings = dict(self.stage.settings)
+        settings = {} if faults_config.reads_file(number) else dict(self.stage.settings)
         if number % WRITERS_AT_ONCE == 0:
             settings["dsn"] = through_proxy(self.stage)
         life = Life(
@@ -341,6 +348,7 @@ def main() -> int:
         wrote = time.monotonic() - begun
         drained = drain(stage)
         verdicts = check(stage.owner_dsn, battery.lives, battery.shared, folder / MEMORY_LOG, battery.killed)
+        verdicts += faults_config.check(stage.home)
         for name, count in battery.done_faults.items():
             verdicts.append(Verdict(name, f"{count} times", True))
     finally:

@@ -22,17 +22,19 @@ from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loa
 from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
-from hermes_memory_pgvector.errors import DatabaseUnavailable, JournalError, MemoryPluginError
+from hermes_memory_pgvector.errors import DatabaseUnavailable, Held, JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.mirror import Mirror
 from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, WriteItem
 from hermes_memory_pgvector.pieces import document_pieces
+from hermes_memory_pgvector.postgres_folder import has_data
 from hermes_memory_pgvector.recall import Answer, Recall
 from hermes_memory_pgvector.refusals import Refusals
 from hermes_memory_pgvector.self_migration import SelfMigration
 from hermes_memory_pgvector.sessions import Sessions
 from hermes_memory_pgvector.settings import Settings
 from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.belonging import Doorkeeper
 from hermes_memory_pgvector.store.border import concerns_everyone
 from hermes_memory_pgvector.store.models import current_model
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -46,23 +48,56 @@ SUBSTANTIVE_CHARS = 200
 MODEL_SECONDS = 60.0
 RECOVER_SECONDS = 5.0
 LOOK_SECONDS = 2.0
+STEP_SECONDS = 5.0
 
 
 class Engine:
-    """The parts, in the right order."""
+    """The parts, in the right order.
 
-    def __init__(self, home: Path, settings: Settings, refusals: Refusals | None = None) -> None:
+    An engine whose settings have changed has a successor, which takes over the journal and the books as they are: what
+    hooks still write through the old one is in the same place, and is stored by the new one.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        *,
+        predecessor: Engine | None = None,
+        reconsider: Callable[[], object] = lambda: None,
+    ) -> None:
         self.home = home
         self.settings = settings
         self.folder = settings_file.data_folder(home)
         identity = home_identity.identity(home)
         self.home_id = identity.id
-        self.clock = Clock.of_home(self.folder)
-        self.sessions = Sessions()
-        self.journal = Journal(
-            self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
+        self._predecessor = predecessor
+        self._successor: Engine | None = None
+        self._reconsider = reconsider
+        """Looks whether the configuration has changed, and has this engine replaced then."""
+        if predecessor is None:
+            self.clock = Clock.of_home(self.folder)
+            self.sessions = Sessions()
+            self.journal = Journal(
+                self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
+            )
+            self.refusals = Refusals(home, self.folder, max_chars=settings.turn_max_chars)
+        else:
+            self.clock, self.sessions = predecessor.clock, predecessor.sessions
+            self.journal, self.refusals = predecessor.journal, predecessor.refusals
+            self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+        self.doorkeeper = Doorkeeper(
+            self.folder,
+            self.home_id,
+            settings.dsn,
+            is_named=settings.set_by.get("dsn") == "environment" and settings_file.has_dsn_variable(home),
         )
-        self.pool = Pool(self.conninfo, maximum=settings.pool_max, connect_seconds=settings.connect_timeout)
+        self.pool = Pool(
+            self.conninfo,
+            maximum=settings.pool_max,
+            connect_seconds=settings.connect_timeout,
+            admit=self.doorkeeper.admit,
+        )
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
         self.embedder = GuardedEmbedder(configured, _breaker("embedding of questions"))
         self.read_breaker = _breaker("database reads")
@@ -85,8 +120,6 @@ class Engine:
             # A copied embedded database is this home's alone, and so is what it says of the home it was copied from.
             inherits=() if settings.dsn else identity.predecessors,
         )
-        # What an engine before this one had to refuse waits for this one's journal.
-        self.refusals = refusals or Refusals(home, self.folder, max_chars=settings.turn_max_chars)
         self.writer = Writer(
             self.journal,
             self.pool,
@@ -94,7 +127,7 @@ class Engine:
             batch_records=settings.write_queue_maxsize,
             new_batch=self._new_batch,
             on_stored=self._stored,
-            heal_schema=SelfMigration(home, is_ours=not settings.dsn).run,
+            heal_schema=SelfMigration(home, is_ours=not settings.dsn and not settings.hold).run,
             on_adopted=self.mirror.look_again,
         )
         self.chores = Chores(
@@ -110,27 +143,54 @@ class Engine:
             is_local=settings.uses_local_model,
         )
         self.upkeep = Upkeep(self._tasks())
-        self.profile_theme: str | None = None
+        self.profile_theme: str | None = None if predecessor is None else predecessor.profile_theme
         self.is_retired = False
         """Whether another engine takes this one's place: the configuration changed, or this is a forked child."""
         self._start_lock = threading.Lock()
         self._started = False
+        self._is_closed = False
+        self._take_over_thread: threading.Thread | None = None
         self._has_complained = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
-        self._tell: Callable[[str], None] | None = None
+        self._tell: Callable[[str], None] | None = None if predecessor is None else predecessor._tell
 
     def start(self) -> None:
         """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
+        if self._successor is not None:
+            self._successor.start()
+            return
         if self._started:
             return
         with self._start_lock:
             if self._started:
                 return
+            # What a process that is gone was refused comes before what this one is told.
+            self.refusals.tend()
             self.journal.on_append = self._appended
             self.journal.open()
-            self.writer.start()
-            self.upkeep.start()
+            if self._predecessor is None:
+                self.writer.start()
+                self.upkeep.start()
+            else:
+                thread = threading.Thread(
+                    target=self._take_over, args=(self._predecessor,), name="hermes-pgvector-take-over", daemon=True
+                )
+                try:
+                    thread.start()
+                except RuntimeError:
+                    # No thread to be had at the moment: the journal takes writes, and the next one tries again.
+                    return
+                self._take_over_thread = thread
             self._started = True
+
+    def _take_over(self, predecessor: Engine) -> None:
+        """Go on where the other stops: two writers on one journal could store a record in two databases."""
+        predecessor.leave()
+        with self._start_lock:
+            self._predecessor = None
+            if not self._is_closed:
+                self.writer.start()
+                self.upkeep.start()
 
     def _appended(self) -> None:
         """The journal's helper has seen new records."""
@@ -145,12 +205,22 @@ class Engine:
                 self._has_complained = True
                 logger.error("the journal cannot be opened (%s); writes are refused until it can", _reason(error))
 
-    def retire(self) -> None:
-        """Finish in the background."""
-        self.is_retired = True
-        threading.Thread(
-            target=self.close, args=(Deadline.after(30),), name="hermes-pgvector-retire", daemon=True
-        ).start()
+    def retire(self, successor: Engine) -> None:
+        """Make room for an engine with other settings; it goes on with the journal at once."""
+        self._successor, self.is_retired = successor, True
+        if self._started:
+            successor.begin()
+
+    def leave(self) -> None:
+        """Stop everything but what the successor has taken over; returns when the writer has let go of the journal."""
+        if self._take_over_thread is not None:
+            self._take_over_thread.join()
+        # At most the deadline of one batch.
+        while not self.writer.stop(Deadline.after(STEP_SECONDS)):
+            pass
+        self.upkeep.stop(Deadline.after(STEP_SECONDS))
+        self.pool.close()
+        self.embedder.close()
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
         """Write items to the journal; returns when they are there. Never raises: a refusal is counted and told."""
@@ -189,6 +259,8 @@ class Engine:
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Hits for questions in the same words; a MemoryPluginError at once while the database is known to be away."""
+        if self.settings.hold:
+            raise Held(self.settings.hold)
         if not self.read_breaker.allows():
             raise DatabaseUnavailable("the memory database is out of reach; it is tried again soon")
         try:
@@ -207,9 +279,12 @@ class Engine:
         return answers
 
     def conninfo(self, deadline: Deadline) -> str:
-        """The connection string in force; starts the embedded server when there is none configured."""
+        """The connection string in force; starts the embedded server when that is what is meant."""
+        if self.settings.hold:
+            raise Held(self.settings.hold)
         if self.settings.dsn:
             return self.settings.dsn
+        self.doorkeeper.before_start(has_data=has_data(self.folder))
         from hermes_memory_pgvector.server import EmbeddedPostgres
 
         return EmbeddedPostgres(self.folder).ensure_running(deadline).runtime_dsn
@@ -231,6 +306,10 @@ class Engine:
 
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
+        with self._start_lock:
+            self._is_closed = True
+        if self._take_over_thread is not None:
+            self._take_over_thread.join(deadline.remaining())
         if self._started:
             self.refusals.recover(self._append, may_read=False)
             self.settle(deadline)
@@ -246,6 +325,8 @@ class Engine:
 
     def degradation(self) -> str:
         """One sentence while something is out of order, else nothing."""
+        if self.settings.hold:
+            return "The memory's settings cannot be read: what you save is kept and arrives later, recall is empty."
         if self.writer.breaker.is_open or self.read_breaker.is_open:
             return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
         if self.embedder.fault:
@@ -300,6 +381,7 @@ class Engine:
 
     def _tasks(self) -> dict[str, Callable[[], float]]:
         return {
+            "configuration": self._look_at_configuration,
             "warm-up": self.chores.warm_up,
             "vectors": self.backlog.run,
             "mirror": self._mirror,
@@ -309,6 +391,11 @@ class Engine:
             "connections": self.chores.reap,
             "process file": self.chores.publish,
         }
+
+    def _look_at_configuration(self) -> float:
+        settings_file.keep(self.home)
+        self._reconsider()
+        return LOOK_SECONDS
 
     def _mirror(self) -> float:
         if not self.settings.bulk_sync_on_init or self.profile_theme is None or not self.mirror.is_due():

@@ -1,7 +1,7 @@
 """The engines of a process: one per home and configuration, made on first use.
 
-A changed configuration replaces an engine, a forked child makes its own, and the end of the process drains them within
-a bound.
+A changed configuration replaces an engine, whose successor goes on with its journal; a forked child makes its own, and
+the end of the process drains them within a bound.
 """
 
 from __future__ import annotations
@@ -28,18 +28,27 @@ _engines_lock = threading.Lock()
 
 def engine_for(home: Path, overrides: Mapping[str, Any] | None = None) -> tuple[Engine, Parsed]:
     """The engine of a home under the configuration in force, made on first use."""
-    parsed = settings_file.load(home, overrides)
+    parsed = settings_file.load(home, overrides, is_hasty=True)
     key = (home, repr(sorted(overrides.items())) if overrides else "")
     with _engines_lock:
         engine = _engines.get(key)
         if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
             return engine, parsed
-        old, engine = engine, Engine(home, parsed.settings, engine.refusals if engine is not None else None)
+        old = engine if engine is not None and not engine.is_retired else None
+        engine = Engine(home, parsed.settings, predecessor=old, reconsider=lambda: _reconsider(key, overrides))
         _engines[key] = engine
         _made.add(engine)
     if old is not None:
-        old.retire()
+        old.retire(engine)
     return engine, parsed
+
+
+def _reconsider(key: tuple[Path, str], overrides: Mapping[str, Any] | None) -> None:
+    """Have an engine replaced whose configuration is no longer the one in force."""
+    with _engines_lock:
+        is_ours = key in _engines
+    if is_ours:
+        engine_for(key[0], overrides)
 
 
 def close_all(deadline: Deadline) -> None:

@@ -2,6 +2,7 @@
 
 MemoryPluginError
 ├── ConfigError            a setting is wrong; the message names it
+├── Held                   it is not certain which database is meant: nothing is stored until the operator has acted
 ├── SchemaError            the database is not ready; the message ends with the command to run
 ├── DatabaseError
 │   ├── DatabaseUnavailable    passes by itself: try again later
@@ -38,6 +39,10 @@ class MemoryPluginError(Exception):
 
 class ConfigError(MemoryPluginError):
     """The configuration is not valid."""
+
+
+class Held(MemoryPluginError):
+    """The database is left alone until the operator has said which one is meant."""
 
 
 class SchemaError(MemoryPluginError):

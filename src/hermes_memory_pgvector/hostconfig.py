@@ -24,6 +24,7 @@ from hermes_memory_pgvector.embedding.endpoint import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.postgres_folder import PostgresFolder, dump_path, restorable
 from hermes_memory_pgvector.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
+from hermes_memory_pgvector.store import belonging
 from hermes_memory_pgvector.store.pool import check_conninfo
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,9 @@ EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn t
 
 
 def obstacle(settings: Settings) -> str:
-    """Why the provider cannot be used as configured; empty when it can."""
+    """Why the provider cannot be used as configured; empty when it can, if only to keep what is said in the journal."""
+    if settings.hold:
+        return ""
     if settings.dsn:
         problem = check_conninfo(settings.dsn)
         return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
@@ -73,7 +76,16 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
         if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
     }
     check_address(home, given)
-    return settings_file.save(home, given)
+    changed = settings_file.save(home, given)
+    if "dsn" in changed:
+        accept_database(home)
+    return changed
+
+
+def accept_database(home: Path) -> bool:
+    """The operator has just named the database in force: the journal goes there from now on; False if it did before."""
+    where = belonging.place(settings_file.load(home).settings.dsn)
+    return belonging.accept(settings_file.data_folder(home), home_identity.home_id(home), where)
 
 
 def check_address(home: Path, values: Mapping[str, Any]) -> None:
@@ -125,7 +137,7 @@ def backup_paths(home: Path, settings: Settings) -> list[str]:
     found = []
     for each in home_identity.homes_of(home):
         own = settings if each == home else settings_file.load(each).settings
-        if not own.dsn:
+        if not own.dsn and not own.hold:
             found += _dumped(each)
     return found
 

@@ -358,7 +358,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     def _settings(self) -> Settings:
         """The configuration in force, read now."""
-        return settings_file.load(self._home, self._overrides).settings
+        return settings_file.load(self._home, self._overrides, is_hasty=True).settings
 
     def _session_for(self, session_id: Any) -> Session:
         """The session a call is about: what it says, else what initialize said."""

@@ -36,6 +36,8 @@ class Declaration:
     """How to show a value that may hold a password or a key; None for one that cannot."""
 
 
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""How a value in a file names a variable."""
 _HIDDEN = "***"
 _NAMED = r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)"
 _NAMED_IN_QUERY = re.compile(_NAMED + r"[^&]+", re.IGNORECASE)
@@ -57,6 +59,19 @@ def redact_dsn(dsn: str) -> str:
     if "://" in dsn:
         return _NAMED_IN_QUERY.sub(rf"\g<head>{_HIDDEN}", _LOGIN_PASSWORD.sub(rf"\g<head>{_HIDDEN}", dsn))
     return _NAMED_IN_WORDS.sub(rf"\g<head>{_HIDDEN}", dsn)
+
+
+def without_password(dsn: str) -> str:
+    """The connection string without a password that is written out; one that is only referred to stays."""
+    if "://" in dsn:
+        return _NAMED_IN_QUERY.sub(_hide_if_secret, _LOGIN_PASSWORD.sub(_hide_if_secret, dsn))
+    return _NAMED_IN_WORDS.sub(_hide_if_secret, dsn)
+
+
+def _hide_if_secret(found: re.Match[str]) -> str:
+    head = found["head"]
+    is_reference = REFERENCE.fullmatch(found[0].removeprefix(head).strip("'")) is not None
+    return found[0] if is_reference or head.lower().startswith("passfile") else f"{head}{_HIDDEN}"
 
 
 def redact_url(url: str) -> str:
@@ -315,6 +330,8 @@ class Settings:
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Where each value that is not a default comes from: setting -> layer."""
+    hold: str = ""
+    """Why the database must be left alone for now: which one is meant is not known. Empty when it is."""
 
     def is_set(self, name: str) -> bool:
         """Whether the operator chose this value."""
@@ -348,6 +365,8 @@ class Parsed:
 
     settings: Settings
     problems: tuple[str, ...]
+    troubles: tuple[str, ...] = ()
+    """What is wrong with the files themselves; the last good settings are in force meanwhile."""
 
 
 def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:

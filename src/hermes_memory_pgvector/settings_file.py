@@ -6,36 +6,42 @@ dashboard look) < environment `HERMES_PGVECTOR_<NAME>` < values given by an embe
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import json
 import os
-import re
 import tempfile
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from hermes_memory_pgvector import last_good, whole_file
+from hermes_memory_pgvector.configuration import ENVIRONMENT, Configuration, Document, Reading, parse_yaml
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, Parsed, is_shown, parse, plain, unknown_names
+from hermes_memory_pgvector.settings import (
+    DECLARATIONS,
+    DEFAULTS,
+    REFERENCE,
+    Parsed,
+    is_shown,
+    parse,
+    plain,
+    unknown_names,
+    without_password,
+)
 
 ENVIRONMENT_PREFIX = "HERMES_PGVECTOR_"
 PROVIDER_NAME = "pgvector"
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+SECTIONS = (f"plugins.{PROVIDER_NAME}", f"memory.{PROVIDER_NAME}")
+PATIENCE_SECONDS = 1.5
+"""How long a command waits for a file that is being rewritten."""
+ACCEPT_COMMAND = "hermes-pgvector config accept"
+MOST_TRIES = 20
 
-
-@dataclass(frozen=True, slots=True)
-class _FileState:
-    modified_ns: int
-    size: int
-    sections: Mapping[str, Mapping[str, Any]]
-    problem: str | None
-
-
-_cache: dict[Path, _FileState] = {}
-_cache_lock = threading.Lock()
+_configurations: dict[Path, Configuration] = {}
+_guard = threading.Lock()
+_writing = threading.Lock()
 
 
 def default_home() -> Path:
@@ -48,15 +54,18 @@ def data_folder(home: Path) -> Path:
     return home / PROVIDER_NAME
 
 
-def load(home: Path, overrides: Mapping[str, Any] | None = None) -> Parsed:
-    """The settings in force for a home; never raises: what is wrong is listed as problems."""
-    state = _state(home / "config.yaml")
-    environment = {**dotenv(home), **os.environ}
+def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bool = False) -> Parsed:
+    """The settings in force for a home; never raises: what is wrong is listed.
+
+    A file that is just being rewritten is waited for, unless the caller is hasty and something is known already.
+    """
+    reading = _of(home).read(None if is_hasty else PATIENCE_SECONDS)
+    environment = {**_known(reading.variables), **os.environ}
     layers: dict[str, Mapping[str, Any]] = {
         name: {key: _resolve(value, environment) for key, value in section.items()}
-        for name, section in state.sections.items()
+        for name, section in reading.sections.items()
     }
-    layers["environment"] = _from_environment(environment)
+    layers[ENVIRONMENT] = _from_environment(environment)
     layers["program"] = dict(overrides or {})
     parsed = parse(layers)
     unknown = [
@@ -64,8 +73,8 @@ def load(home: Path, overrides: Mapping[str, Any] | None = None) -> Parsed:
         for layer in ("memory.pgvector", "program")
         for name in unknown_names(layers.get(layer, {}))
     ]
-    first = [state.problem] if state.problem else []
-    return Parsed(parsed.settings, (*first, *parsed.problems, *unknown))
+    settings = dataclasses.replace(parsed.settings, hold=_hold(home, reading, layers))
+    return Parsed(settings, (*parsed.problems, *unknown), reading.troubles)
 
 
 def secret(home: Path, name: str) -> str | None:
@@ -73,6 +82,36 @@ def secret(home: Path, name: str) -> str | None:
     if not name:
         return None
     return os.environ.get(name) or dotenv(home).get(name)
+
+
+def keep(home: Path) -> None:
+    """Keep what is in force for processes that will find the files broken; without any secret, and only when it is new.
+
+    Not for hooks: it writes.
+    """
+    configuration, folder = _of(home), data_folder(home)
+    reading = configuration.read(None)
+    if reading.troubles or reading.document is None or not folder.is_dir():
+        return
+    kept = configuration.kept()[0]
+    if kept is None and reading.document.is_missing:
+        return
+    good = _good(reading, reading.document, configuration.variables_digest)
+    if kept != good:
+        last_good.keep(folder, good)
+
+
+def accept(home: Path) -> Parsed:
+    """Take the files as they are now, though they have lost settings; ConfigError when they cannot be read."""
+    configuration, folder = _of(home), data_folder(home)
+    for watched in (configuration.document, configuration.variables):
+        problem = watched.accept()
+        if problem:
+            raise ConfigError(f"{problem}; mend it, nothing was accepted")
+    reading = configuration.read(None)
+    if folder.is_dir() and reading.document is not None:
+        last_good.keep(folder, _good(reading, reading.document, configuration.variables_digest))
+    return load(home)
 
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
@@ -113,26 +152,60 @@ def set_provider(home: Path, name: str) -> bool:
 
 def current_provider(home: Path) -> str:
     """The host's memory provider according to config.yaml."""
-    memory = _parse_yaml(home / "config.yaml").get("memory")
+    path = home / "config.yaml"
+    seen = whole_file.look(path)
+    if seen.problem:
+        raise ConfigError(f"{path} {seen.problem}")
+    try:
+        memory = parse_yaml(seen.data).get("memory")
+    except ConfigError as error:
+        raise ConfigError(f"{path} {error}") from None
     return str(memory.get("provider") or "") if isinstance(memory, Mapping) else ""
 
 
 def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()) -> None:
-    """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic."""
+    """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic.
+
+    Another program may write the file at the same time: its change is read again and kept.
+    """
+    path = home / "config.yaml"
+    _refuse_loss(home)
+    with _writing:
+        for _ in range(MOST_TRIES):
+            seen = whole_file.look(path)
+            if seen.problem:
+                raise ConfigError(f"{path} {seen.problem}; nothing was changed")
+            if seen.is_steady:
+                text = _changed(path, seen.data, section, changes, remove)
+                if _replace(path, text, expected=seen.signature):
+                    break
+        else:
+            raise ConfigError(f"{path} is being rewritten by another program all the time; nothing was changed")
+    configuration = _of(home)
+    seen = whole_file.look(path)
+    if seen.data == text.encode():
+        configuration.document.believe(configuration.interpret(seen.data), seen.signature)
+        keep(home)
+
+
+def _refuse_loss(home: Path) -> None:
+    """What would be written on top of a file that has lost its settings would make the loss look meant."""
+    for trouble in load(home).troubles:
+        raise ConfigError(f"{trouble}; nothing was changed. Mend it, or take it as it is: {ACCEPT_COMMAND}")
+
+
+def _changed(
+    path: Path, data: bytes, section: tuple[str, ...], changes: Mapping[str, Any], remove: Collection[str]
+) -> str:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    path = home / "config.yaml"
     round_trip = YAML()
     round_trip.preserve_quotes = True
     round_trip.width = 4096
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        text = ""
-    try:
-        document = round_trip.load(text)
-    except YAMLError as error:
+        document = round_trip.load(data.decode("utf-8-sig"))
+    except (YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not valid YAML; nothing was changed") from error
     if document is None:
         document = {}
@@ -150,21 +223,97 @@ def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, 
         node.pop(name, None)
     buffer = io.StringIO()
     round_trip.dump(document, buffer)
-    _replace(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def dotenv(home: Path) -> dict[str, str]:
     """Variables of the home's .env file, which the host loads for its own processes but not for ours."""
+    return _known(_of(home).read(None).variables)
+
+
+def has_dsn_variable(home: Path) -> bool:
+    """Whether the connection string in force is the one that the host's form has put into .env."""
+    name = f"{ENVIRONMENT_PREFIX}DSN"
+    given = dotenv(home).get(name)
+    return bool(given) and os.environ.get(name, given) == given
+
+
+def _of(home: Path) -> Configuration:
+    with _guard:
+        found = _configurations.get(home)
+        if found is None:
+            found = _configurations[home] = Configuration(home, data_folder(home), SECTIONS, _used_variables)
+        return found
+
+
+def _used_variables(sections: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The variables that settings are made of."""
+    named = {ENVIRONMENT_PREFIX + name.upper() for name in DECLARATIONS}
+    for section in sections.values():
+        named.update(name for value in section.values() if isinstance(value, str) for name in REFERENCE.findall(value))
+    return frozenset(named)
+
+
+def _hold(home: Path, reading: Reading, layers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why it is not known which database is meant; empty when it is."""
+    if not reading.is_known:
+        return f"{reading.troubles[0]}, and there are no earlier settings to go by"
+    deciding = [layer for layer in layers if "dsn" in layers[layer]]
+    if not deciding:
+        return ""
+    layer = deciding[-1]
+    value = layers[layer]["dsn"]
+    trouble = f"; {reading.troubles[0]}" if reading.troubles else ""
+    is_own = layer == ENVIRONMENT and bool(os.environ.get(f"{ENVIRONMENT_PREFIX}DSN"))
+    if f"{layer}.dsn" in reading.withheld and not is_own:
+        return f"the last good dsn is known only without its password{trouble}"
     try:
-        text = (home / ".env").read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return {}
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        if equals and not name.startswith("#"):
-            found[name.strip()] = value.strip().strip("'\"")
-    return found
+        dsn = str(DECLARATIONS["dsn"].parse(value))
+    except (ValueError, TypeError, OverflowError):
+        return f"dsn ({layer}) is not text"
+    unset = sorted(set(REFERENCE.findall(dsn)))
+    if unset and layer != "program":
+        return f"dsn refers to {', '.join(unset)}, which is neither in the environment nor in {home / '.env'}{trouble}"
+    return ""
+
+
+def _good(reading: Reading, document: Document, variables_digest: str) -> last_good.LastGood:
+    """What may be kept of a configuration."""
+    withheld: set[str] = set()
+
+    def harmless(layer: str, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        show = without_password if name == "dsn" else DECLARATIONS[name].show
+        shown = value if show is None else show(value)
+        if shown != value:
+            withheld.add(f"{layer}.{name}")
+        return shown
+
+    sections = {
+        layer: {name: harmless(layer, name, value) for name, value in section.items() if name in DECLARATIONS}
+        for layer, section in reading.sections.items()
+    }
+    names = {ENVIRONMENT_PREFIX + name.upper(): name for name in DECLARATIONS}
+    variables = {
+        variable: harmless(ENVIRONMENT, names[variable], value) if variable in names else None
+        for variable, value in reading.variables.items()
+        if variable in _used_variables(reading.sections)
+    }
+    return last_good.LastGood(
+        digest=document.digest,
+        # In the form in which it comes back from the disk.
+        sections=json.loads(json.dumps(sections, default=str)),
+        names=document.names,
+        ends=document.ends,
+        variables=variables,
+        variables_digest=variables_digest,
+        withheld=frozenset(withheld),
+    )
+
+
+def _known(variables: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value is not None}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -178,57 +327,11 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _resolve(value: Any, environment: Mapping[str, str]) -> Any:
     if not isinstance(value, str) or "${" not in value:
         return value
-    return _REFERENCE.sub(lambda match: environment.get(match.group(1), match.group(0)), value)
+    return REFERENCE.sub(lambda match: environment.get(match.group(1), match.group(0)), value)
 
 
-def _state(path: Path) -> _FileState:
-    try:
-        stat = path.stat()
-    except OSError:
-        return _FileState(0, 0, {}, None)
-    with _cache_lock:
-        known = _cache.get(path)
-    if known is not None and (known.modified_ns, known.size) == (stat.st_mtime_ns, stat.st_size):
-        return known
-    problem = None
-    try:
-        document = _parse_yaml(path)
-    except ConfigError as error:
-        document, problem = {}, str(error)
-    state = _FileState(stat.st_mtime_ns, stat.st_size, _sections(document), problem)
-    with _cache_lock:
-        _cache[path] = state
-    return state
-
-
-def _sections(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for parent in ("plugins", "memory"):
-        outer = document.get(parent)
-        inner = outer.get(PROVIDER_NAME) if isinstance(outer, Mapping) else None
-        if isinstance(inner, Mapping):
-            found[f"{parent}.{PROVIDER_NAME}"] = {str(key): value for key, value in inner.items()}
-    return found
-
-
-def _parse_yaml(path: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=loader)  # noqa: S506 - both are safe loaders
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({type(error).__name__})") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML") from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path} does not hold a mapping")
-    return document
-
-
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, text: str, *, expected: whole_file.Signature | None) -> bool:
+    """Put a new text in the place of the one that was read; False when that is not there any more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
@@ -239,6 +342,9 @@ def _replace(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)
+        if whole_file.signature(path) != expected:
+            return False
         Path(name).replace(target)
     finally:
         Path(name).unlink(missing_ok=True)
+    return True

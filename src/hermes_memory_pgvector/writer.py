@@ -23,6 +23,7 @@ from hermes_memory_pgvector.errors import (
     DatabaseDenied,
     DatabaseError,
     DatabaseRejected,
+    Held,
     MemoryPluginError,
     SchemaError,
 )
@@ -39,6 +40,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_SECONDS = 60.0
 BACKLOG_BATCHES = 2
 HOLD_SECONDS = 30.0
+HELD_SECONDS = 5.0
+"""Whether the operator has spoken is a matter of a small file."""
 VISIT_SECONDS = 5.0
 RECHECK_SECONDS = 30.0
 WATCHED_SECONDS = 1000.0
@@ -124,10 +127,11 @@ class Writer(Service):
         try:
             self._verify_once()
             self._drain_all()
-        except (DatabaseDenied, SchemaError) as error:
+        except (DatabaseDenied, SchemaError, Held) as error:
             self._note(error)
             healed = isinstance(error, SchemaError) and self._heal_schema()
-            self.breaker.failed(str(error), hold_seconds=0.0 if healed else HOLD_SECONDS)
+            pause = HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS
+            self.breaker.failed(str(error), hold_seconds=0.0 if healed else pause)
         except MemoryPluginError as error:
             self._note(error)
             self.breaker.failed(str(error))

@@ -376,6 +376,18 @@ def test_an_undo_that_was_refused_is_not_lost(home: AgentHome, disk: Disk) -> No
     arrive(home, "kept question", "kept answer", "regretted question", "another answer")
 
 
+def test_an_undo_that_an_ended_process_was_refused_comes_before_what_is_said_next(home: AgentHome, disk: Disk) -> None:
+    agent = home.provider()
+    agent.sync_turn("question", "answer", session_id="s1")
+    home.settle()
+    disk.error = errno.ENOSPC
+    agent.on_session_switch("s1", rewound=True)
+    home.close(2.0)
+    disk.error = 0
+    home.provider().sync_turn("question", "another answer", session_id="s1")
+    arrive(home, "question", "another answer")
+
+
 def test_refused_memory_operations_keep_their_order_and_moment(home: AgentHome, disk: Disk) -> None:
     home.settings["bulk_sync_on_init"] = False
     agent = home.provider()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, MemoryPluginError, SchemaError
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.settings import shown
 
 if TYPE_CHECKING:
@@ -90,11 +90,24 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield warning("schema", text, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, as this package needs it")
+                yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, settings, seen)
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)
+    except Held as error:
+        yield problem(
+            "database", f"nothing is stored: {error}", "look at config.yaml and .env: hermes-pgvector config show"
+        )
     except MemoryPluginError as error:
         yield problem("database", f"{options.place(home, settings)}: {error}", hint, unreachable=True)
+
+
+def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
+    reason = options.objection(home, settings, connection)
+    if reason:
+        yield problem(
+            "journal", f"nothing is stored: {reason}", "or go back to the other: hermes-pgvector config set dsn DSN"
+        )
 
 
 def _server(connection: Connection) -> Iterator[Finding]:

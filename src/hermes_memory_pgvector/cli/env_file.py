@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from hermes_memory_pgvector import whole_file
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.settings_file import load, save
 
@@ -16,27 +17,34 @@ _PLAIN = re.compile(r"[^\s'\"#\\$`]+")
 
 def place_dsn(home: Path, dsn: str) -> bool:
     """Make this the connection string in force; its password goes to .env. False when it already was."""
+    from hermes_memory_pgvector.hostconfig import accept_database
     from hermes_memory_pgvector.store.address import split_password, user_of, with_login
 
     if load(home).settings.dsn == dsn:
+        accept_database(home)
         return False
     bare, password = split_password(dsn)
     if not password or not _PLAIN.fullmatch(password) or "${" in password:
         # A reference, or something that .env readers understand differently from each other: left as it was given.
-        return bool(save(home, {"dsn": dsn}))
-    put(home, PASSWORD_VARIABLE, password)
-    return bool(save(home, {"dsn": with_login(bare, user_of(bare), f"${{{PASSWORD_VARIABLE}}}")}))
+        changed = save(home, {"dsn": dsn})
+    else:
+        put(home, PASSWORD_VARIABLE, password)
+        changed = save(home, {"dsn": with_login(bare, user_of(bare), f"${{{PASSWORD_VARIABLE}}}")})
+    accept_database(home)
+    return bool(changed)
 
 
 def put(home: Path, name: str, value: str) -> bool:
     """Set one variable, leaving every other line as it is; False when it had that value."""
     path = home / ".env"
+    seen = whole_file.look(path)
+    if seen.problem or not seen.is_steady:
+        raise ConfigError(f"{path} {seen.problem or 'is being rewritten'}; nothing was changed")
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        text = ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({type(error).__name__}); nothing was changed") from None
+        text, encoding = seen.data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        # As the host reads it; the other lines stay as they are, byte for byte.
+        text, encoding = seen.data.decode("latin-1"), "latin-1"
     line = f"{name}={value}\n"
     pattern = re.compile(rf"^[ \t]*(?:export[ \t]+)?{re.escape(name)}[ \t]*=.*(?:\n|$)", re.MULTILINE)
     if pattern.search(text):
@@ -45,17 +53,17 @@ def put(home: Path, name: str, value: str) -> bool:
         changed = text + ("" if not text or text.endswith("\n") else "\n") + line
     if changed == text:
         return False
-    _replace(path, changed)
+    _replace(path, changed.encode(encoding))
     return True
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".env-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import journals, options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held, MemoryPluginError, ServerError
 from hermes_memory_pgvector.settings_file import load
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(journal_parser=parser)
     actions = parser.add_subparsers(dest="journal_action", metavar="ACTION")
     options.add_common(actions.add_parser("status", help="what waits, by process"))
+    options.add_common(
+        actions.add_parser("accept-database", help="let what waits go to the database that the settings lead to now")
+    )
     dead = actions.add_parser("dead", help="records that Postgres has refused")
     parser.set_defaults(dead_parser=dead)
     choices = dead.add_subparsers(dest="dead_action", metavar="ACTION")
@@ -50,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     if args.journal_action == "status":
         return _status(home, json=args.json)
+    if args.journal_action == "accept-database":
+        return _accept_database(home, json=args.json)
     match args.dead_action:
         case "list":
             return _list(home, args.limit, json=args.json)
@@ -107,6 +112,27 @@ def _status(home: Path, *, json: bool) -> int:
         ]
         output.table(("journal", "of", "waiting", "size"), rows, right=(2, 3))
     return 2 if problem else 0
+
+
+def _accept_database(home: Path, *, json: bool) -> int:
+    """Say that the database in force is meant; one that cannot be reached now is learned when it is."""
+    from hermes_memory_pgvector.hostconfig import accept_database
+
+    settings = load(home).settings
+    if settings.hold:
+        raise Held(settings.hold)
+    where = options.place(home, settings)
+    changed = accept_database(home)
+    try:
+        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+            changed = options.belong(home, settings, connection) or changed
+    except (DatabaseUnavailable, ServerError):
+        pass
+    if json:
+        output.as_json({"database": where, "changed": changed})
+    else:
+        output.bullet("ok", f"the journal belongs to {where}{' from now on' if changed else ', as before'}")
+    return 0
 
 
 def _list(home: Path, limit: int, *, json: bool) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
+from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, Held, SchemaError
 from hermes_memory_pgvector.settings_file import data_folder, load, secret
 
 if TYPE_CHECKING:
@@ -93,8 +93,11 @@ def admin_dsn(home: Path, settings: Settings, given: str | None) -> str:
     found = given or secret(home, options.ADMIN_VARIABLE)
     if found:
         return found
+    if settings.hold:
+        raise Held(settings.hold)
     if settings.dsn:
         return settings.dsn
+    options.keep_from_embedded(home)
     from hermes_memory_pgvector.server import EmbeddedPostgres
 
     return EmbeddedPostgres(data_folder(home)).ensure_running(Deadline.after(SERVER_SECONDS)).owner_dsn

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, ServerError
+from hermes_memory_pgvector.errors import ConfigError, Held, ServerError
 from hermes_memory_pgvector.settings_file import data_folder, default_home, load
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import Embedder
     from hermes_memory_pgvector.engine import Engine
     from hermes_memory_pgvector.settings import Settings
-    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.store.pool import Connection, Pool
 
 PLACE_SECONDS = 60.0
 ADMIN_VARIABLE = "HERMES_PGVECTOR_ADMIN_DSN"
@@ -73,13 +73,48 @@ def place(home: Path, settings: Settings) -> str:
 
 def runtime_dsn(home: Path, settings: Settings, deadline: Deadline) -> str:
     """The connection string in force; starts an existing embedded server but never makes one."""
+    if settings.hold:
+        raise Held(settings.hold)
     if settings.dsn:
         return settings.dsn
+    keep_from_embedded(home)
     if not has_embedded_data(home):
         raise ServerError("there is no database yet; run: hermes-pgvector up")
     from hermes_memory_pgvector.server import EmbeddedPostgres
 
     return EmbeddedPostgres(data_folder(home)).ensure_running(deadline).runtime_dsn
+
+
+def keep_from_embedded(home: Path) -> None:
+    """Held where the journal belongs to another database than the embedded one, which then stays as it is."""
+    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.store.belonging import Doorkeeper
+
+    Doorkeeper(data_folder(home), home_id(home), "", is_named=False).before_start(has_data=has_embedded_data(home))
+
+
+def objection(home: Path, settings: Settings, connection: Connection) -> str:
+    """Why the journal of this home does not go to the database that answers; empty when it does."""
+    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.store import belonging
+
+    found = belonging.identify(connection)
+    known = belonging.read(data_folder(home), home_id(home))
+    return "" if found is None else belonging.objection(known, belonging.place(settings.dsn), found)
+
+
+def belong(home: Path, settings: Settings, connection: Connection) -> bool:
+    """The operator means this database: the journal of this home goes there from now on; False if it did before."""
+    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.store import belonging
+
+    found = belonging.identify(connection)
+    if found is None:
+        return False
+    folder, own = data_folder(home), home_id(home)
+    before = belonging.read(folder, own)
+    belonging.learn(folder, own, belonging.place(settings.dsn), found)
+    return before is not None and before.identity is not None and before.identity != found
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import journals, options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.settings_file import load
+from hermes_memory_pgvector.errors import Held, MemoryPluginError
+from hermes_memory_pgvector.settings_file import ACCEPT_COMMAND, load
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.journals import JournalReport
     from hermes_memory_pgvector.model import EmbeddingModel
     from hermes_memory_pgvector.processes import Snapshot
-    from hermes_memory_pgvector.settings import Settings
+    from hermes_memory_pgvector.settings import Parsed, Settings
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
 
 NAME = "status"
@@ -36,6 +36,8 @@ class Stored:
     vectors_pending: int
     dead_letters: int
     marks: dict[str, int]
+    objection: str
+    """Why the journal does not go to this database; empty when it does."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show everything; 2 when the database cannot be reached, with what is known without it."""
     home = options.home_of(args)
-    settings = load(home).settings
+    parsed = load(home)
+    settings = parsed.settings
     stored: Stored | None = None
     problem: MemoryPluginError | None = None
     try:
@@ -56,10 +59,12 @@ def run(args: argparse.Namespace) -> int:
         problem = error
     report = journals.report(home, stored.marks if stored else None)
     if args.json:
-        output.as_json(_document(home, settings, stored, report, problem))
+        output.as_json(_document(home, parsed, stored, report, problem))
     else:
-        _tell(home, settings, stored, report, problem)
-    return 0 if problem is None else 2
+        _tell(home, parsed, stored, report, problem)
+    if problem is not None:
+        return 1 if isinstance(problem, Held) else 2
+    return 1 if stored is not None and stored.objection else 0
 
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
@@ -76,12 +81,13 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(progress.dead_letters(connection, 10_000)),
             marks=progress.watermarks(connection, journals.writers(home)),
+            objection=options.objection(home, settings, connection),
         )
 
 
 def _document(
     home: Path,
-    settings: Settings,
+    parsed: Parsed,
     stored: Stored | None,
     report: JournalReport,
     problem: MemoryPluginError | None,
@@ -90,9 +96,11 @@ def _document(
 
     document: dict[str, Any] = {
         "home": str(home),
-        "database": options.place(home, settings),
-        "embedding": embedding(settings, home),
+        "database": options.place(home, parsed.settings),
+        "embedding": embedding(parsed.settings, home),
         "error": str(problem) if problem else None,
+        "configuration": list(parsed.troubles),
+        "held": _held(parsed, stored) or None,
         "stored": None,
         "journal": {
             **report.totals(),
@@ -102,21 +110,26 @@ def _document(
     }
     if stored is not None:
         told = asdict(stored)
-        del told["marks"]
+        del told["marks"], told["objection"]
         document["stored"] = {**told.pop("contents"), **told}
     return document
 
 
 def _tell(
     home: Path,
-    settings: Settings,
+    parsed: Parsed,
     stored: Stored | None,
     report: JournalReport,
     problem: MemoryPluginError | None,
 ) -> None:
     from hermes_memory_pgvector.embedding.configured import setting_fault
 
+    settings = parsed.settings
     output.say(f"Memory of {home}")
+    for trouble in parsed.troubles:
+        output.bullet("problem", trouble, f"the last good settings are in force; mend it, or: {ACCEPT_COMMAND}")
+    if stored is not None and stored.objection:
+        output.bullet("problem", f"nothing is stored: {stored.objection}")
     if stored is None:
         output.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
     else:
@@ -129,6 +142,11 @@ def _tell(
     if report.processes:
         output.say()
         tell_processes(report)
+
+
+def _held(parsed: Parsed, stored: Stored | None) -> str:
+    """Why nothing is stored in any database though one may be there."""
+    return parsed.settings.hold or ("" if stored is None else stored.objection)
 
 
 def _tell_stored(where: str, stored: Stored) -> None:

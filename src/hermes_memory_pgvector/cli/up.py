@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_memory_pgvector import settings_file
 from hermes_memory_pgvector.cli import demonstration, doctor, env_file, install, migrate, options, output
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, SchemaError
+from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.settings import Settings
 from hermes_memory_pgvector.settings_file import PROVIDER_NAME, data_folder, load
 
@@ -55,10 +55,13 @@ def run(args: argparse.Namespace) -> int:
     if not quiet:
         output.say(f"Setting up the memory of {home}")
     home.mkdir(parents=True, exist_ok=True)
+    for trouble in load(home).troubles:
+        raise ConfigError(f"{trouble}; mend it, or take it as it is: {settings_file.ACCEPT_COMMAND}")
     changed = _settings(home, args, quiet=quiet)
     settings = load(home).settings
     database = _database(home, settings, args, quiet=quiet)
     wanted = _migrate(home, settings, database, quiet=quiet)
+    _belong(home, quiet=quiet)
     changed += _activate(home, quiet=quiet)
     findings = list(doctor.examine(home))
     code = doctor.exit_code(findings)
@@ -123,6 +126,8 @@ def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet
             role, password = _runtime_login(home, settings, args.dsn, args.runtime_role)
             said.append(brief(args.dsn))
         return Database(args.dsn, role, password, is_given=True)
+    if settings.hold:
+        raise Held(settings.hold)
     if settings.dsn:
         admin = migrate.admin_dsn(home, settings, None)
         role = args.runtime_role or migrate.role_for(settings, admin)
@@ -206,6 +211,22 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
         if wanted.problem:
             output.bullet("warning", f"vectors wait: {wanted.problem}", "then run again: hermes-pgvector migrate")
     return wanted
+
+
+def _belong(home: Path, *, quiet: bool) -> None:
+    """What waits in the journal goes to this database from now on: whoever runs `up` has said so."""
+    from hermes_memory_pgvector.hostconfig import accept_database
+
+    settings = load(home).settings
+    accept_database(home)
+    try:
+        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+            is_new = options.belong(home, settings, connection)
+    except MemoryPluginError:
+        # What keeps the agents from connecting is told by the examination.
+        return
+    if is_new and not quiet:
+        output.bullet("note", f"the journal of this home belongs to {options.place(home, settings)} from now on")
 
 
 def _place(home: Path, database: Database, *, quiet: bool) -> None:

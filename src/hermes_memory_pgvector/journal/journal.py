@@ -102,6 +102,11 @@ class Journal:
                 self._begin()
                 _journals.add(self)
 
+    def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
+        """Go on under other settings."""
+        with self._tail.lock:
+            self._tail.adjust(sync=sync, max_bytes=max_bytes)
+
     def append(self, payload: bytes, urgency: Urgency = Urgency.TURN, at_us: int | None = None) -> int:
         """Write one record and return its number; JournalFull and JournalError mean that it was not taken.
 

@@ -22,11 +22,15 @@ class Room:
     __slots__ = ("drained", "foreign", "max_bytes", "own", "refused_memories", "refused_turns", "turn_bytes")
 
     def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.turn_bytes = int(max_bytes * _TURNS_SHARE)
+        self.bound(max_bytes)
         self.foreign = 0
         """What other writers have waiting, as last counted."""
         self.reset()
+
+    def bound(self, max_bytes: int) -> None:
+        """Hold at most so much."""
+        self.max_bytes = max_bytes
+        self.turn_bytes = int(max_bytes * _TURNS_SHARE)
 
     def reset(self) -> None:
         """A new series begins."""

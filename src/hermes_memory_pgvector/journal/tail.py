@@ -102,6 +102,11 @@ class Tail:
         self.sync_failures = 0
         self.last_error = ""
 
+    def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
+        """Go on under other settings; for the holder of the lock."""
+        self._sync = sync
+        self.room.bound(max_bytes)
+
     def append(self, payload: bytes, urgency: Urgency, at_us: int | None = None) -> int:
         """Write one record and return its number."""
         total = HEADER_BYTES + len(payload)

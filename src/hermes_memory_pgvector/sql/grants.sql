@@ -7,7 +7,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, pending_vectors,
     dead_letters TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq TO {role};
-GRANT SELECT ON hermes_pgvector_migrations, embedding_models, lexeme_statistics, theme_indexes TO {role};
+GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models, lexeme_statistics, theme_indexes TO {role};
 -- What runs with the owner's rights.
 DO $$
 DECLARE

@@ -999,6 +999,13 @@ ALTER TABLE public.embedding_models ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
+CREATE TABLE public.hermes_pgvector_installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    is_the_one boolean DEFAULT true NOT NULL,
+    CONSTRAINT hermes_pgvector_installation_is_the_one_check CHECK (is_the_one)
+);
+
 CREATE TABLE public.hermes_pgvector_migrations (
     version integer NOT NULL,
     name text NOT NULL,
@@ -1133,6 +1140,9 @@ ALTER TABLE ONLY public.embedding_models
 
 ALTER TABLE ONLY public.embedding_models
     ADD CONSTRAINT embedding_models_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.hermes_pgvector_installation
+    ADD CONSTRAINT hermes_pgvector_installation_pkey PRIMARY KEY (is_the_one);
 
 ALTER TABLE ONLY public.hermes_pgvector_migrations
     ADD CONSTRAINT hermes_pgvector_migrations_pkey PRIMARY KEY (version);

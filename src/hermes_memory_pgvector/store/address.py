@@ -29,6 +29,15 @@ def brief(conninfo: str) -> str:
     return f"{parts.get('dbname') or 'the default database'} on {where}{port}{user}"
 
 
+def place_of(conninfo: str) -> str:
+    """Which database, and where; the same whoever logs in."""
+    with _readable():
+        parts = conninfo_to_dict(conninfo)
+    where = str(parts.get("host") or parts.get("hostaddr") or parts.get("service") or "the default host")
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"{parts.get('dbname') or parts.get('user') or 'the default database'} on {where}{port}"
+
+
 def split_password(conninfo: str) -> tuple[str, str]:
     """The connection string without its password, and the password."""
     with _readable():

@@ -54,8 +54,17 @@ class _Idle:
 class Pool:
     """At most `maximum` connections; nothing happens before the first use."""
 
-    def __init__(self, conninfo: Callable[[Deadline], str], *, maximum: int, connect_seconds: float) -> None:
+    def __init__(
+        self,
+        conninfo: Callable[[Deadline], str],
+        *,
+        maximum: int,
+        connect_seconds: float,
+        admit: Callable[[Connection], None] | None = None,
+    ) -> None:
         self._conninfo = conninfo
+        self._admit = admit
+        """Looks at a new connection before anybody gets it, and raises when nobody may."""
         self._maximum = maximum
         self._connect_seconds = connect_seconds
         self._condition = threading.Condition()
@@ -158,8 +167,10 @@ class Pool:
         try:
             # A first connection may have to start the embedded server, which takes longer than a connection does.
             conninfo = self._conninfo(Deadline.after(max(60.0, self._connect_seconds)))
-            connection = psycopg.connect(
-                complete_conninfo(conninfo, self._connect_seconds), autocommit=True, prepare_threshold=None
+            connection = self._admitted(
+                psycopg.connect(
+                    complete_conninfo(conninfo, self._connect_seconds), autocommit=True, prepare_threshold=None
+                )
             )
         except (psycopg.Error, UnicodeError) as foreign:
             error = translate(foreign)
@@ -177,6 +188,19 @@ class Pool:
                     self._failures += 1
                     self._last_error = error or DatabaseUnavailable("connecting failed unexpectedly")
                 self._condition.notify_all()
+
+    def _admitted(self, connection: Connection) -> Connection:
+        """The connection, unless it leads where it must not."""
+        if self._admit is None:
+            return connection
+        deadline = Deadline.after(max(2.0, self._connect_seconds))
+        try:
+            with translated(), self._watchdog.watching(connection.fileno(), deadline):
+                self._admit(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _give_back(self, connection: Connection) -> None:
         with self._condition:

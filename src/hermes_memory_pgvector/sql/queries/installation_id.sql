@@ -1,0 +1,2 @@
+-- Which installation is this?
+SELECT id::text FROM hermes_pgvector_installation;
