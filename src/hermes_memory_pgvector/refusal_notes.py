@@ -78,6 +78,11 @@ class Notes:
                     found.append(taken)
                 elif taken is not None:
                     taken.remove()
+        for path in folder.glob("*.lock"):
+            # Its process ended before it had made a file of notes.
+            if not path.with_suffix(SUFFIX).exists():
+                with contextlib.suppress(OSError):
+                    _sweep(folder, path.stem)
         return found
 
     @classmethod
@@ -157,6 +162,14 @@ def count_left(folder: Path) -> int:
     for notes in found:
         notes.release()
     return sum(len(notes.entries) for notes in found)
+
+
+def _sweep(folder: Path, writer: str) -> None:
+    lock = WriterLock.take(folder, writer, create=False)
+    if lock is not None:
+        if lock.excludes:
+            lock.unlink()
+        lock.release()
 
 
 def _allocate(fd: int) -> None:

@@ -40,6 +40,7 @@ MAX_FAILURES = 64
 GIVE_UP_SECONDS = 3600.0
 """The host may write a turn late, for its disk was full as well; after this it is not expected any more."""
 LEFT_SECONDS = 30.0
+RESERVE_SECONDS = 1.0
 
 _SessionKey = tuple[str, str]
 Append = Callable[[Sequence[WriteItem], Urgency], None]
@@ -182,11 +183,11 @@ class Refusals:
 
     def tend(self) -> None:
         """Set room for notes aside, and take over what dead processes have noted."""
+        self._own_notes()
         now = time.monotonic()
         if now - self._looked_at < LEFT_SECONDS:
             return
         self._looked_at = now
-        self._own_notes()
         for notes in Notes.left_behind(self._folder):
             self._take_over(notes)
 
@@ -206,7 +207,7 @@ class Refusals:
         with self._lock:
             if self._notes is None and now >= self._reserve_at:
                 self._notes = Notes.reserve(self._folder)
-                self._reserve_at = now + LEFT_SECONDS
+                self._reserve_at = now + RESERVE_SECONDS
             return self._notes
 
     def close(self) -> None:
