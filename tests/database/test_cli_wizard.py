@@ -66,6 +66,22 @@ def test_an_answer_is_written_and_a_wrong_one_is_not(commands: Commands) -> None
     assert after == {**before, "embed_url": "http://127.0.0.1:9/other", "embed_api_key_env": "MY_KEY"}
 
 
+def test_the_word_none_means_no_endpoint_and_a_wrong_address_is_refused(commands: Commands) -> None:
+    ask(commands, "\nnone\n\n\n")
+    assert commands.config["memory"]["pgvector"]["embed_url"] == ""
+    done = ask(commands, "\nlocalhost:11434\n\nMY_KEY\n")
+    assert "embed_url must begin with http:// or https://; nothing was changed" in done.out
+    assert "embed_api_key_env" not in commands.config["memory"]["pgvector"]
+
+
+def test_a_login_in_the_address_is_not_shown(commands: Commands) -> None:
+    commands.configure(**{**commands.config["memory"]["pgvector"], "embed_url": "http://me:hunter2@127.0.0.1:9"})
+    commands.secrets.append("hunter2")
+    before = (commands.home / "config.yaml").read_bytes()
+    assert "[http://***@127.0.0.1:9]" in ask(commands, "\nhttp://***@127.0.0.1:9\n\n\n").out
+    assert (commands.home / "config.yaml").read_bytes() == before
+
+
 def test_a_new_database_is_migrated_when_the_owner_says_yes(empty_database: Database, tmp_path: Path) -> None:
     owner, password = with_password(empty_database.owner_dsn)
     commands = Commands(tmp_path, [password])
