@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fixtures.agent import AgentHome, wait_until
 from fixtures.command import Commands, with_password
-from fixtures.postgres import MODEL, Database
+from fixtures.postgres import Database
 
-from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.store.schema import wanted_version
 
@@ -35,8 +34,19 @@ def is_migrated_by_a_newer_package(home: AgentHome) -> None:
     )
 
 
-def is_migrated_by_an_older_package(home: AgentHome) -> None:
-    home.stored.rows("DELETE FROM hermes_pgvector_migrations WHERE version = %s RETURNING 1", wanted_version())
+def is_not_migrated_yet(home: AgentHome) -> Callable[[], None]:
+    """The ledger as an older package leaves it; the answer migrates it."""
+    columns = "version, name, sha256, applied_at"
+    (row,) = home.stored.rows(
+        f"DELETE FROM hermes_pgvector_migrations WHERE version = %s RETURNING {columns}", wanted_version()
+    )
+
+    def migrated() -> None:
+        home.stored.rows(
+            f"INSERT INTO hermes_pgvector_migrations ({columns}) VALUES (%s, %s, %s, %s) RETURNING 1", *row
+        )
+
+    return migrated
 
 
 def recalled(agent: PgvectorMemoryProvider) -> Any:
@@ -95,14 +105,14 @@ def test_an_older_package_does_not_migrate_a_newer_schema(
 
 
 def test_a_newer_package_holds_its_writes_until_the_schema_is_migrated(
-    agent_home: AgentHome, database: Database, commands: Commands, caplog: pytest.LogCaptureFixture
+    agent_home: AgentHome, commands: Commands, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Held in the journal, not lost; what is stored already is recalled meanwhile; everything arrives once."""
-    agent = agent_home.provider("marketing")
-    agent.sync_turn("where is the spare key", "behind the clock")
+    agent_home.provider("marketing").sync_turn("where is the spare key", "behind the clock")
     agent_home.settle()
-    is_migrated_by_an_older_package(agent_home)
-    agent_home.engine.writer._is_verified = False
+    agent_home.close()
+    migrated = is_not_migrated_yet(agent_home)
+    agent = agent_home.provider("marketing")
     with caplog.at_level(logging.WARNING):
         agent.sync_turn("and where is the other spare key", "in the drawer")
         wait_until(lambda: agent_home.engine.writer.breaker.is_open)
@@ -112,7 +122,7 @@ def test_a_newer_package_holds_its_writes_until_the_schema_is_migrated(
         found = schema_check(commands)
         assert found["level"] == "problem"
         assert f"{wanted_version()} is needed" in found["text"]
-        migrate.apply(database.owner_dsn, model=ModelSpec(MODEL, 64))
+        migrated()
         # What the writer does by itself after its pause.
         agent_home.engine.writer.breaker.failed("tried again", hold_seconds=0.0)
         agent_home.engine.writer.wake()
