@@ -101,7 +101,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._engine, parsed = engine_for(self._home, self._overrides)
         self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
-            warn_once(f"configuration: {problem}; the default is used")
+            warn_once(f"configuration: {problem}")
         session, warning = identity.resolve(
             session_id,
             kwargs,

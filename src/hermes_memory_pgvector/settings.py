@@ -369,8 +369,12 @@ class Parsed:
     """What is wrong with the files themselves; the last good settings are in force meanwhile."""
 
 
-def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
-    """Settings from named layers, the later ones winning; every wrong value is reported and its default used."""
+def parse(layers: Mapping[str, Mapping[str, Any]], last_good: Mapping[str, Mapping[str, Any]] | None = None) -> Parsed:
+    """Settings from named layers, the later ones winning.
+
+    Every wrong value is reported, and what the same layer said before is used in its place, or else the default: a slip
+    of the pen must not lift a limit.
+    """
     values: dict[str, Any] = {}
     set_by: dict[str, str] = {}
     problems: list[str] = []
@@ -383,8 +387,13 @@ def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
                 parsed = declaration.parse(value)
             except (ValueError, TypeError, OverflowError):
                 said = "" if declaration.show else _repeated(value)
-                problems.append(f"{name} ({layer}): expects {declaration.expects}{said}")
-                continue
+                known = (last_good or {}).get(layer, {})
+                is_known = name in known and accepts(name, known[name])
+                used = "the last good value is used" if is_known else "the default is used"
+                problems.append(f"{name} ({layer}): expects {declaration.expects}{said}; {used}")
+                if not is_known:
+                    continue
+                parsed = declaration.parse(known[name])
             values[name] = parsed
             if parsed != DEFAULTS[name]:
                 set_by[name] = layer
@@ -394,6 +403,15 @@ def parse(layers: Mapping[str, Mapping[str, Any]]) -> Parsed:
                 # Its default means "as calibrated", so writing 0.30 down is a choice like any other.
                 set_by[name] = layer
     return Parsed(Settings(**values, set_by=set_by), tuple(problems))
+
+
+def accepts(name: str, value: Any) -> bool:
+    """Whether a setting can have this value."""
+    try:
+        DECLARATIONS[name].parse(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
 
 
 def unknown_names(raw: Mapping[str, Any]) -> list[str]:

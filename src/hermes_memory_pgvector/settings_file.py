@@ -24,6 +24,7 @@ from hermes_memory_pgvector.settings import (
     DEFAULTS,
     REFERENCE,
     Parsed,
+    accepts,
     is_shown,
     parse,
     plain,
@@ -67,7 +68,8 @@ def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bo
     }
     layers[ENVIRONMENT] = _from_environment(environment)
     layers["program"] = dict(overrides or {})
-    parsed = parse(layers)
+    kept = _of(home).kept()[0]
+    parsed = parse(layers, kept.sections if kept is not None else None)
     unknown = [
         f"{name} ({layer}): there is no such setting"
         for layer in ("memory.pgvector", "program")
@@ -96,7 +98,7 @@ def keep(home: Path) -> None:
     kept = configuration.kept()[0]
     if kept is None and reading.document.is_missing:
         return
-    good = _good(reading, reading.document, configuration.variables_digest)
+    good = _good(reading, reading.document, configuration.variables_digest, kept)
     if kept != good:
         last_good.keep(folder, good)
 
@@ -110,7 +112,7 @@ def accept(home: Path) -> Parsed:
             raise ConfigError(f"{problem}; mend it, nothing was accepted")
     reading = configuration.read(None)
     if folder.is_dir() and reading.document is not None:
-        last_good.keep(folder, _good(reading, reading.document, configuration.variables_digest))
+        last_good.keep(folder, _good(reading, reading.document, configuration.variables_digest, None))
     return load(home)
 
 
@@ -267,19 +269,21 @@ def _hold(home: Path, reading: Reading, layers: Mapping[str, Mapping[str, Any]])
     is_own = layer == ENVIRONMENT and bool(os.environ.get(f"{ENVIRONMENT_PREFIX}DSN"))
     if f"{layer}.dsn" in reading.withheld and not is_own:
         return f"the last good dsn is known only without its password{trouble}"
-    try:
-        dsn = str(DECLARATIONS["dsn"].parse(value))
-    except (ValueError, TypeError, OverflowError):
+    if not accepts("dsn", value):
         return f"dsn ({layer}) is not text"
+    dsn = str(value)
     unset = sorted(set(REFERENCE.findall(dsn)))
     if unset and layer != "program":
         return f"dsn refers to {', '.join(unset)}, which is neither in the environment nor in {home / '.env'}{trouble}"
     return ""
 
 
-def _good(reading: Reading, document: Document, variables_digest: str) -> last_good.LastGood:
-    """What may be kept of a configuration."""
+def _good(
+    reading: Reading, document: Document, variables_digest: str, before: last_good.LastGood | None
+) -> last_good.LastGood:
+    """What may be kept of a configuration; a wrong value does not replace a good one."""
     withheld: set[str] = set()
+    environment = {**_known(reading.variables), **os.environ}
 
     def harmless(layer: str, name: str, value: Any) -> Any:
         if not isinstance(value, str):
@@ -290,8 +294,16 @@ def _good(reading: Reading, document: Document, variables_digest: str) -> last_g
             withheld.add(f"{layer}.{name}")
         return shown
 
+    def good(layer: str, name: str, value: Any) -> Any:
+        known = {} if before is None else before.sections.get(layer, {})
+        return value if name not in known or accepts(name, _resolve(value, environment)) else known[name]
+
     sections = {
-        layer: {name: harmless(layer, name, value) for name, value in section.items() if name in DECLARATIONS}
+        layer: {
+            name: harmless(layer, name, good(layer, name, value))
+            for name, value in section.items()
+            if name in DECLARATIONS
+        }
         for layer, section in reading.sections.items()
     }
     names = {ENVIRONMENT_PREFIX + name.upper(): name for name in DECLARATIONS}

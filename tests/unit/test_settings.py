@@ -200,3 +200,31 @@ def test_status_shows_no_password(tmp_path: Path) -> None:
     shown = hostconfig.status(settings_file.load(home).settings, home)
     assert "hunter2" not in str(shown)
     assert shown["prefetch_limit"] == 9
+
+
+def test_a_wrong_value_does_not_lift_a_limit(tmp_path: Path) -> None:
+    good = "memory: {pgvector: {allowed_themes: [a, b], profile_scope: separate, prefetch_limit: 3}}\n"
+    home = write(tmp_path, good)
+    settings_file.data_folder(home).mkdir()
+    settings_file.load(home)
+    settings_file.keep(home)
+    write(home, "memory: {pgvector: {allowed_themes: 5, profile_scope: seperate, prefetch_limit: many}}\n")
+    for _ in range(2):
+        parsed = settings_file.load(home)
+        settings = parsed.settings
+        assert (settings.allowed_themes, settings.profile_scope, settings.prefetch_limit) == (("a", "b"), "separate", 3)
+        assert all("the last good value is used" in problem for problem in parsed.problems)
+        # Looking at it twice, and keeping what there is, makes a slip no better.
+        settings_file.keep(home)
+    write(home, good.replace("separate", "shared"))
+    assert settings_file.load(home).settings.profile_scope == "shared"
+
+
+def test_a_dsn_that_is_no_text_is_not_taken_for_none(tmp_path: Path) -> None:
+    parsed = settings_file.load(write(tmp_path, "memory: {pgvector: {dsn: [one, two]}}\n"))
+    assert "dsn" in parsed.settings.hold
+
+
+def test_a_dsn_whose_variable_is_not_set_is_not_taken_literally(tmp_path: Path) -> None:
+    parsed = settings_file.load(write(tmp_path, "memory: {pgvector: {dsn: 'dbname=x password=${NOWHERE_SET}'}}\n"))
+    assert "NOWHERE_SET" in parsed.settings.hold

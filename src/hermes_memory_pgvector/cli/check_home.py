@@ -48,7 +48,7 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
         text = f"{chosen} settings differ from their defaults" if chosen else "every setting has its default"
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
     for each in parsed.problems:
-        yield problem("settings", f"{each}; the default is used", "hermes-pgvector config show")
+        yield problem("settings", each, "hermes-pgvector config show")
 
 
 def _identity(home: Path, parsed: Parsed) -> Finding:
