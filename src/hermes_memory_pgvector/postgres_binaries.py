@@ -208,6 +208,8 @@ def initialise(
 ) -> None:
     """Make an empty directory a database cluster that nobody can log in to yet."""
     options = ["-U", owner, "--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]
+    # As the server itself: a container may have next to nothing in /dev/shm.
+    options.append("--set=dynamic_shared_memory_type=mmap")
     if binaries.major >= 17:
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if not syncs:

@@ -47,7 +47,12 @@ _writing = threading.Lock()
 
 def default_home() -> Path:
     """The hermes home of this process: $HERMES_HOME, else ~/.hermes."""
-    return Path(os.environ.get("HERMES_HOME") or Path.home() / ".hermes").expanduser()
+    given = os.environ.get("HERMES_HOME")
+    try:
+        return Path(given or Path.home() / ".hermes").expanduser()
+    except RuntimeError:
+        # A user without HOME and without a name: the host's own answer is a folder below the working directory.
+        return Path(given or ".hermes").absolute()
 
 
 def data_folder(home: Path) -> Path:

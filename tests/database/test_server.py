@@ -770,3 +770,48 @@ if IS_ROOT:
                 EmbeddedPostgres(tmp_path / "pgvector").ensure_running(soon())
         finally:
             subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+NAMELESS = """
+import pwd
+from hermes_memory_pgvector import hostconfig
+from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.settings import Settings
+home = folder.parent
+def say(home):
+    agent = PgvectorMemoryProvider({"embed_url": "http://127.0.0.1:9/", "dsn": "host=127.0.0.1 port=9"})
+    agent.initialize("s1", hermes_home=str(home), gateway_session_key="x", agent_context="primary")
+    agent.sync_turn("When does the ferry to the outer islands leave today?", "", session_id="s1")
+say(home.parent / "before")  # whatever is imported on the way is imported while this Python can be read
+entry = pwd.getpwnam("daemon") if os.geteuid() == 0 else None
+if entry is not None:
+    binaries = executable_by(find_binaries(), Account(entry.pw_uid, entry.pw_gid, switches=True))
+    os.chown(home, 54321, 54321)
+    os.environ.pop("HOME")
+    os.setgroups([]); os.setgid(54321); os.setuid(54321)
+    try:
+        EmbeddedPostgres(folder, binaries=binaries).ensure_running(Deadline.after(60))
+        said = ""
+    except ServerError as error:
+        said = str(error)
+else:
+    said = "no entry in the system's user database"  # an ordinary user has a name and cannot lose it
+say(home)
+kept = sum(path.stat().st_size for path in (folder / "journal").iterdir())
+print(json.dumps({"said": said, "kept": kept, "dumps": hostconfig.backup_paths(home, Settings())}), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_user_without_a_name_loses_no_write_and_hears_why_there_is_no_server(open_home: Path) -> None:
+    told = json.loads(answer_text(python(NAMELESS, open_home)))
+    assert "no entry in the system's user database" in told["said"]
+    assert told["kept"] > 0
+    assert told["dumps"] == []
+
+
+def answer_text(result: subprocess.CompletedProcess[str]) -> str:
+    """The last line of what a script printed."""
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()[-1]
