@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_memory_pgvector.capture import capped, entries_of, id_of, metadata_of, spoken, target_of, text_of
+from hermes_memory_pgvector.capture import (
+    ID_MAX_CHARS,
+    MEMORY_CHARS,
+    capped,
+    entries_of,
+    id_of,
+    metadata_of,
+    spoken,
+    target_of,
+    text_of,
+)
 from hermes_memory_pgvector.model import (
     AddMemory,
     AddTurn,
@@ -20,6 +30,8 @@ from hermes_memory_pgvector.model import (
 from hermes_memory_pgvector.settings import Settings
 
 ACTIONS = ("add", "replace", "remove")
+MEMORY_ENTRIES = 2000
+"""More entries in one write are left to the comparison with the file, which has them all."""
 _NOT_KEPT = frozenset({"old_text", "previous_content"})
 
 
@@ -39,13 +51,14 @@ def memory_operations(
     There are several when the content holds the file's own delimiter: the host reads it back as so many entries.
     """
     kind = target_of(target)
-    verb = action.strip().lower() if isinstance(action, str) else ""
+    verb = action[:ID_MAX_CHARS].strip().lower() if isinstance(action, str) else ""
     if kind is None or verb not in ACTIONS:
         return []
     given: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
-    texts = entries_of(text_of(content), max_chars)
-    old = text_of(given.get("old_text"))
-    exact = capped(text_of(given.get("previous_content")), max_chars) or None
+    most = max(MEMORY_CHARS, max_chars)
+    texts = entries_of(text_of(content, most), max_chars)[:MEMORY_ENTRIES]
+    old = text_of(given.get("old_text"), most)
+    exact = capped(text_of(given.get("previous_content"), most), max_chars) or None
     common: dict[str, Any] = {
         "when": when,
         "home_id": home_id,
@@ -66,9 +79,10 @@ def delegation(
 ) -> list[WriteItem]:
     """A subagent has finished: an edge between sessions and, where turns are kept, its work as one to be recalled."""
     child = id_of(child_session_id)
-    asked, done = (capped(text_of(side), settings.turn_max_chars) for side in (task, result))
+    most = settings.turn_max_chars
+    asked, done = (capped(text_of(side, 2 * most), most) for side in (task, result))
     items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, when)]
-    told = spoken("tool", f"Delegated: {asked}\nResult: {done}", settings.turn_max_chars)
+    told = spoken("tool", f"Delegated: {asked}\nResult: {done}", most)
     if settings.sync_turns and told is not None and (asked or done):
         marks = {"delegated_to": child}
         items.append(

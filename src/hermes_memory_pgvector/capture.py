@@ -9,6 +9,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.model import TARGETS, Role, Target
@@ -21,11 +23,13 @@ _FIRST_LETTERS = frozenset(word[0] for word in _ACKNOWLEDGEMENTS)
 _ACKNOWLEDGEMENT = re.compile(rf"(?:{'|'.join(re.escape(word) for word in _ACKNOWLEDGEMENTS)})[\s.!?]*", re.IGNORECASE)
 _FENCE = re.compile(r"<(/?)memory-context>", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACED = "\ufffd"
 _HOST_NOTES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 _MERGED_NOTE = "COMPACTION SUMMARY BELOW]"
 DELIMITER = "\n§\n"
 METADATA_MAX_CHARS = 4096
 METADATA_MAX_DEPTH = 6
+METADATA_MAX_VALUES = 256
 TEXT_MAX_DEPTH = 8
 TEXT_MAX_PARTS = 1000
 TEXT_MAX_CHARS = 1_000_000
@@ -35,6 +39,7 @@ MEMORY_CHARS = 256 * 1024
 BESIDE_CHARS = 100_000
 """How much may stand in a message beside what was said, so that what was said is still found."""
 ID_MAX_CHARS = 256
+ID_READ_CHARS = 65_536
 MAX_INTEGER = 2**63 - 1
 DIGEST_CHARS = 32
 
@@ -78,7 +83,10 @@ def clean(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        value = _SURROGATE.sub("\ufffd", value)
+        if _REPLACED in value:
+            return _SURROGATE.sub(_REPLACED, value)
+        # The same, many times faster: the three bytes of a surrogate are three that cannot be read.
+        value = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace(3 * _REPLACED, _REPLACED)
     return value
 
 
@@ -108,7 +116,7 @@ def text_of(value: Any, most: int = TEXT_MAX_CHARS, depth: int = TEXT_MAX_DEPTH)
 
 def id_of(value: Any) -> str:
     """A session's id in the form it is stored: one that is too long to be indexed is told apart by its digest."""
-    text = text_of(value)
+    text = text_of(value, ID_READ_CHARS)
     if len(text) <= ID_MAX_CHARS:
         return text
     return f"{text[: ID_MAX_CHARS - 33]}~{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -134,7 +142,7 @@ def entries_of(text: str, max_chars: int) -> list[str]:
 
 def spoken(role: Role, value: Any, max_chars: int) -> Said | None:
     """One side of a turn in the form it is stored, or None when nothing was said."""
-    most = 4 * max_chars + BESIDE_CHARS
+    most = 2 * max_chars + BESIDE_CHARS
     content = text_of(value, most)
     unread = max(0, len(value) - most) if isinstance(value, str) else 0
     if "<" in content:
@@ -210,7 +218,7 @@ def lines(
         if not is_note:
             content = message.get("content")
             if is_user and clean_user is not None:
-                typed = text_of(content, 4 * max_chars + BESIDE_CHARS)
+                typed = text_of(content, 2 * max_chars + BESIDE_CHARS)
                 instruction = clean_user(typed) if typed else ""
                 content = content if instruction == typed else instruction
             said = spoken(role, content, max_chars)
@@ -240,7 +248,7 @@ def with_ordinals(turns: Iterable[Said]) -> list[tuple[Said, int]]:
 
 def target_of(value: Any) -> Target | None:
     """A known target, or None."""
-    word = value.strip().lower() if isinstance(value, str) else ""
+    word = value[:ID_MAX_CHARS].strip().lower() if isinstance(value, str) else ""
     return word if word in TARGETS else None
 
 
@@ -251,7 +259,8 @@ def metadata_of(value: Any) -> dict[str, Any]:
     if len(value) <= 16 and all(_is_plain(key) and _is_plain(item) for key, item in value.items()):
         # What the host gives: a few short words, which need no further look.
         return dict(value)
-    kept = {_name(key): _jsonable(item, METADATA_MAX_DEPTH) for key, item in list(value.items())[:64]}
+    budget = _Budget(METADATA_MAX_VALUES)
+    kept = {_name(key): _jsonable(item, METADATA_MAX_DEPTH, budget) for key, item in islice(value.items(), 64)}
     if len(json.dumps(kept, ensure_ascii=False)) <= METADATA_MAX_CHARS:
         return kept
     small = {key: item for key, item in kept.items() if isinstance(item, str | int | float | bool) or item is None}
@@ -265,14 +274,25 @@ def _is_plain(value: Any) -> bool:
     return type(value) is str and len(value) <= 100 and value.isascii() and value.isprintable()
 
 
+@dataclass(slots=True)
+class _Budget:
+    """How many values may still be looked at: what is nested is many, however small each part of it looks."""
+
+    left: int
+
+    def spend(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
 def _name(key: Any) -> str:
     if isinstance(key, str):
-        return clean(key)[:128]
+        return clean(key[:128])
     is_short = key is None or isinstance(key, bool | float) or (isinstance(key, int) and abs(key) <= MAX_INTEGER)
     return str(key) if is_short else type(key).__name__
 
 
-def _jsonable(value: Any, depth: int) -> Any:
+def _jsonable(value: Any, depth: int, budget: _Budget) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -280,11 +300,12 @@ def _jsonable(value: Any, depth: int) -> Any:
     if isinstance(value, float):
         return value if value - value == 0 else str(value)
     if isinstance(value, str):
-        return clean(value)
+        return clean(value[:METADATA_MAX_CHARS])
     if depth <= 0:
         return None
     if isinstance(value, Mapping):
-        return {_name(key): _jsonable(item, depth - 1) for key, item in list(value.items())[:64]}
+        items = ((key, item) for key, item in islice(value.items(), 64) if budget.spend())
+        return {_name(key): _jsonable(item, depth - 1, budget) for key, item in items}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_jsonable(item, depth - 1) for item in list(value)[:64]]
+        return [_jsonable(item, depth - 1, budget) for item in islice(value, 64) if budget.spend()]
     return type(value).__name__

@@ -26,7 +26,9 @@ def block(
     shown_by_host: Container[str],
 ) -> str:
     """Text to inject before this turn; nothing rather than noise."""
-    text = clean(query).strip()[: settings.query_max_chars] if isinstance(query, str) else ""
+    # Cut before it is cleaned: a question of megabytes is not read to its end.
+    asked = query.lstrip()[: 2 * settings.query_max_chars] if isinstance(query, str) else ""
+    text = clean(asked).strip()[: settings.query_max_chars]
     if not text:
         return ""
     kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]

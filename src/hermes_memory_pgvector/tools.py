@@ -30,6 +30,7 @@ from hermes_memory_pgvector.render import harmless, iso
 
 MEMORY_TOOL = "recall_memory"
 TURN_TOOL = "recall_conversation"
+ARGUMENT_CHARS = 200_000
 TOOL_NAMES = (MEMORY_TOOL, TURN_TOOL)
 CONTENT_CHARS = 2000
 DEFAULT_LIMIT = 5
@@ -136,9 +137,9 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
     """A question from a model's arguments; Refusal when there is nothing to ask."""
     if name not in TOOL_NAMES:
         raise Refusal(f"There is no tool of that name here; use {MEMORY_TOOL} or {TURN_TOOL}.")
-    given: Mapping[str, Any] = arguments if isinstance(arguments, Mapping) else {}
+    given = {key: _short(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
     query = given.get("query")
-    text = clean(query).strip() if isinstance(query, str) else ""
+    text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
     if not text:
         raise Refusal("Give a query: a question, key words, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
@@ -156,6 +157,11 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
         now=datetime.now(UTC),
         wants_neighbours=kind is Kind.TURN and context_of(given.get("context")) > 0,
     )
+
+
+def _short(value: Any) -> Any:
+    """An argument, not longer than anybody needs: what is done with it must not take long."""
+    return value.lstrip()[:ARGUMENT_CHARS] if isinstance(value, str) else value
 
 
 def limit_of(value: Any) -> int:
