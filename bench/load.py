@@ -67,8 +67,8 @@ OUR_TURNS: LiteralString = """
 INSERT INTO conversations (id, agent_identity, session_id, role, content, ts, digest, ordinal, lexemes)
 SELECT id, agent_identity, session_id, role, content, ts, hermes_turn_digest(role, content), 1, lexemes::tsvector
 FROM given_turns ORDER BY id;
-INSERT INTO turn_vectors_1 (agent_identity, id, chunk, ts, twin, embedding)
-SELECT agent_identity, id, 0, ts, hermes_twin(content), l2_normalize(embedding) FROM given_turns ORDER BY id;
+INSERT INTO turn_vectors_1 (agent_identity, id, chunk, ts, content_hash, embedding)
+SELECT agent_identity, id, 0, ts, hermes_content_hash(content), l2_normalize(embedding) FROM given_turns ORDER BY id;
 DROP TABLE given_turns;
 SELECT setval('conversations_id_seq', (SELECT max(id) FROM conversations))"""
 OUR_MEMORIES: LiteralString = """

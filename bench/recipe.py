@@ -33,8 +33,8 @@ WHERE agent_identity = %(theme)s AND id = ANY (ARRAY(
     ORDER BY hamming_distance(code, %(code)s::bit varying) LIMIT 400))
 ORDER BY cosine_distance(embedding, %(vector)s::halfvec) LIMIT 10"""
 NEAREST: LiteralString = """
-SELECT unnest(near_ids[1:10]) FROM hermes_nearest_turns(
-    NULL::turn_vectors_1, %(theme)s::text, false, NULL, NULL, NULL, %(vector)s::halfvec,
+SELECT unnest(ids[1:10]) FROM hermes_nearest_in_theme(
+    NULL::turn_vectors_1, %(theme)s::text, NULL, NULL, NULL, %(vector)s::halfvec,
     (SELECT candidates FROM embedding_models WHERE is_current), -1::real, 10)"""
 STATEMENTS = {"nearest rows": NEAREST, "the plain recipe": RECIPE}
 

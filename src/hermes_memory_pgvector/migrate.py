@@ -23,9 +23,8 @@ from hermes_memory_pgvector.model_tables import (
     ask_for_vectors,
     ensure_model,
     model_sql,
-    renew_searches,
-    search_sql,
 )
+from hermes_memory_pgvector.sql_functions import drop_functions, kind_functions, model_functions, shared_functions
 from hermes_memory_pgvector.store.border import translated
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -42,6 +41,17 @@ CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
     sha256     text        NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 )"""
+
+EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
+# Functions come before the tables they read and before each other.
+UNCHECKED: LiteralString = "SET LOCAL check_function_bodies = off"
+
+# Migrations that used to make or change functions too, by the hash they had then; the tables they make are the same.
+REWRITTEN = {
+    1: "1d926c627e4ee2ec26552759e97df559d4a5e6d0c22c053162f26c386e8687c7",
+    2: "08b058c4a062c4eebdb98c04e82c08c19aa2eab88d3bbbecdbe264d6ee209574",
+    4: "20439428f2861799c1da2c679b0ac83d18420542e101ffd96f980a51f5ec92e7",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +91,16 @@ def migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
-def script(model: ModelSpec | None, runtime_role: str) -> Iterator[str]:
-    """All the SQL a new database gets, without connecting to one."""
-    yield f"-- ledger\n{LEDGER};\n"
+def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
+    """All the SQL a new database gets in that schema, without connecting to one."""
+    yield f"-- for schema {schema}\n-- ledger\n{LEDGER};\n"
+    yield f"-- functions\n{EXTENSION};\n{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
     for migration in migrations():
         yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
-    yield _text("definer.sql")
+    yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + _text("revoke.sql")
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
-        yield search_sql(1, model.dim).as_string(None)
+        yield model_functions(1).as_string(None)
         yield _views_sql(1).as_string(None)
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
@@ -133,9 +144,11 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
+            drop_functions(connection)
+            connection.execute(UNCHECKED)
+            connection.execute(shared_functions(schema))
             _apply_pending(connection, outcome, report)
-            connection.execute(_text("definer.sql"))
-            renew_searches(connection)
+            _make_searches(connection, schema)
             if model is not None:
                 outcome.model_id = ensure_model(connection, model, is_current=True)
             if adoption is not None:
@@ -148,6 +161,13 @@ def apply(
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
+
+
+def _make_searches(connection: psycopg.Connection, schema: str) -> None:
+    connection.execute(kind_functions(schema))
+    connection.execute(_text("revoke.sql"))
+    for (model_id,) in connection.execute("SELECT id FROM embedding_models ORDER BY id").fetchall():
+        connection.execute(model_functions(int(model_id)))
 
 
 def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
@@ -164,7 +184,7 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
         )
     for migration in known:
         if migration.version in done:
-            if done[migration.version][1] != migration.sha256:
+            if done[migration.version][1] not in (migration.sha256, REWRITTEN.get(migration.version)):
                 raise SchemaError(
                     f"migration {migration.version:04d} was applied with other text than this package has; "
                     "install the package version that migrated this database"
@@ -238,7 +258,7 @@ def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outco
 def _ensure_extension(connection: psycopg.Connection) -> None:
     try:
         with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            connection.execute(EXTENSION)
     except psycopg.errors.InsufficientPrivilege:
         raise SchemaError(
             "this user may not install pgvector into the database; ask an administrator for: CREATE EXTENSION vector; "

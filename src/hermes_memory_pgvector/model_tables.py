@@ -8,6 +8,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from hermes_memory_pgvector.sql_functions import model_functions
 from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 
@@ -22,18 +23,13 @@ class ModelSpec:
 
 def model_sql(model_id: int, dim: int) -> sql.Composed:
     """The DDL of a model's vector tables."""
-    return _model_file("model.sql", model_id, dim)
-
-
-def search_sql(model_id: int, dim: int) -> sql.Composed:
-    """The functions that search a model's vector tables, in place of those that are there."""
-    return _model_file("model_search.sql", model_id, dim)
-
-
-def renew_searches(connection: psycopg.Connection) -> None:
-    """Give every model's tables the search this package has: they may have been made by an older one."""
-    for model_id, dim in connection.execute("SELECT id, dim FROM embedding_models ORDER BY id").fetchall():
-        connection.execute(search_sql(int(model_id), int(dim)))
+    text: LiteralString = FOLDER.joinpath("model.sql").read_text(encoding="utf-8")
+    return sql.SQL(text).format(
+        **vector_tables(model_id),
+        turn_codes=sql.Identifier(f"turn_vectors_{model_id}_codes"),
+        memory_codes=sql.Identifier(f"memory_vectors_{model_id}_codes"),
+        dim=sql.Literal(dim),
+    )
 
 
 def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current: bool) -> int:
@@ -48,7 +44,7 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
         ).fetchone()
         assert row is not None
         connection.execute(model_sql(int(row[0]), model.dim))
-        connection.execute(search_sql(int(row[0]), model.dim))
+        connection.execute(model_functions(int(row[0])))
     model_id = int(row[0])
     if is_current:
         connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
@@ -71,8 +67,3 @@ ON CONFLICT DO NOTHING"""
 def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:
     """Ask for a vector of this model for every row that has none; return how many rows that are."""
     return connection.execute(sql.SQL(ASK).format(**vector_tables(model_id))).rowcount
-
-
-def _model_file(name: str, model_id: int, dim: int) -> sql.Composed:
-    text: LiteralString = FOLDER.joinpath(name).read_text(encoding="utf-8")
-    return sql.SQL(text).format(**vector_tables(model_id), dim=sql.Literal(dim))

@@ -18,7 +18,7 @@ from hermes_memory_pgvector.vector_indexes import Index, Survey, ThemeVectors, t
 ROWS = """
 INSERT INTO conversations (agent_identity, session_id, role, content)
 SELECT CASE WHEN n <= 40 THEN 'big' ELSE 'small' END, 's', 'user', 'saying ' || n FROM generate_series(1, 45) AS n;
-INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
 SELECT agent_identity, id, ts, id, l2_normalize(array_fill(id, ARRAY[64])::real[]::halfvec(64)) FROM conversations
 """
 BIG = theme_index_name(1, "big")

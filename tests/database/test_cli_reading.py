@@ -310,7 +310,7 @@ def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, databa
             " SELECT 'hermes', 's', 'user', 'saying number ' || n FROM generate_series(1, 4000) AS n"
         )
         owner.execute(
-            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)"
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
             " SELECT agent_identity, id, ts, id, array_fill(1 + id, ARRAY[64])::real[]::halfvec(64) FROM conversations"
         )
         owner.execute("ANALYZE turn_vectors_1")

@@ -33,9 +33,13 @@ VALUES = {
     "bigint[]": ["ARRAY[1, 2]::bigint[]"],
     "text[]": ["ARRAY['launch', 'rocket', 'nobody']"],
     "real[]": ["ARRAY[1, 1, 1]::real[]"],
+    "integer[]": ["ARRAY[1, 2, 3]"],
+    "tsquery[]": ["ARRAY['launch', 'rocket', 'nobody']::pg_catalog.tsquery[]"],
     "timestamp with time zone": ["NULL::timestamptz"],
+    "conversations": ["NULL::public.conversations"],
+    "memory_entries": ["NULL::public.memory_entries"],
 }
-NAMED = {"narrow": ["NULL::text[]"], "near_themes": ["NULL::text[]"]}
+NAMED = {"narrow": ["NULL::text[]"], "wanted": ["100"], "common_from": ["400"], "hit_limit": ["1000"]}
 TYPES = [
     "integer",
     "bigint",

@@ -135,40 +135,60 @@ def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
     assert models == [("other-model", 1024)]
 
 
-def test_every_model_gets_the_search_of_this_package_in_place_of_an_older_one(database: Database) -> None:
+LISTED = (
+    "SELECT p.oid::regprocedure::text, p.prosecdef, p.proconfig, p.proacl::text, md5(p.prosrc) FROM pg_proc AS p"
+    " WHERE p.pronamespace = 'public'::regnamespace AND starts_with(p.proname, 'hermes_') ORDER BY 1"
+)
+INDEXES = "SELECT tablename, indexdef FROM pg_indexes WHERE tablename ~ '^(turn|memory)_vectors_' ORDER BY indexname"
+COLUMNS = (
+    "SELECT attrelid::regclass::text, attname FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid"
+    " WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND attnum > 0 ORDER BY 1, attnum"
+)
+
+
+def test_functions_are_made_anew_for_every_model_in_place_of_older_ones(database: Database) -> None:
     migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
-    listed = (
-        "SELECT p.oid::regprocedure::text, md5(p.prosrc) FROM pg_proc AS p"
-        " WHERE p.proname ~ '^hermes_(search|nearest)_' ORDER BY 1"
-    )
     with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
-        fresh = connection.execute(listed).fetchall()
-        connection.execute("ALTER FUNCTION hermes_nearest_turns(turn_vectors_1, text, boolean, text[], timestamptz,"
-                           " timestamptz, halfvec, integer, real, integer) RENAME TO hermes_removed")  # fmt: skip
-        for signature, _ in fresh:
-            if "hermes_search_turns(turn_vectors_1" in str(signature):
-                connection.execute(f"DROP FUNCTION {signature}".encode())
-        connection.execute("CREATE FUNCTION hermes_search_turns(model turn_vectors_1) RETURNS integer"
-                           " LANGUAGE sql AS 'SELECT 1'")  # fmt: skip
-        migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
-        assert connection.execute(listed).fetchall() == fresh
-    assert len(fresh) == 8
-
-
-def test_tables_whose_key_carries_the_codes_get_an_index_for_them(database: Database) -> None:
-    listed = (
-        "SELECT indexdef FROM pg_indexes WHERE tablename IN ('turn_vectors_1', 'memory_vectors_1') ORDER BY indexname"
-    )
-    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
-        fresh = connection.execute(listed).fetchall()
+        fresh = connection.execute(LISTED).fetchall()
         connection.execute(
-            "DROP INDEX turn_vectors_1_codes, memory_vectors_1_codes;"
-            "ALTER TABLE turn_vectors_1 DROP CONSTRAINT turn_vectors_1_pkey,"
-            " ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code)"
+            "DROP FUNCTION hermes_code(halfvec);"
+            "CREATE FUNCTION hermes_search(model turn_vectors_1) RETURNS integer LANGUAGE sql AS 'SELECT 1';"
+            "CREATE FUNCTION hermes_nearest_exact(model memory_vectors_2, theme text) RETURNS integer"
+            " LANGUAGE sql AS 'SELECT 1';"
+            "CREATE OR REPLACE FUNCTION hermes_digest(content text) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT"
+            " PARALLEL SAFE AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) || ''::bytea $$;"
+            "CREATE FUNCTION hermes_of_the_operator() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
         )
-        migrate.apply(database.owner_dsn, model=MODEL)
-        assert connection.execute(listed).fetchall() == fresh
-    assert [str(row[0]).partition(" USING ")[2].partition(" WITH")[0] for row in fresh] == [
+        migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
+        made = connection.execute(LISTED).fetchall()
+    assert [row for row in made if row[0] != "hermes_of_the_operator()"] == fresh
+    assert len(made) == len(fresh) + 1
+
+
+def test_a_database_whose_migrations_made_functions_becomes_like_a_new_one(database: Database) -> None:
+    former = """
+        CREATE FUNCTION hermes_twin(content text) RETURNS bigint LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION hermes_theme_size(vectors regclass, source text, theme text) RETURNS integer
+            LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION hermes_match_turns(theme text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+        CREATE FUNCTION hermes_nearest_turns(model turn_vectors_1) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION hermes_search_memories(model memory_vectors_1) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+        ALTER TABLE turn_vectors_1 RENAME COLUMN content_hash TO twin;
+        DROP INDEX turn_vectors_1_codes, memory_vectors_1_codes;
+        ALTER TABLE turn_vectors_1 DROP CONSTRAINT turn_vectors_1_pkey,
+            ADD PRIMARY KEY (agent_identity, id, chunk) INCLUDE (ts, code);
+        DELETE FROM hermes_pgvector_migrations WHERE name = 'functions'"""
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        fresh = [connection.execute(text).fetchall() for text in (LISTED, INDEXES, COLUMNS)]
+        connection.execute(former)
+        for version, digest in migrate.REWRITTEN.items():
+            connection.execute(
+                "UPDATE hermes_pgvector_migrations SET sha256 = %s WHERE version = %s", (digest, version)
+            )
+        applied = migrate.apply(database.owner_dsn, model=MODEL).applied
+        assert [name.partition("_")[2] for name in applied] == ["functions"]
+        assert [connection.execute(text).fetchall() for text in (LISTED, INDEXES, COLUMNS)] == fresh
+    assert [str(row[1]).partition(" USING ")[2].partition(" WITH")[0] for row in fresh[1]] == [
         "btree (agent_identity) INCLUDE (id, ts, target, code)",
         "btree (agent_identity, id, chunk)",
         "btree (agent_identity) INCLUDE (id, ts, code)",
@@ -182,7 +202,7 @@ def test_the_views_show_text_and_current_vector_side_by_side(database: Database)
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
         connection.execute(
-            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)"
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
             " SELECT agent_identity, id, ts, 0, %(v)s FROM conversations",
             {"v": vector},
         )
@@ -202,7 +222,19 @@ def test_printing_the_sql_needs_no_server() -> None:
     assert "CREATE TABLE conversations" in text
     assert "halfvec(64)" in text
     assert 'TO "someone"' in text
-    assert not re.search(r"\{(role|dim|memory_vectors|turn_vectors)", text)
+    assert not re.search(r"\{[a-z_]+\}", text)
+
+
+def test_the_printed_sql_makes_the_database_it_says(empty_database: Database, database: Database) -> None:
+    names = "SELECT oid::regprocedure::text FROM pg_proc WHERE starts_with(proname, 'hermes_') ORDER BY 1"
+    with (
+        psycopg.connect(empty_database.owner_dsn, autocommit=True) as printed,
+        psycopg.connect(database.owner_dsn) as migrated,
+    ):
+        for part in migrate.script(MODEL, "hermes"):
+            printed.execute(part.encode())
+        for listed in (names, INDEXES, COLUMNS):
+            assert printed.execute(listed).fetchall() == migrated.execute(listed).fetchall()
 
 
 def test_released_migrations_never_change() -> None:

@@ -46,14 +46,6 @@ def found(store: Store, vector: Sequence[float], candidates: int, limit: int = 1
         return [hit.id for hit in search(store.connection, question, meaning, Wording(), Thresholds(-1.0, 0.0))]
 
 
-def test_its_size_is_known_to_the_search(large: tuple[Store, list[list[float]]]) -> None:
-    store, _ = large
-    row: Any = store.connection.execute(
-        "SELECT hermes_theme_size(%s::regclass, 'conversations', 'fleet')", (f"turn_vectors_{store.model.id}",)
-    ).fetchone()
-    assert 0.9 * ROWS < row[0] < 1.1 * ROWS
-
-
 @pytest.mark.parametrize("limit", [10, 20])
 def test_questions_about_its_subjects_get_what_brute_force_gives(
     large: tuple[Store, list[list[float]]], limit: int
@@ -115,7 +107,7 @@ def test_a_small_theme_is_compared_whole_whatever_its_codes_say(database: Databa
     # All numbers but one have the other sign, so its code is as far as can be; that one number decides the distance.
     nearest = [0.9, *(-number for number in asked[1:])]
     with store_of(database, DIM) as store:
-        store.say(*(Said(f"n{n}", vector=unit(generator, DIM, side, 0.9 if n < 20 else 0.1)) for n in range(300)))
+        store.say(*(Said(f"n{n}", vector=unit(generator, DIM, side, 0.9 if n < 20 else 0.1)) for n in range(1200)))
         store.say(Said("the nearest", vector=nearest))
         settle(database)
         assert found(store, asked, EVERY_ROW)[0] == found(store, asked, store.model.candidates)[0]

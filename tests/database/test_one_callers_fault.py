@@ -85,7 +85,10 @@ def test_what_concerns_everybody_opens_the_breaker_and_is_told(
     agent_home: AgentHome, database: Database, victim: PgvectorMemoryProvider
 ) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-        (function,) = owner.execute("SELECT 'hermes_match_turns'::regproc::oid::regprocedure::text").fetchone() or ("",)
+        (function,) = owner.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc"
+            " WHERE proname = 'hermes_look_up_terms' AND proargtypes[0] = 'conversations'::regtype"
+        ).fetchone() or ("",)
         owner.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM hermes".encode())
         with pytest.raises(DatabaseDenied):
             agent_home.engine.search([Question("spare key", Kind.TURN, "victim")], Deadline.after(10))

@@ -13,7 +13,7 @@ from fixtures.sql_rules import TENANT_TABLES, changes, without_comments
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.server import ConnectionInfo
-from hermes_memory_pgvector.store.statements import model_statement
+from hermes_memory_pgvector.store.statements import model_statement, search_statement
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
 QUERIES = sorted((PACKAGE / "sql" / "queries").glob("*.sql"))
@@ -53,7 +53,7 @@ INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin) VALUES ('
 INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, at)
     VALUES ('mine', 'memory', 1, 'w', 1, 0, 'add', now());
 INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest) VALUES ('mine', 's', 'c', '');
-INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
     SELECT 'mine', n, now(), 1, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM generate_series(1, 9) AS n;
 INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)
     VALUES ('mine', 1, now(), 'memory', array_fill(0.125, ARRAY[{DIM}])::halfvec);
@@ -136,9 +136,13 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
             names.append(match.group(1))
         return f"${names.index(match.group(1)) + 1}"
 
+    text = file.read_text(encoding="utf-8")
     with psycopg.connect(statement_database.runtime_dsn) as connection:
-        text = file.read_text(encoding="utf-8")
+        texts = [text]
         if "_vectors}" in text:
-            text = model_statement(file.stem, 1).as_string(connection)
-        body = re.sub(r"%\((\w+)\)[sbt]", number, text).replace("%%", "%").strip().rstrip(";")
-        connection.execute(f"PREPARE checked AS {body}")
+            texts = [model_statement(file.stem, 1).as_string(connection)]
+        elif "{source}" in text:
+            texts = [search_statement(file.stem, model_id).as_string(connection) for model_id in (1, None)]
+        for number_of, each in enumerate(texts):
+            body = re.sub(r"%\((\w+)\)[sbt]", number, each).replace("%%", "%").strip().rstrip(";")
+            connection.execute(f"PREPARE checked_{number_of} AS {body}")

@@ -307,7 +307,7 @@ def grow_side_by_side(owner: psycopg.Connection, themes: int, rows: int) -> None
     )
     owner.execute(
         """
-        INSERT INTO turn_vectors_1 (agent_identity, id, ts, twin, embedding)
+        INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
         SELECT agent_identity, id, ts, id, (SELECT embedding FROM turn_vectors_1 LIMIT 1)
         FROM conversations WHERE agent_identity LIKE 'team-%' ORDER BY id"""
     )

@@ -2,15 +2,14 @@
 --
 -- `code` says of every number of a vector which of a few ranges it lies in, one bit per bound, so that the number of
 -- differing bits of two codes tells how far their vectors are apart: the nearest rows of a theme by code are found from
--- an index alone (see model_search.sql) and compared exactly afterwards. Few dimensions need more bounds to be told
--- apart. A row belongs to the text row of the same key and goes with it.
+-- an index alone and compared exactly afterwards. Few dimensions need more bounds to be told apart. A row belongs to the text row of the same key and goes with it.
 
 CREATE TABLE {turn_vectors} (
     agent_identity text           NOT NULL,
     id             bigint         NOT NULL,
     chunk          smallint       NOT NULL DEFAULT 0,
     ts             timestamptz    NOT NULL,
-    twin           bigint         NOT NULL,
+    content_hash   bigint         NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
     PRIMARY KEY (agent_identity, id, chunk),
     FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
@@ -45,3 +44,9 @@ BEGIN
     END LOOP;
 END
 $code$;
+
+-- All that is read of a row to tell whether it may be near. The key is the theme alone: rows then lie as they came, a
+-- page of one theme that is full is left full, and a theme that grows beside a hundred others takes as few pages as one
+-- that came at once.
+CREATE INDEX {turn_codes} ON {turn_vectors} (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor = 100);
+CREATE INDEX {memory_codes} ON {memory_vectors} (agent_identity) INCLUDE (id, ts, target, code) WITH (fillfactor = 100);

@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Role, Scope
 from hermes_memory_pgvector.searchtext import Term
 from hermes_memory_pgvector.store.models import HalfVector
-from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.statements import search_statement
 from hermes_memory_pgvector.timephrase import Period
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -76,7 +76,7 @@ def send(
     """Ask for the best rows; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
-        "everywhere": question.scope is Scope.ALL,
+        "all_themes": question.scope is Scope.ALL,
         "narrow": _narrow(question),
         "since": question.since,
         "until": question.until,
@@ -93,10 +93,9 @@ def send(
         "half_life_days": thresholds.half_life_days,
         "now": question.now or datetime.now(UTC),
         "limit": question.limit,
+        "vector": HalfVector(meaning.vector) if meaning else None,
+        "candidates": meaning.model.candidates if meaning else None,
     }
-    if meaning is not None:
-        parameters["vector"] = HalfVector(meaning.vector)
-        parameters["candidates"] = meaning.model.candidates
     cursor = connection.cursor(row_factory=dict_row)
     return Pending(question.kind, cursor.execute(_statement(question, meaning), parameters))
 
@@ -107,9 +106,9 @@ def _narrow(question: Question) -> list[str] | None:
     return list(question.targets) if len(question.targets) == 1 else None
 
 
-def _statement(question: Question, meaning: Meaning | None) -> sql.SQL | sql.Composed:
-    name = "search_turns" if question.kind is Kind.TURN else "search_memories"
-    return statement(f"{name}_words") if meaning is None else model_statement(name, meaning.model.id)
+def _statement(question: Question, meaning: Meaning | None) -> sql.Composed:
+    is_turn = question.kind is Kind.TURN
+    return search_statement("search_turns" if is_turn else "search_memories", meaning.model.id if meaning else None)
 
 
 def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:

@@ -4,16 +4,6 @@
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
--- The identity of a text at any length; sha256 also works where md5 is forbidden by policy.
-CREATE FUNCTION hermes_digest(content text) RETURNS bytea
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) $$;
-
--- The identity of words said by a role: 16 bytes are plenty within one session.
-CREATE FUNCTION hermes_turn_digest(role text, content text) RETURNS bytea
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$ SELECT pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(role || ':' || content, 'UTF8')), 1, 16) $$;
-
 CREATE SEQUENCE memory_entries_id_seq;
 CREATE TABLE memory_entries (
     agent_identity text        NOT NULL DEFAULT 'default',

@@ -2,8 +2,8 @@
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks (0 for a text in one piece), vectors (see
 -- store.models.vector_array).
-INSERT INTO {turn_vectors} (agent_identity, id, chunk, ts, twin, embedding)
-SELECT turn.agent_identity, turn.id, given.chunk, turn.ts, hermes_twin(turn.content), l2_normalize(given.vector)
+INSERT INTO {turn_vectors} (agent_identity, id, chunk, ts, content_hash, embedding)
+SELECT turn.agent_identity, turn.id, given.chunk, turn.ts, hermes_content_hash(turn.content), l2_normalize(given.vector)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(vectors)s::halfvec[])
          AS given (theme, id, chunk, vector)
 JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.id = given.id

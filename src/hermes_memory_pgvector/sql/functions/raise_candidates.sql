@@ -1,0 +1,9 @@
+-- Raises the number of rows compared exactly for a model whose bits select too roughly; never lowers it.
+--
+-- Runs with the owner's rights, so whoever calls it must not be able to choose what it means: the search_path has Postgres's
+-- own catalog alone, and everything of ours is named with its schema.
+CREATE OR REPLACE FUNCTION hermes_raise_candidates(model_id integer, needed integer) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
+    UPDATE {schema}.embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id
+    $$;

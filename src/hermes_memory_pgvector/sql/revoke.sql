@@ -1,0 +1,12 @@
+-- What runs with the owner's rights is for the roles that run agents (see grants.sql), not for everybody who can connect.
+DO $$
+DECLARE
+    own regprocedure;
+BEGIN
+    FOR own IN SELECT p.oid FROM pg_proc AS p
+               WHERE p.prosecdef AND starts_with(p.proname, 'hermes_')
+                 AND p.pronamespace = quote_ident(current_schema())::regnamespace LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', own);
+    END LOOP;
+END
+$$;

@@ -1,0 +1,122 @@
+"""The SQL functions: one file each in sql/functions, made anew by every migration.
+
+functions/*.sql are made once and before the tables, whose indexes and triggers use some of them. per_kind/*.sql are
+made twice, for turns and for memories; per_model/*.sql twice for every embedding model. The type of the first argument
+says which one is meant: NULL::conversations, NULL::turn_vectors_1. Searches are functions so that their statements are
+planned once per connection, for any theme, and nothing has to be set around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What differs between turns and memories, as the files name it."""
+
+    table: LiteralString
+    ts: LiteralString
+    place: LiteralString
+    """The column that `narrow` is about."""
+    role: LiteralString
+    """Who said row `r`."""
+    step: LiteralString
+    """How far each further hit of the same place steps back."""
+    vectors: LiteralString
+    content_hash: LiteralString
+    """Equal for vectors `v` of the same text."""
+    narrowed: LiteralString
+    """Whether vector `v` lies in one of the places asked for."""
+
+
+TURNS = Kind(
+    table="conversations",
+    ts="ts",
+    place="session_id",
+    role="r.role",
+    step="0.005",
+    vectors="turn_vectors",
+    content_hash="v.content_hash",
+    narrowed="""(narrow IS NULL OR v.id = ANY (ARRAY(
+                        SELECT c.id FROM conversations AS c
+                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))""",
+)
+MEMORIES = Kind(
+    table="memory_entries",
+    ts="updated_at",
+    place="target",
+    role="NULL::text",
+    step="0",
+    vectors="memory_vectors",
+    content_hash="v.id",
+    narrowed="(narrow IS NULL OR v.target = ANY (narrow))",
+)
+
+
+def shared_functions(schema: str) -> sql.Composed:
+    """Those that are the same for every kind of row and every model; no table needs to be there yet."""
+    return sql.SQL("\n").join(_rendered("", _schema_names(schema)))
+
+
+def kind_functions(schema: str) -> sql.Composed:
+    """The search by words, of turns and of memories."""
+    return sql.SQL("\n").join(
+        file for kind in (TURNS, MEMORIES) for file in _rendered("per_kind", {**_names(kind), **_schema_names(schema)})
+    )
+
+
+def model_functions(model_id: int) -> sql.Composed:
+    """The search by meaning in a model's vector tables."""
+    tables = vector_tables(model_id)
+    return sql.SQL("\n").join(
+        file
+        for kind in (TURNS, MEMORIES)
+        for file in _rendered("per_model", {**_names(kind), "vectors": tables[kind.vectors]})
+    )
+
+
+def drop_functions(connection: psycopg.Connection) -> None:
+    """Drop what is about to be made anew, whatever its arguments; what a table depends on stays and is replaced."""
+    names = {
+        f"hermes_{file.removesuffix('.sql')}" for folder in ("", "per_kind", "per_model") for file in _files(folder)
+    }
+    text: LiteralString = FOLDER.joinpath("drop_functions.sql").read_text(encoding="utf-8")
+    connection.execute(sql.SQL(text).format(names=sql.Literal(sorted(names))))
+
+
+def _schema_names(schema: str) -> dict[str, sql.Composable]:
+    return {"schema": sql.Identifier(schema), "schema_name": sql.Literal(schema)}
+
+
+def _names(kind: Kind) -> dict[str, sql.Composable]:
+    return {
+        "table": sql.Identifier(kind.table),
+        "table_name": sql.Literal(kind.table),
+        "ts": sql.Identifier(kind.ts),
+        "place": sql.Identifier(kind.place),
+        "role": sql.SQL(kind.role),
+        "step": sql.SQL(kind.step),
+        "content_hash": sql.SQL(kind.content_hash),
+        "narrowed": sql.SQL(kind.narrowed),
+    }
+
+
+def _rendered(folder: str, names: dict[str, sql.Composable]) -> list[sql.Composed]:
+    made = []
+    for file in _files(folder):
+        # Files of this package, reviewed like code.
+        text: LiteralString = FOLDER.joinpath("functions", folder, file).read_text(encoding="utf-8")
+        made.append(sql.SQL(text).format(**names))
+    return made
+
+
+def _files(folder: str) -> list[str]:
+    names = (file.name for file in FOLDER.joinpath("functions", folder).iterdir())
+    return sorted(name for name in names if name.endswith(".sql"))

@@ -1,0 +1,265 @@
+"""SQL functions, each by itself: those that need no rows to search, and what holds for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from database.searching import Said, store_of
+from fixtures.postgres import Database
+from psycopg.rows import TupleRow
+
+import hermes_memory_pgvector
+from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.vector_indexes import VectorIndexes
+
+FILES = sorted((Path(hermes_memory_pgvector.__file__).parent / "sql" / "functions").rglob("*.sql"))
+LONGEST = 60
+"""Lines of a file, its comments included."""
+
+
+@pytest.fixture
+def owner(database: Database) -> Iterator[psycopg.Connection[TupleRow]]:
+    """The owner's connection."""
+    with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
+        yield connection
+
+
+def value(connection: psycopg.Connection[TupleRow], call: str, *values: Any) -> Any:
+    """What a function answers."""
+    row: Any = connection.execute(f"SELECT {call}".encode(), values).fetchone()
+    return row[0]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_a_file_makes_one_function_of_its_name_and_says_what_for(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("-- ")
+    assert re.findall(r"^CREATE .*", text, re.MULTILINE) == [
+        line for line in text.splitlines() if line.startswith(f"CREATE OR REPLACE FUNCTION hermes_{file.stem}(")
+    ]
+    assert len(re.findall(r"^CREATE ", text, re.MULTILINE)) == 1
+    assert len(text.splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("stem", sorted({file.stem for file in FILES}))
+def test_a_function_has_a_test_of_its_own(stem: str) -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_functions*.py"))
+    assert re.search(rf"^def test_{stem}_\w+\(", tests, re.MULTILINE)
+    assert f"hermes_{stem}(" in tests
+
+
+def test_there_are_no_other_functions(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
+    migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
+    made = owner.execute(
+        "SELECT proname, count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+        " AND starts_with(proname, 'hermes_') GROUP BY 1"
+    ).fetchall()
+    copies = {"functions": 1, "per_kind": 2, "per_model": 4}
+    wanted: dict[str, int] = {}
+    for file in FILES:
+        name = f"hermes_{file.stem}"
+        wanted[name] = wanted.get(name, 0) + copies[file.parent.name]
+    assert dict(made) == wanted
+
+
+def test_code_is_that_of_the_vector_tables(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
+    for dim in (32, 64, 500, 2100):
+        model = migrate.apply(database.owner_dsn, model=ModelSpec(f"model-{dim}", dim)).model_id
+        owner.execute(
+            f"INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'said {dim}');"
+            f"INSERT INTO turn_vectors_{model} (agent_identity, id, ts, content_hash, embedding)"
+            " SELECT agent_identity, id, ts, 0, l2_normalize((SELECT array_agg(sin(n)) FROM"
+            f" generate_series(1, {dim}) AS n)::halfvec) FROM conversations WHERE content = 'said {dim}'".encode()
+        )
+        row: Any = owner.execute(
+            f"SELECT code = hermes_code(embedding), bit_count(code) FROM turn_vectors_{model}".encode()
+        ).fetchone()
+        assert row[0]
+        assert row[1] > 0
+
+
+def test_code_bounds_are_more_where_dimensions_are_few(owner: psycopg.Connection[TupleRow]) -> None:
+    assert [len(value(owner, "hermes_code_bounds(%s)", dim)) for dim in (1, 384, 385, 2048, 2049)] == [4, 4, 2, 2, 1]
+
+
+def test_content_hash_is_equal_for_equal_texts_alone(owner: psycopg.Connection[TupleRow]) -> None:
+    assert value(owner, "hermes_content_hash('a') = hermes_content_hash('a')")
+    assert value(owner, "hermes_content_hash('a') <> hermes_content_hash('A')")
+
+
+def test_digest_is_the_sha256_of_the_text(owner: psycopg.Connection[TupleRow]) -> None:
+    assert value(owner, "hermes_digest('ü') = sha256(convert_to('ü', 'UTF8'))")
+
+
+def test_turn_digest_tells_who_said_it(owner: psycopg.Connection[TupleRow]) -> None:
+    assert value(owner, "octet_length(hermes_turn_digest('user', 'yes'))") == 16
+    assert value(owner, "hermes_turn_digest('user', 'yes') <> hermes_turn_digest('assistant', 'yes')")
+
+
+def test_is_private_of_direct_messages_groups_and_benchmarks(owner: psycopg.Connection[TupleRow]) -> None:
+    themes = ["dm-bob", "group-7", "_bench", "default", "dmx", "groups", "_benchmark", ""]
+    private = [theme for theme in themes if value(owner, "hermes_is_private(%s)", theme)]
+    assert private == ["dm-bob", "group-7", "_bench"]
+
+
+def test_quote_lexeme_survives_any_sign(owner: psycopg.Connection[TupleRow]) -> None:
+    for lexeme in ("plain", "it's", "back\\slash", "a:b*&|!()", "~=theme"):
+        assert value(owner, "tsvector_to_array(hermes_quote_lexeme(%s)::tsvector)", lexeme) == [lexeme]
+
+
+def test_theme_lexemes_of_a_private_theme_are_its_own_alone(owner: psycopg.Connection[TupleRow]) -> None:
+    assert value(owner, "tsvector_to_array(hermes_theme_lexemes('fleet'))") == ["~=fleet", "~all"]
+    assert value(owner, "tsvector_to_array(hermes_theme_lexemes('dm-bob'))") == ["~=dm-bob"]
+
+
+@pytest.mark.parametrize(
+    ("theme", "all_themes", "seen"),
+    [
+        ("fleet", False, {"fleet"}),
+        ("dm-bob", False, {"dm-bob"}),
+        ("fleet", True, {"fleet", "other"}),
+        ("dm-bob", True, {"fleet", "other", "dm-bob"}),
+    ],
+)
+def test_theme_query_matches_what_may_be_seen(
+    owner: psycopg.Connection[TupleRow], theme: str, all_themes: bool, seen: set[str]
+) -> None:
+    found = {
+        each
+        for each in ("fleet", "other", "dm-bob", "dm-eve")
+        if value(owner, "hermes_theme_lexemes(%s) @@ hermes_theme_query(%s, %s)", each, theme, all_themes)
+    }
+    assert found == seen
+
+
+def test_plain_lexemes_fold_accents_and_stem(owner: psycopg.Connection[TupleRow]) -> None:
+    lexemes = value(owner, "tsvector_to_array(hermes_plain_lexemes('fleet', 'Running to the Café'))")
+    assert {"run", "running", "cafe", "~=fleet", "~all"} <= set(lexemes)
+
+
+def test_unspaced_lexemes_are_signs_and_pairs(owner: psycopg.Connection[TupleRow]) -> None:
+    assert set(value(owner, "tsvector_to_array(hermes_unspaced_lexemes('北京天 x'))")) == {
+        "北",
+        "北京",
+        "京",
+        "京天",
+        "天",
+    }
+
+
+def test_fill_lexemes_makes_a_row_by_hand_findable(owner: psycopg.Connection[TupleRow]) -> None:
+    """hermes_fill_lexemes() is the trigger of new and of edited rows."""
+    owner.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'zebra')")
+    assert value(owner, "lexemes @@ 'zebra' FROM conversations")
+    owner.execute("UPDATE conversations SET content = 'horse'")
+    assert value(owner, "lexemes @@ 'horse' AND NOT lexemes @@ 'zebra' FROM conversations")
+
+
+def test_move_lexemes_exchanges_the_markers(owner: psycopg.Connection[TupleRow]) -> None:
+    """hermes_move_lexemes() is the trigger of rows that change their theme."""
+    owner.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'user', 'zebra')")
+    owner.execute("UPDATE memory_entries SET agent_identity = 'dm-b'")
+    assert set(value(owner, "tsvector_to_array(lexemes) FROM memory_entries")) == {"~=dm-b", "zebra"}
+
+
+def test_raise_candidates_never_lowers(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+        for needed, now in ((3200, 3200), (100, 3200), (1_000_000, 25_600)):
+            runtime.execute("SELECT hermes_raise_candidates(1, %s)", (needed,))
+            assert value(owner, "candidates FROM embedding_models WHERE id = 1") == now
+
+
+def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> None:
+    rank = "hermes_rank(0.5, 0.25, false, false, false, interval '10 days', %s)"
+    assert value(owner, rank, 0) == pytest.approx(0.6)
+    assert value(owner, rank, 10) == pytest.approx(0.3)
+    assert value(owner, "hermes_rank(NULL, 0.25, NULL, NULL, NULL, interval '1 day', 0)") == pytest.approx(0.25)
+
+
+def test_refresh_statistics_takes_over_what_analyze_knows(database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(
+            "INSERT INTO conversations (session_id, role, content)"
+            " SELECT 's', 'user', 'zebra ' || n FROM generate_series(1, 300) AS n; ANALYZE conversations"
+        )
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+        runtime.execute("SELECT hermes_refresh_statistics()")
+        assert value(runtime, "hermes_term_fractions('conversations', ARRAY['zebra'])") == [1.0]
+
+
+def test_term_fractions_keep_the_order_and_do_not_know_rare_terms(owner: psycopg.Connection[TupleRow]) -> None:
+    owner.execute("INSERT INTO lexeme_statistics VALUES ('conversations', 'a', 0.5), ('memory_entries', 'b', 0.25)")
+    assert value(owner, "hermes_term_fractions('conversations', ARRAY['b', 'a', 'c'])") == [0, 0.5, 0]
+    assert value(owner, "hermes_term_fractions('memory_entries', ARRAY['b', 'a'])") == [0.25, 0]
+    assert value(owner, "hermes_term_fractions('conversations', NULL)") == []
+
+
+def test_has_shared_index_and_has_theme_index_know_what_was_made(
+    database: Database, owner: psycopg.Connection[TupleRow]
+) -> None:
+    def known() -> tuple[Any, ...]:
+        return tuple(
+            value(owner, f"{call}")
+            for call in (
+                "hermes_has_shared_index('turn_vectors_1')",
+                "hermes_has_theme_index('turn_vectors_1', 'large')",
+                "hermes_has_theme_index('memory_vectors_1', 'large')",
+                "hermes_has_theme_index('turn_vectors_1', 'other')",
+            )
+        )
+
+    assert known() == (False, False, False, False)
+    with store_of(database) as store:
+        store.say(Said("zebra", "large", vector=[1.0] * store.model.dim))
+    with VectorIndexes.open(database.owner_dsn) as indexes:
+        indexes.create_theme("large", force=True)
+        assert known() == (False, True, False, False)
+        indexes.create_all()
+        assert known() == (True, True, False, False)
+        indexes.drop_theme("large")
+    assert known() == (True, False, False, False)
+
+
+def test_has_theme_index_is_false_where_the_list_is_wrong(owner: psycopg.Connection[TupleRow]) -> None:
+    owner.execute("INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES ('large', 1, 'gone')")
+    assert value(owner, "hermes_has_theme_index('turn_vectors_1', 'large')") is False
+
+
+def weighed(owner: psycopg.Connection[TupleRow], *, hits: list[int], hit_limit: int = 1000) -> dict[str, Any]:
+    """Four terms among 1,000 rows: two rare, a token and one known to be common."""
+    row: Any = owner.execute(
+        "SELECT idf, pull, is_absent, common_terms, has_hits FROM hermes_weigh_terms("
+        "ARRAY['alpha', 'beta', 'x/y', 'the'], ARRAY[1, 2, 1, 1]::real[], ARRAY[0, 0, 0, 0.5]::real[], 1000, 100,"
+        " ARRAY[1, 2, 3], ARRAY[4], 24, %s, %s)",
+        (hits, hit_limit),
+    ).fetchone()
+    return dict(zip(("idf", "pull", "is_absent", "common", "has_hits"), row, strict=True))
+
+
+def test_weigh_terms_by_how_many_rows_have_them(owner: psycopg.Connection[TupleRow]) -> None:
+    found = weighed(owner, hits=[1] * 10 + [2] * 10)
+    assert found["idf"][1] == pytest.approx(2 * found["idf"][0])
+    assert found["idf"][0] > found["idf"][3] > 0
+    # A token nobody wrote counts nothing; a common term selects nothing.
+    assert (found["idf"][2], found["pull"][3]) == (0, 0)
+    assert found["is_absent"] == [False, False, True, False]
+    assert (found["common"], found["has_hits"]) == ([4], True)
+
+
+def test_weigh_terms_finds_what_is_common_after_all(owner: psycopg.Connection[TupleRow]) -> None:
+    found = weighed(owner, hits=[2] * 101)
+    assert found["common"] == [2, 4]
+    assert (found["pull"][1], found["has_hits"]) == (0, False)
+    assert found["is_absent"] == [True, False, True, False]
+
+
+def test_weigh_terms_does_not_call_absent_what_was_not_looked_up(owner: psycopg.Connection[TupleRow]) -> None:
+    found = weighed(owner, hits=[1] * 50, hit_limit=50)
+    assert found["is_absent"] == [False, False, False, False]
+    assert found["has_hits"]
