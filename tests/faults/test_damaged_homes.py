@@ -53,7 +53,6 @@ DAMAGES = {
     "key of pseudonyms: a folder": directory("identity.key"),
     "host's store: a folder": directory("../state.db"),
     "host's memories: a file": file("../memories", b""),
-    "variables: a folder": directory("../.env"),
 }
 
 
@@ -77,6 +76,15 @@ def test_a_damaged_file_of_ours_loses_no_write(home: AgentHome, damage: Callable
     expect(home, 1)
     ((latest,),) = home.stored.rows("SELECT max(ts) < now() + interval '1 day' FROM conversations")
     assert latest, "a damaged clock orders nothing into the far future"
+
+
+def test_variables_that_cannot_be_read_keep_every_write_until_they_can(home: AgentHome) -> None:
+    directory(".env")(home.path)
+    say(home, 1)
+    assert home.engine.journal.last_seq == 2
+    (home.path / ".env").rmdir()
+    say(home, 2)
+    expect(home, 1, 2)
 
 
 @pytest.mark.parametrize("name", ["pgvector", "pgvector/journal"])

@@ -75,7 +75,7 @@ def has_role(conninfo: str, role: str, seconds: float) -> bool:
 def _readable() -> Iterator[None]:
     try:
         yield
-    except psycopg.ProgrammingError:
+    except (psycopg.ProgrammingError, UnicodeError):
         raise ConfigError(
             "this is not a valid connection string; write it like postgresql://user@host:5432/database"
         ) from None
