@@ -41,8 +41,9 @@ def _packages() -> Finding:
 
 def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
     chosen = len(parsed.settings.set_by)
+    meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are in force"
     for each in parsed.troubles:
-        yield problem("settings", f"{each}; the last good settings are in force", f"mend it, or: {ACCEPT_COMMAND}")
+        yield problem("settings", f"{each}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
     if not parsed.problems and not parsed.troubles:
         path = home / "config.yaml"
         text = f"{chosen} settings differ from their defaults" if chosen else "every setting has its default"

@@ -127,7 +127,8 @@ def _tell(
     settings = parsed.settings
     output.say(f"Memory of {home}")
     for trouble in parsed.troubles:
-        output.bullet("problem", trouble, f"the last good settings are in force; mend it, or: {ACCEPT_COMMAND}")
+        meanwhile = "nothing is stored" if settings.hold else "the last good settings are in force"
+        output.bullet("problem", f"{trouble}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
     if stored is not None and stored.objection:
         output.bullet("problem", f"nothing is stored: {stored.objection}")
     if stored is None:
