@@ -9,11 +9,25 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import outline
+from hermes_memory_pgvector.errors import ThreadUnavailable, outline
 
 logger = logging.getLogger(__name__)
+
+
+def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
+    """A running daemon thread; ThreadUnavailable when there is none to be had, which passes by itself.
+
+    Whoever calls this has a plan for that: at the limit of a container, and at the end of the interpreter, it happens.
+    """
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        raise ThreadUnavailable from None
+    return thread
 
 
 class Service(ABC):
@@ -37,13 +51,12 @@ class Service(ABC):
         return 5.0
 
     def start(self) -> None:
-        """Start the thread unless it runs already."""
+        """Start the thread unless it runs already; after a ThreadUnavailable it may be called again."""
         with self._guard:
             if self._thread is not None and self._thread.is_alive():
                 return
             self._stopping.clear()
-            self._thread = threading.Thread(target=self._loop, name=self.name, daemon=True)
-            self._thread.start()
+            self._thread = start_thread(self._loop, self.name)
 
     def wake(self) -> None:
         """Ask for a run as soon as possible."""

@@ -5,6 +5,7 @@ The host builds a provider per request and never shuts it down, so nothing here 
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector import home as home_identity
 from hermes_memory_pgvector import processes, settings_file, wire
+from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.backlog import Backlog
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.chores import Chores
@@ -22,7 +24,13 @@ from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loa
 from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
-from hermes_memory_pgvector.errors import DatabaseUnavailable, Held, JournalError, MemoryPluginError
+from hermes_memory_pgvector.errors import (
+    DatabaseUnavailable,
+    Held,
+    JournalError,
+    MemoryPluginError,
+    ThreadUnavailable,
+)
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.mirror import Mirror
 from hermes_memory_pgvector.model import AddTurn, EmbeddingModel, Question, WriteItem
@@ -151,11 +159,12 @@ class Engine:
         self._is_closed = False
         self._take_over_thread: threading.Thread | None = None
         self._has_complained = False
+        self._lacks_threads = False
         self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None if predecessor is None else predecessor._tell
 
     def start(self) -> None:
-        """Open the journal and start the threads, once; a journal that cannot be opened is tried again by `record`."""
+        """Open the journal and start the threads, once; what cannot be had now is tried again by `record`."""
         if self._successor is not None:
             self._successor.start()
             return
@@ -164,33 +173,36 @@ class Engine:
         with self._start_lock:
             if self._started:
                 return
-            # What a process that is gone was refused comes before what this one is told.
-            self.refusals.tend()
-            self.journal.on_append = self._appended
-            self.journal.open()
+            self._open_journal()
+            self.journal.tend()
             if self._predecessor is None:
                 self.writer.start()
                 self.upkeep.start()
             else:
-                thread = threading.Thread(
-                    target=self._take_over, args=(self._predecessor,), name="hermes-pgvector-take-over", daemon=True
-                )
-                try:
-                    thread.start()
-                except RuntimeError:
-                    # No thread to be had at the moment: the journal takes writes, and the next one tries again.
-                    return
-                self._take_over_thread = thread
+                take_over = functools.partial(self._take_over, self._predecessor)
+                self._take_over_thread = start_thread(take_over, "hermes-pgvector-take-over")
             self._started = True
+
+    def _open_journal(self) -> None:
+        """What a hook needs to be kept; no thread."""
+        # What a process that is gone was refused comes before what this one is told.
+        self.refusals.tend()
+        self.journal.on_append = self._appended
+        self.journal.open()
 
     def _take_over(self, predecessor: Engine) -> None:
         """Go on where the other stops: two writers on one journal could store a record in two databases."""
         predecessor.leave()
         with self._start_lock:
             self._predecessor = None
-            if not self._is_closed:
+            if self._is_closed:
+                return
+            try:
                 self.writer.start()
                 self.upkeep.start()
+            except ThreadUnavailable:
+                # The next hook tries again.
+                self._started = False
 
     def _appended(self) -> None:
         """The journal's helper has seen new records."""
@@ -200,10 +212,18 @@ class Engine:
         """Start as `start` does; a failure is told once and counted when a write meets it."""
         try:
             self.start()
+        except ThreadUnavailable as error:
+            if not self._lacks_threads:
+                self._lacks_threads = True
+                logger.error("%s; memories wait in the journal", error)
         except (JournalError, OSError) as error:
             if not self._has_complained:
                 self._has_complained = True
                 logger.error("the journal cannot be opened (%s); writes are refused until it can", _reason(error))
+        else:
+            if self._lacks_threads:
+                self._lacks_threads = False
+                logger.warning("threads can be started again; what waits in the journal is stored now")
 
     def retire(self, successor: Engine) -> None:
         """Make room for an engine with other settings; it goes on with the journal at once."""
@@ -228,7 +248,8 @@ class Engine:
             return
         try:
             if not self._started:
-                self.start()
+                # The file first: that needs no thread, and is what survives.
+                self._open_journal()
             if self.refusals.waits and self.refusals.holds_back(items):
                 self._queue(items, urgency)
             elif len(items) <= 2:
@@ -237,6 +258,8 @@ class Engine:
                 self._append_portions(items, urgency)
         except (JournalError, OSError) as error:
             self._refused(items, urgency, error)
+        if not self._started:
+            self.begin()
 
     def _append_portions(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
         """Append many items; from the first portion that is refused on, they wait together."""
@@ -291,6 +314,8 @@ class Engine:
 
     def settle(self, deadline: Deadline) -> bool:
         """Give what was recorded a chance to arrive and to get its vectors; False when the deadline came first."""
+        if not self._started and self.journal.last_seq:
+            self.begin()
         if not self._started or self.writer.breaker.is_open:
             return False
         if not self.writer.flush(deadline):
@@ -304,6 +329,22 @@ class Engine:
             time.sleep(0.01)
         return not self.backlog.is_due()
 
+    def rest(self, deadline: Deadline) -> None:
+        """The process is about to end: deliver and sync what there is, but stay ready for hooks that come after this.
+
+        A host may have registered its own farewell, which tells us the last transcript, before this package was
+        imported; then it runs after ours.
+        """
+        if self._take_over_thread is not None:
+            self._take_over_thread.join(deadline.remaining())
+        if self._started:
+            self.refusals.recover(self._append, may_read=False)
+            self.settle(deadline)
+            self.upkeep.stop(deadline)
+            processes.withdraw(self.folder)
+        self.journal.rest(deadline)
+        self.refusals.close()
+
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
         with self._start_lock:
@@ -314,9 +355,9 @@ class Engine:
             self.refusals.recover(self._append, may_read=False)
             self.settle(deadline)
             processes.withdraw(self.folder)
-            self.writer.stop(deadline)
-            self.upkeep.stop(deadline)
-            self.journal.close(deadline)
+        self.writer.stop(deadline)
+        self.upkeep.stop(deadline)
+        self.journal.close(deadline)
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
         self.embedder.close()

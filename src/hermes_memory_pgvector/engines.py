@@ -61,9 +61,12 @@ def close_all(deadline: Deadline) -> None:
 
 
 def _at_exit() -> None:
+    """Deliver what there is; the engines stay, because a host's own exit handlers may run after this one."""
     with _engines_lock:
-        seconds = max((engine.settings.shutdown_drain_timeout for engine in _engines.values()), default=0.0)
-    close_all(Deadline.after(seconds))
+        engines = list(_engines.values())
+    deadline = Deadline.after(max((engine.settings.shutdown_drain_timeout for engine in engines), default=0.0))
+    for engine in engines:
+        engine.rest(deadline)
 
 
 def _after_fork_in_child() -> None:

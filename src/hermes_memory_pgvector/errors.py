@@ -14,6 +14,7 @@ MemoryPluginError
 │   └── EmbeddingMisconfigured a setting of the embedder is wrong; the message names it
 ├── JournalError
 │   └── JournalFull            the bound is reached; the write was refused, not lost silently
+├── ThreadUnavailable      the system has no thread to give, or the interpreter is ending
 ├── ServerError            the embedded Postgres could not be started or found
 └── DeadlineExceeded       the time given for the whole operation is over
 
@@ -91,6 +92,10 @@ class JournalError(MemoryPluginError):
 
 class JournalFull(JournalError):
     """The journal has reached its bound; the write was refused."""
+
+
+class ThreadUnavailable(MemoryPluginError):
+    """no thread can be started"""
 
 
 class ServerError(MemoryPluginError):

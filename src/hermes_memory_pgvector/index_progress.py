@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg.rows import TupleRow
+
+from hermes_memory_pgvector.background import start_thread
+from hermes_memory_pgvector.errors import ThreadUnavailable
 
 LOOK_SECONDS = 1.0
 PROGRESS: LiteralString = """\
@@ -47,10 +51,12 @@ def watched(name: str, building: psycopg.Connection[TupleRow], dsn: str, watch: 
         except psycopg.Error:
             return
 
-    thread = threading.Thread(target=look, name="hermes-pgvector-index-progress", daemon=True)
-    thread.start()
+    thread: threading.Thread | None = None
+    with contextlib.suppress(ThreadUnavailable):
+        thread = start_thread(look, "hermes-pgvector-index-progress")
     try:
         yield
     finally:
         ended.set()
-        thread.join(LOOK_SECONDS + 5)
+        if thread is not None:
+            thread.join(LOOK_SECONDS + 5)

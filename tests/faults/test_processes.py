@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import psycopg
 import pytest
 from fixtures.agent import AgentHome, wait_until
 from fixtures.faulty import FaultyServer, expect, heard, outage, say
+from fixtures.interpreters import PYENV, interpreters, other_environment
 from fixtures.postgres import Database
 from fixtures.proxy import Proxy
 
@@ -39,32 +39,6 @@ ENDINGS = {
     "SIGINT": "import signal; os.kill(os.getpid(), signal.SIGINT)",
     "abort": "os.abort()",
 }
-
-PYENV = Path("~/.pyenv/versions").expanduser()
-
-
-def interpreters() -> list[str]:
-    """This Python, and every other one on this machine that has our dependencies."""
-    found = {sys.version_info[:2]: sys.executable}
-    for path in sorted(PYENV.glob("3.1[123]*/bin/python")):
-        minor = (3, int(path.parent.parent.name.split(".")[1]))
-        found.setdefault(minor, str(path))
-    return list(found.values())
-
-
-def other_environment(python: str) -> dict[str, str]:
-    """Another interpreter imports our code and pure-Python psycopg from here."""
-    if python == sys.executable:
-        return {}
-    site = Path(psycopg.__file__).parent.parent
-    source = Path(__file__).parent.parent.parent / "src"
-    return {"PYTHONPATH": f"{source}:{site}", "PSYCOPG_IMPL": "python", "LD_LIBRARY_PATH": _libpq()}
-
-
-def _libpq() -> str:
-    from hermes_memory_pgvector.postgres_binaries import installed_binaries
-
-    return str(installed_binaries()[0].folder / "lib")
 
 
 @pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).parent.parent.name)

@@ -6,14 +6,16 @@ lookup, however many callers wait for it, and only a few hosts at a time: a dead
 
 from __future__ import annotations
 
+import functools
 import socket
 import threading
 from typing import Any
 
+from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.endpoint import is_localhost
 from hermes_memory_pgvector.embedding.forking import renew_after_fork
-from hermes_memory_pgvector.errors import EmbeddingUnavailable
+from hermes_memory_pgvector.errors import EmbeddingUnavailable, ThreadUnavailable
 
 MAX_LOOKUPS = 2
 
@@ -48,9 +50,11 @@ class _Lookups:
                 if len(self._running) >= MAX_LOOKUPS:
                     raise EmbeddingUnavailable(f"{MAX_LOOKUPS} name lookups are stuck; {host} was not looked up")
                 lookup = self._running[host, port] = _Lookup()
-                threading.Thread(
-                    target=self._run, args=(host, port, lookup), name="hermes-pgvector-lookup", daemon=True
-                ).start()
+                try:
+                    start_thread(functools.partial(self._run, host, port, lookup), "hermes-pgvector-lookup")
+                except ThreadUnavailable as error:
+                    del self._running[host, port]
+                    raise EmbeddingUnavailable(f"{error} to look up {host}") from None
         if not lookup.done.wait(deadline.remaining()):
             raise EmbeddingUnavailable(f"the name {host} was not resolved in time")
         if not lookup.addresses:

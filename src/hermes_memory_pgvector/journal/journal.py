@@ -17,13 +17,14 @@ import logging
 import math
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
 from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
 from hermes_memory_pgvector.journal.recovery import Adoption, Recovery
@@ -107,6 +108,12 @@ class Journal:
         with self._tail.lock:
             self._tail.adjust(sync=sync, max_bytes=max_bytes)
 
+    def tend(self) -> None:
+        """Start the helper where that was not possible before; ThreadUnavailable when it still is not."""
+        with self._tail.lock:
+            if self._lock is not None and not self._is_closing and not self._helper.is_running:
+                self._helper.start()
+
     def append(self, payload: bytes, urgency: Urgency = Urgency.TURN, at_us: int | None = None) -> int:
         """Write one record and return its number; JournalFull and JournalError mean that it was not taken.
 
@@ -118,6 +125,24 @@ class Journal:
         """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""
         self._recovery.release_all()
         self._may_revive = False
+        self._close(deadline)
+
+    def rest(self, deadline: Deadline) -> None:
+        """Sync what is left as the process ends, and stay open for what may still come.
+
+        A series without a record leaves no trace; should one come after all, a new series begins with it.
+        """
+        if self._tail.last_seq == 0:
+            self._may_revive = True
+            self._close(deadline)
+            return
+        while self._helper.is_running and self._tail.sync_lag() and not deadline.is_over:
+            self._helper.wake()
+            time.sleep(0.002)
+        if not self._helper.is_running:
+            self._tail.sync()
+
+    def _close(self, deadline: Deadline) -> None:
         if self._lock is None:
             return
         self._is_closing = True
@@ -173,11 +198,15 @@ class Journal:
 
     def adopt(self, writer: str) -> Adoption | None:
         """The right to drain a dead writer; None while its process lives. The own writer needs none, and gets one."""
-        if writer == self._writer:
-            return Adoption(writer, None, lambda _: None)
-        return self._recovery.adopt(writer, locks_work=self._locks_work)
+        return self.adopt_all([writer]).get(writer)
 
-    def forget(self, writer: str, upto: int) -> None:
+    def adopt_all(self, writers: Sequence[str]) -> dict[str, Adoption]:
+        """The right to drain those of these writers that are dead; a few dozen at once, because each holds a file."""
+        own = {each: Adoption(each, None, lambda _: None) for each in writers if each == self._writer}
+        others = [each for each in writers if each != self._writer]
+        return {**own, **(self._recovery.adopt(others, locks_work=self._locks_work) if others else {})}
+
+    def forget(self, writer: str, upto: int, ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Retire what lies at or below a watermark that the server has just confirmed.
 
         Call it with a freshly read watermark only, also now and then while idle: segments go when they have been
@@ -185,9 +214,13 @@ class Journal:
         """
         if writer == self._writer:
             self._forget_own(upto)
-        elif not self._recovery.holds(writer):
-            return
-        self._recovery.forget(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+            self._recovery.forget_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+        elif self._recovery.holds(writer):
+            self.forget_all({writer: upto}, ending)
+
+    def forget_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
+        """Do the same for dead writers, all at once; `ending` learns before which of them nothing will be left."""
+        self._recovery.forget(marks, ending, locks_work=self._locks_work)
 
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
@@ -237,12 +270,12 @@ class Journal:
         self._tail.wake = self._helper.wake
         try:
             self._helper.start()
-        except RuntimeError:
-            # The interpreter is ending: records still reach the file, which is what survives it.
-            self._tail.last_error = "no helper thread"
+        except ThreadUnavailable as error:
+            # Records still reach the file, which survives the process.
+            self._tail.last_error = str(error)
 
     def _revive(self) -> None:
-        if self._may_revive:
+        if self._may_revive and self._lock is None:
             self._begin()
 
     @property

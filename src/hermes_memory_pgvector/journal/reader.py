@@ -97,6 +97,20 @@ class Reader:
         self._cursors: dict[str, deque[_Cursor]] = {}
         """Where the last reads of a writer ended: whoever reads ahead still asks about the read before."""
         self._holes: set[tuple[str, int]] = set()
+        self._adopted: dict[str, list[SegmentFile]] = {}
+        """The files of adopted writers: while their locks are held nobody adds to them, so they are listed once."""
+
+    def keep_listed(self, files: dict[str, list[SegmentFile]]) -> None:
+        """These writers were adopted, and these are their files."""
+        self._adopted.update(files)
+
+    def listed(self, writer: str) -> list[SegmentFile]:
+        """The files of an adopted writer that are still there."""
+        return self._adopted.get(writer, [])
+
+    def forget_listed(self, writer: str) -> None:
+        """A writer was released: others may change its files again."""
+        self._adopted.pop(writer, None)
 
     def read(self, writer: str, after: int, *, max_records: int, max_bytes: int) -> list[Record]:
         """The records from after + 1 on, without a gap; past a proven hole, those that follow it."""
@@ -149,7 +163,7 @@ class Reader:
             if cursor is None:
                 return self.depth(writer, upto).bytes
             waiting = 0
-            for segment in list_directory(self._directory).of(writer):
+            for segment in self._files(writer):
                 if segment.number >= cursor.number:
                     waiting += segment.size - (cursor.offset if segment.number == cursor.number else 0)
             return max(0, waiting)
@@ -176,18 +190,26 @@ class Reader:
         key = (segment.writer, segment.number)
         self._spans.pop(key, None)
         self.damaged.discard(key)
+        listed = self._adopted.get(segment.writer)
+        if listed is not None:
+            self._adopted[segment.writer] = [each for each in listed if each.number != segment.number]
 
     def reset(self) -> None:
         """In a forked child: start afresh, with a lock nobody holds."""
         self.lock = threading.RLock()
         self._cursors.clear()
+        self._adopted.clear()
 
     def _cursor(self, writer: str, after: int) -> _Cursor | None:
         """Where in the files the records after a number begin, if a recent read ended there."""
         return next((cursor for cursor in self._cursors.get(writer, ()) if cursor.seq == after), None)
 
     def _segments(self, writer: str, bounds: Bounds) -> list[SegmentFile]:
-        return [each for each in list_directory(self._directory).of(writer) if each.number <= bounds.last_number]
+        return [each for each in self._files(writer) if each.number <= bounds.last_number]
+
+    def _files(self, writer: str) -> list[SegmentFile]:
+        listed = self._adopted.get(writer)
+        return list_directory(self._directory).of(writer) if listed is None else listed
 
     def _frames(self, writer: str, after: int, bounds: Bounds) -> Iterator[tuple[SegmentFile, Frame]]:
         """Frames in file order from where the last read ended, or from the first segment that has something new."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _DRAINED_MODE = 0o400
 _WAITING_MODE = 0o600
+ADOPTED_TOGETHER = 64
+"""How many locks are held at once: each costs a file descriptor."""
 
 
 class Adoption:
@@ -68,47 +71,94 @@ class Recovery:
         self._least_seconds = least_seconds
         self._held: dict[str, Adoption] = {}
         self._drained_at: dict[tuple[str, int], float] = {}
+        self._untakable: set[str] = set()
 
     def holds(self, writer: str) -> bool:
         """Whether the writer is adopted by this journal."""
         return writer in self._held
 
-    def adopt(self, writer: str, *, locks_work: bool) -> Adoption | None:
-        """Take a dead writer's lock; None while its process lives, may live, or nothing is left of it."""
+    def adopt(self, writers: Sequence[str], *, locks_work: bool) -> dict[str, Adoption]:
+        """Take the locks of those writers that are dead; a writer whose process lives or may live is left out."""
         with self._reader.lock:
-            if writer in self._held:
-                return self._held[writer]
-            if not locks_work and not is_provably_gone(self._directory, writer):
-                return None
-            has_segments = bool(list_directory(self._directory).of(writer))
-            try:
-                # A restored copy may have come without its lock file.
-                lock = WriterLock.take(self._directory, writer, create=has_segments)
-            except OSError as error:
-                raise JournalError(f"the lock of {writer} cannot be taken ({describe(error)})") from None
-            if lock is None:
-                return None
-            adoption = self._held[writer] = Adoption(writer, lock, self._released)
-            return adoption
+            adopted = {writer: self._held[writer] for writer in writers if writer in self._held}
+            there = list_directory(self._directory).by_writer()
+            for writer in writers:
+                if writer in adopted or not (locks_work or is_provably_gone(self._directory, writer)):
+                    continue
+                try:
+                    # A restored copy may have come without its lock file.
+                    lock = WriterLock.take(self._directory, writer, create=writer in there)
+                except OSError as error:
+                    self._complain(writer, error)
+                    continue
+                if lock is not None:
+                    adopted[writer] = self._held[writer] = Adoption(writer, lock, self._released)
+            # Looked at again: a process may have written and died after the first look.
+            there = list_directory(self._directory).by_writer() if adopted else {}
+            self._reader.keep_listed({writer: there.get(writer, []) for writer in adopted})
+            return adopted
 
-    def forget(self, writer: str, upto: int, *, sealed_below: float) -> None:
-        """Retire the segments of a writer that lie wholly at or below a watermark just read from the server."""
+    def forget_own(self, writer: str, upto: int, *, sealed_below: float) -> None:
+        """Retire the own segments that lie wholly at or below a watermark just read from the server."""
         with self._reader.lock:
-            listing = list_directory(self._directory)
-            mine = [each for each in listing.of(writer) if each.number < sealed_below]
-            covered = [each for each in mine if self._is_covered(each, upto)]
-            retired = {each.path for each in covered}
-            retained = sum(each.size for each in listing.segments if each.is_drained or each.path in retired)
-            now = time.monotonic()
+            for segment in self._due({writer: upto}, sealed_below).get(writer, ()):
+                self._retire(segment, upto)
+
+    def forget(self, marks: Mapping[str, int], ending: Callable[[list[str]], None], *, locks_work: bool) -> None:
+        """Retire what adopted or dead writers have below watermarks just read from the server.
+
+        `ending` is told before the last file of a writer goes; when it raises, the files stay.
+        """
+        with self._reader.lock:
+            due = self._due(marks, math.inf)
+        names = list(due)
+        for start in range(0, len(names), ADOPTED_TOGETHER):
+            self._retire_all({each: due[each] for each in names[start : start + ADOPTED_TOGETHER]}, marks, ending,
+                             locks_work=locks_work)  # fmt: skip
+
+    def _retire_all(
+        self,
+        due: Mapping[str, Sequence[SegmentFile]],
+        marks: Mapping[str, int],
+        ending: Callable[[list[str]], None],
+        *,
+        locks_work: bool,
+    ) -> None:
+        held_before = set(self._held)
+        adopted = self.adopt(list(due), locks_work=locks_work)
+        try:
+            last = [each for each in adopted if len(self._reader.listed(each)) <= len(due[each])]
+            if last:
+                ending(last)
+            with self._reader.lock:
+                for writer, adoption in adopted.items():
+                    for segment in due[writer]:
+                        self._retire(segment, marks[writer])
+                    if adoption.lock is not None and not self._reader.listed(writer):
+                        adoption.lock.unlink()
+        finally:
+            for writer, adoption in adopted.items():
+                if writer not in held_before:
+                    adoption.release()
+
+    def _due(self, marks: Mapping[str, int], sealed_below: float) -> dict[str, list[SegmentFile]]:
+        """The segments that have been drained for as long as they are kept; one look at the directory for all."""
+        listing = list_directory(self._directory)
+        there = listing.by_writer()
+        retained = sum(each.size for each in listing.segments if each.is_drained)
+        now = time.monotonic()
+        due: dict[str, list[SegmentFile]] = {}
+        for writer, upto in marks.items():
+            sealed = [each for each in there.get(writer, ()) if each.number < sealed_below]
+            covered = [each for each in sealed if self._is_covered(each, upto)]
+            retained += sum(each.size for each in covered if not each.is_drained)
             for segment in covered:
-                drained_at = self._drained_since(segment, now)
-                age = now - drained_at
+                age = now - self._drained_since(segment, now)
                 # A server may still lose what it has just confirmed: room is never made of that.
                 if age >= self._keep_seconds or (retained > self._keep_bytes and age >= self._least_seconds):
-                    retained -= self._retire(segment, upto)
-            adoption = self._held.get(writer)
-            if adoption is not None and adoption.lock is not None and not list_directory(self._directory).of(writer):
-                adoption.lock.unlink()
+                    retained -= segment.size
+                    due.setdefault(writer, []).append(segment)
+        return due
 
     def clean(self, own: str, *, locks_work: bool) -> None:
         """Remove the lock files of dead writers that left nothing else."""
@@ -132,8 +182,15 @@ class Recovery:
         """In a forked child: what is held is held by the parent."""
         self._held.clear()
 
+    def _complain(self, writer: str, error: OSError) -> None:
+        """One journal that cannot be taken, a stranger's perhaps, keeps none of the others."""
+        if writer not in self._untakable:
+            self._untakable.add(writer)
+            logger.warning("the journal of %s waits: its lock cannot be taken (%s)", writer, describe(error))
+
     def _released(self, writer: str) -> None:
         self._held.pop(writer, None)
+        self._reader.forget_listed(writer)
 
     def _is_covered(self, segment: SegmentFile, upto: int) -> bool:
         if self._reader.span(segment).last <= upto:
@@ -163,10 +220,10 @@ class Recovery:
             os.utime(segment.path)
             segment.path.chmod(mode)
 
-    def _retire(self, segment: SegmentFile, upto: int) -> int:
-        """Unlink a segment, or put it aside when it is damaged; returns the bytes that are no longer retained."""
+    def _retire(self, segment: SegmentFile, upto: int) -> None:
+        """Unlink a segment, or put it aside when it is damaged."""
         if self._reader.span(segment, fresh=True).last > upto:
-            return 0
+            return
         key = (segment.writer, segment.number)
         try:
             if key in self._reader.damaged:
@@ -179,7 +236,6 @@ class Recovery:
             raise JournalError(f"a drained segment cannot be removed ({describe(error)})") from None
         self._reader.drop(segment)
         self._drained_at.pop(key, None)
-        return segment.size
 
 
 def _free_name(path: Path) -> Path:

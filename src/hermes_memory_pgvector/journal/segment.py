@@ -52,6 +52,13 @@ class Listing:
         """One writer's segments in order."""
         return [segment for segment in self.segments if segment.writer == writer]
 
+    def by_writer(self) -> dict[str, list[SegmentFile]]:
+        """Every writer's segments in order."""
+        found: dict[str, list[SegmentFile]] = {}
+        for segment in self.segments:
+            found.setdefault(segment.writer, []).append(segment)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

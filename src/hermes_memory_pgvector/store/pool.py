@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError
+from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError, ThreadUnavailable
 from hermes_memory_pgvector.store.border import translate, translated
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
@@ -141,8 +142,14 @@ class Pool:
             item.connection.close()
 
     def _take(self, deadline: Deadline) -> Connection:
+        failures = self._failures
+        while (connection := self._wait(deadline, failures)) is None:
+            self._connect()
+        return connection
+
+    def _wait(self, deadline: Deadline, failures: int) -> Connection | None:
+        """A connection as soon as there is one; None when the caller has to connect by itself, and has the time."""
         with self._condition:
-            failures = self._failures
             while True:
                 if self._closed:
                     raise DatabaseUnavailable("the connection pool is closed")
@@ -155,8 +162,14 @@ class Pool:
                 if self._failures != failures and self._last_error is not None:
                     raise copy.copy(self._last_error)
                 if self._connecting < MAX_CONNECTING and self._in_use + self._connecting < self._maximum:
+                    try:
+                        start_thread(self._connect, "hermes-pgvector-connect")
+                    except ThreadUnavailable as error:
+                        if deadline.remaining() <= self._connect_seconds:
+                            raise DatabaseUnavailable(f"{error} to connect to Postgres") from None
+                        self._connecting += 1
+                        return None
                     self._connecting += 1
-                    threading.Thread(target=self._connect, name="hermes-pgvector-connect", daemon=True).start()
                 if deadline.is_over:
                     raise DatabaseUnavailable("no connection to Postgres within the time given")
                 self._condition.wait(deadline.remaining())

@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseUnavailable, ThreadUnavailable
 
 LINGER_SECONDS = 20.0
 
@@ -37,16 +39,19 @@ class Watchdog:
 
     @contextmanager
     def watching(self, descriptor: int, deadline: Deadline) -> Iterator[None]:
-        """While the block runs, shut the socket down if the deadline passes."""
+        """While the block runs, shut the socket down if the deadline passes.
+
+        DatabaseUnavailable when nobody can watch: a call that nothing ends would be worse than none.
+        """
         token = object()
         # A duplicate stays valid whatever happens to the original, so the cut can never hit a reused number.
         duplicate = os.dup(descriptor)
-        with self._condition:
-            self._watched[token] = (deadline.at, duplicate)
-            self._ensure_thread()
-            if deadline.at < self._looks_at:
-                self._condition.notify()
         try:
+            with self._condition:
+                self._ensure_thread()
+                self._watched[token] = (deadline.at, duplicate)
+                if deadline.at < self._looks_at:
+                    self._condition.notify()
             yield
         finally:
             with self._condition:
@@ -57,8 +62,10 @@ class Watchdog:
 
     def _ensure_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="hermes-pgvector-watchdog", daemon=True)
-            self._thread.start()
+            try:
+                self._thread = start_thread(self._run, "hermes-pgvector-watchdog")
+            except ThreadUnavailable as error:
+                raise DatabaseUnavailable(f"{error} to watch the connection to Postgres") from None
 
     def _run(self) -> None:
         idle_since = time.monotonic()
