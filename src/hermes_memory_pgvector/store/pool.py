@@ -33,6 +33,9 @@ MAX_IDLE_SECONDS = 30.0
 MAX_CONNECTING = 2
 # How long the server may still work after our deadline before it stops by itself.
 SERVER_GRACE_SECONDS = 0.25
+# How long a transaction may stand still between two statements: far longer than we ever take to send the next one.
+PAUSE_SECONDS = 10.0
+TRANSACTION_TIMEOUT_SINCE = 170_000
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -111,10 +114,24 @@ class Pool:
 
     @staticmethod
     def _limit(connection: Connection, deadline: Deadline, lock_seconds: float) -> None:
-        server_ms = int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000)
+        """Limits that the server keeps by itself, for this transaction only.
+
+        They also end what nobody here can end any more: a process that is frozen in the middle of a transaction, or a
+        machine that was cut off, would hold its locks against every other home for as long as it likes.
+        """
+        server_ms = max(1, int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000))
+        limits = {
+            "statement_timeout": server_ms,
+            "lock_timeout": max(1, min(server_ms, int(lock_seconds * 1000))),
+            "idle_in_transaction_session_timeout": max(1, min(server_ms, int(PAUSE_SECONDS * 1000))),
+        }
+        if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            # Between statements that travel together no other limit applies.
+            limits["transaction_timeout"] = server_ms
         connection.execute(
-            "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
-            (str(max(1, server_ms)), str(max(1, min(server_ms, int(lock_seconds * 1000))))),
+            "SELECT set_config(given.name, given.value::text, true) FROM unnest(%s::text[], %s::bigint[])"
+            " AS given (name, value)",
+            (list(limits), list(limits.values())),
         )
 
     def size(self) -> int:
