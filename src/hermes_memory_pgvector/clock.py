@@ -1,8 +1,13 @@
 """Time that orders writes of one home across its processes, whatever happens to the wall clock.
 
-The kernel's monotonic clock is shared by all processes of a boot. The first process of a boot records how far it lies
+The kernel's clock since boot is shared by all processes of a boot. The first process of a boot records how far it lies
 from the wall clock; everyone of that home then derives the same ordering time from it, also after the wall clock was
 stepped. Across homes the order of writes is as good as the hosts' time synchronisation.
+
+It is the clock that goes on while the machine sleeps. With one that stands still then, a laptop that slept for a night
+would order everything it says from then on a night earlier than the other homes of its themes do: its corrections would
+come before what they correct. Deadlines, breakers and the time that drained files are kept are another matter: they use
+the clock that stands still, so that nothing is over, cut off or removed merely because a lid was closed.
 """
 
 from __future__ import annotations
@@ -18,6 +23,9 @@ from hermes_memory_pgvector.model import Moment
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LATEST_US = 32_503_680_000_000_000
 """The year 3000."""
+# Where there is no such clock, the monotonic one counts sleep, too.
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_CLOCK_NAME = "since boot"
 
 
 class Clock:
@@ -37,7 +45,7 @@ class Clock:
         offset = _offset_now()
         if known is not None:
             # A new boot never orders before the last one, even when the wall clock went back in between.
-            offset = max(offset, known[2] + 1 - _monotonic_us())
+            offset = max(offset, known[2] + 1 - _since_boot_us())
         try:
             offset = _publish(path, boot, offset)
         except OSError:
@@ -47,39 +55,42 @@ class Clock:
 
     def now(self) -> Moment:
         """The present moment."""
-        wall, monotonic = time.time_ns(), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        return tuple.__new__(Moment, (wall // 1000, monotonic // 1000 + self._offset_us))
+        wall, since_boot = time.time_ns(), time.clock_gettime_ns(_SINCE_BOOT)
+        return tuple.__new__(Moment, (wall // 1000, since_boot // 1000 + self._offset_us))
 
 
-def _monotonic_us() -> int:
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+def _since_boot_us() -> int:
+    return time.clock_gettime_ns(_SINCE_BOOT) // 1000
 
 
 def _offset_now() -> int:
-    return time.time_ns() // 1000 - _monotonic_us()
+    return time.time_ns() // 1000 - _since_boot_us()
 
 
 def _boot_id() -> str:
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
-        # Elsewhere the start of the monotonic clock, to the minute, tells boots apart well enough.
+        # Elsewhere the start of the clock, to the minute, tells boots apart well enough.
         return str(_offset_now() // 60_000_000)
 
 
 def _read(path: Path) -> tuple[str, int, int] | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        known = str(raw["boot"]), int(raw["offset_us"]), int(raw["written_us"])
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        # An offset from another clock is worth nothing, but time does not go back behind it.
+        boot = str(raw["boot"]) if raw.get("clock") == _CLOCK_NAME else ""
+        known = boot, int(raw["offset_us"]), int(raw["written_us"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     # A time that no clock has ever shown comes from a damaged file, and Postgres could not hold it.
-    return known if all(0 < at < LATEST_US for at in (known[1] + _monotonic_us(), known[2])) else None
+    return known if all(0 < at < LATEST_US for at in (known[1] + _since_boot_us(), known[2])) else None
 
 
 def _publish(path: Path, boot: str, offset: int) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    text = json.dumps({"boot": boot, "offset_us": offset, "written_us": offset + _monotonic_us()})
+    written = offset + _since_boot_us()
+    text = json.dumps({"boot": boot, "clock": _CLOCK_NAME, "offset_us": offset, "written_us": written})
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".clock-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

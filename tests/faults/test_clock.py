@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fixtures.agent import AgentHome
 from fixtures.faulty import heard
+from fixtures.postgres import Database
+
+from hermes_memory_pgvector.clock import BOOT_ID, Clock
 
 HOUR = 3600
 
@@ -72,3 +77,36 @@ def test_an_undo_after_a_step_takes_back_the_last_turn(
     agent.on_session_switch("s1", rewound=True)
     home.settle()
     assert heard(home)[0] == [1]
+
+
+def test_what_is_said_after_the_machine_has_slept_comes_after_what_other_homes_said_meanwhile(
+    home: AgentHome, database: Database, step: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """While a machine sleeps its monotonic clock stands still; the wall clock and the clock since boot do not."""
+    real = time.clock_gettime_ns
+    slept = [0]
+    monkeypatch.setattr(
+        time, "clock_gettime_ns", lambda clock: real(clock) + (slept[0] if clock == time.CLOCK_BOOTTIME else 0)
+    )
+    home.settings["bulk_sync_on_init"] = False
+    laptop = home.provider()
+    laptop.on_memory_write("add", "memory", "said before the night", metadata={})
+    step(8 * HOUR)
+    slept[0] += 8 * HOUR * 10**9
+    elsewhere = AgentHome.create(tmp_path / "elsewhere", database, **home.settings)
+    elsewhere.provider().on_memory_write("add", "memory", "said in the night", metadata={})
+    laptop.on_memory_write("add", "memory", "said after the night", metadata={})
+    home.settle()
+    elsewhere.settle()
+    order = [content for (content,) in home.stored.rows("SELECT content FROM memory_operations ORDER BY order_us")]
+    assert order == ["said before the night", "said in the night", "said after the night"]
+
+
+def test_an_offset_of_another_clock_is_not_taken_over_and_not_gone_back_behind(tmp_path: Path) -> None:
+    boot = BOOT_ID.read_text().strip()
+    ahead = time.time_ns() // 1000 + HOUR * 10**6
+    known = {"boot": boot, "offset_us": 5, "written_us": ahead}
+    (tmp_path / "clock.json").write_text(json.dumps(known))
+    moment = Clock.of_home(tmp_path).now()
+    assert ahead < moment.order_us < ahead + HOUR * 10**6
+    assert Clock.of_home(tmp_path).now().order_us >= moment.order_us
