@@ -1,7 +1,9 @@
 """What the live processes of a home say of themselves: each keeps one small file, which `status` and `doctor` read.
 
-A file counts only while its process lives; whoever reads removes those of processes that are gone. The files say how
-things are and nothing of what is stored: numbers, states and reasons.
+A file counts only while its process lives; whoever reads removes those of processes that are gone. Containers that
+share a home have pids of their own, so a pid means something only together with its namespace, and of a process in
+another one only its recent words tell that it lives. The files say how things are and nothing of what is stored:
+numbers, states and reasons.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from hermes_memory_pgvector.breaker import BreakerStatus
 
 FOLDER_NAME = "processes"
 MAX_BYTES = 256 * 1024
+RECENT_SECONDS = 60.0
+"""A few times as long as a process ever waits before it writes its file again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Snapshot:
     latest_failure: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
+    namespace: str = ""
+    """Within which the pid is one; empty where the system does not tell."""
 
     @property
     def open_breakers(self) -> tuple[BreakerState, ...]:
@@ -76,10 +82,11 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
     """A snapshot of this process, now; `figures` are the fields of Snapshot that the caller knows."""
     return Snapshot(
         pid=os.getpid(),
-        started=_start_of(os.getpid()),
+        started=_start_of("self"),
         command=_command(),
         updated=time.time(),
         breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
+        namespace=_namespace(),
         **figures,
     )
 
@@ -97,7 +104,7 @@ def publish(folder: Path, shot: Snapshot) -> bool:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-            Path(name).replace(_path(folder, shot.pid))
+            Path(name).replace(_path(folder, shot.pid, shot.namespace))
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError:
@@ -121,11 +128,11 @@ def read_all(folder: Path) -> list[Snapshot]:
 def withdraw(folder: Path) -> None:
     """Remove this process's file; one that never was is no error."""
     with contextlib.suppress(OSError):
-        _path(folder, os.getpid()).unlink(missing_ok=True)
+        _path(folder, os.getpid(), _namespace()).unlink(missing_ok=True)
 
 
-def _path(folder: Path, pid: int) -> Path:
-    return folder / FOLDER_NAME / f"{pid}.json"
+def _path(folder: Path, pid: int, namespace: str) -> Path:
+    return folder / FOLDER_NAME / f"{pid}{'-' if namespace else ''}{namespace}.json"
 
 
 def _read(path: Path) -> Snapshot | None:
@@ -141,12 +148,15 @@ def _read(path: Path) -> Snapshot | None:
             for each in raw.get("breakers", ())
         )
         shot = Snapshot(**values)
-        return shot if shot.pid == int(path.stem) and isinstance(shot.started, str) else None
+        is_own = path == _path(path.parent.parent, shot.pid, shot.namespace)
+        return shot if is_own and isinstance(shot.pid, int) and isinstance(shot.started, str) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
 def _is_alive(shot: Snapshot) -> bool:
+    if shot.namespace != _namespace():
+        return time.time() - shot.updated < RECENT_SECONDS
     try:
         os.kill(shot.pid, 0)
     except ProcessLookupError:
@@ -157,7 +167,15 @@ def _is_alive(shot: Snapshot) -> bool:
     return _start_of(shot.pid) == shot.started
 
 
-def _start_of(pid: int) -> str:
+def _namespace() -> str:
+    """What our pids are numbers of; empty where the system does not tell."""
+    try:
+        return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))
+    except OSError:
+        return ""
+
+
+def _start_of(pid: int | str) -> str:
     """The kernel's start time of a process; empty where the system does not tell."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]

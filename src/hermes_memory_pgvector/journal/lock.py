@@ -145,7 +145,9 @@ def _this_process() -> dict[str, str | int]:
     boot = namespace = ""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        namespace = str(Path("/proc/self/ns/pid").readlink())
+        # In a container that sees another one's /proc, what stands there under our pid is somebody else.
+        if str(Path("/proc/self").readlink()) == str(os.getpid()):
+            namespace = str(Path("/proc/self/ns/pid").readlink())
     return {"pid": os.getpid(), "boot": boot, "namespace": namespace, "started": _start_of(os.getpid())}
 
 
