@@ -30,6 +30,10 @@ State = dict[str, Entry]
 """Entries by content: within a theme and target the same content exists once."""
 
 
+Touched = dict[str, Entry | None]
+"""What a state held under the contents that an operation concerns, before it; None where it held nothing."""
+
+
 def fold(operations: Iterable[MemoryOperation]) -> State:
     """The state after all operations, given in their order."""
     state: State = {}
@@ -38,17 +42,21 @@ def fold(operations: Iterable[MemoryOperation]) -> State:
     return state
 
 
-def apply(state: State, operation: MemoryOperation) -> None:
-    """Change the state as the operation says."""
+def apply(state: State, operation: MemoryOperation) -> Touched:
+    """Change the state as the operation says; nothing but what the answer names has changed."""
+    entry = None if isinstance(operation, AddMemory) else select(state, operation)
+    touched: Touched = {} if entry is None else {entry.content: entry}
+    if not isinstance(operation, RemoveMemory):
+        touched[operation.content] = state.get(operation.content)
     match operation:
         case AddMemory():
             _hold(state, operation)
         case RemoveMemory():
-            entry = select(state, operation)
             if entry is not None:
                 _drop(state, entry, operation.home_id)
         case ReplaceMemory():
-            _replace(state, operation)
+            _replace(state, operation, entry)
+    return touched
 
 
 def select(state: State, operation: ReplaceMemory | RemoveMemory) -> Entry | None:
@@ -88,8 +96,7 @@ def _drop(state: State, entry: Entry, home_id: str) -> None:
         del state[entry.content]
 
 
-def _replace(state: State, operation: ReplaceMemory) -> None:
-    entry = select(state, operation)
+def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> None:
     if entry is None:
         _hold(state, operation)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,12 @@ import pytest
 from fixtures.agent import AgentHome, wait_until
 from fixtures.postgres import Database
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.model import AddMemory, Moment
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Pool
 
 
 def write(agent: PgvectorMemoryProvider, action: str, content: str = "", old: str | None = None, **more: Any) -> None:
@@ -208,3 +214,44 @@ threading.Event().wait()
     wait_until(lambda: agent_home.stored.count("memory_operations") == 3)
     # The late add came first: the replace that was announced after it has replaced it.
     assert stored(agent_home) == ["Blue barrels: 1", "Red barrels: 12"]
+
+
+def test_thousands_of_announced_memories_arrive(agent_home: AgentHome, agent: PgvectorMemoryProvider) -> None:
+    for number in range(6000):
+        write(agent, "add", f"fact number {number} of a large import")
+    agent_home.settle(120)
+    assert agent_home.stored.count("memory_entries") == 6000
+
+
+def test_thousands_of_entries_appear_in_the_file_and_go_again(agent_home: AgentHome) -> None:
+    """One comparison finds all of them: what the writer stores behind them must not wait for long."""
+    entries = [f"fact number {number} of a large import" for number in range(6000)]
+    agent_home.write_memories(*entries)
+    agent = agent_home.provider(None)
+    began = time.process_time()
+    wait_until(lambda: agent_home.stored.count("memory_entries") == 6000, seconds=120, every=0.5)
+    agent.on_memory_write("add", "user", "said behind all of them", metadata={})
+    agent_home.settle(60)
+    agent_home.write_memories(*entries[:10])
+    wait_until(lambda: agent_home.stored.count("memory_entries") == 11, seconds=120, every=0.5)
+    assert time.process_time() - began < 60
+
+
+def test_what_a_batch_of_memories_costs_grows_with_its_size(database: Database) -> None:
+    """Four times as many operations take about four times as long, not sixteen times."""
+    pool = Pool(lambda _: database.runtime_dsn, maximum=1, connect_seconds=5)
+
+    def cost(theme: str, count: int) -> float:
+        adds = [
+            Placed(AddMemory(theme, "memory", f"fact {n} of {theme}", Moment(n + 1, n + 1), "home"), theme, n, 0)
+            for n in range(count)
+        ]
+        began = time.process_time()
+        with pool.transaction(Deadline.after(60)) as connection:
+            memories.store(connection, adds, None)
+        return time.process_time() - began
+
+    cost("warm-up", 100)
+    small, large = cost("small", 1000), cost("large", 4000)
+    pool.close()
+    assert large < 9 * small

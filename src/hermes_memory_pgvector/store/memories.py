@@ -55,79 +55,100 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
         rows = _Rows(connection, theme, target, model_id)
         fresh, state = _store_group(connection, rows, sorted(items, key=lambda item: item.order))
         changed += rows.changed
-        moved += [extra for item in fresh for extra in _withdrawn_guesses(connection, item, state)]
+        moved += _withdrawn_guesses(connection, rows, fresh, state)
     return changed + (store(connection, moved, model_id) if moved else [])
 
 
 def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
     """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
     last: Any = connection.execute(statement("memory_operations_last"), rows.key).fetchone()
-    fresh = [item for item in items if _record(connection, item)]
+    fresh = _record(connection, rows, items)
     if not fresh:
         return [], {}
     if last is not None and fresh[0].order < tuple(last):
         everything = fold(_all_operations(connection, rows.theme, rows.target))
         rows.make_equal(rows.load(everything=True), everything, fresh[-1].operation.when)
+        rows.flush(everything)
         return fresh, everything
     state = rows.load(operations=[item.operation for item in fresh])
     for item in fresh:
-        before = dict(state)
-        apply(state, item.operation)
-        rows.make_equal(before, state, item.operation.when)
+        if not isinstance(item.operation, AddMemory) or rows.is_new(item.operation.content):
+            # It may mean an entry that has no row yet.
+            rows.flush_new(state)
+        # Only what the operation concerns is compared: a theme may hold thousands of entries.
+        touched = apply(state, item.operation)
+        before = {content: entry for content, entry in touched.items() if entry is not None}
+        after = {content: state[content] for content in touched if content in state}
+        rows.make_equal(before, after, item.operation.when)
+        state.update(after)
+    rows.flush(state)
     return fresh, state
 
 
-def _withdrawn_guesses(connection: Connection, item: Placed, state: State) -> list[Placed]:
+def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Placed], state: State) -> list[Placed]:
     """Removals of what the mirror put into another theme in the moment before the theme that wrote it spoke up."""
-    operation = item.operation
-    if isinstance(operation, RemoveMemory) or operation.origin is not Origin.TOOL or not operation.home_id:
+    announced = [(item, item.operation) for item in items if _is_announced(item.operation, state)]
+    if not announced:
         return []
-    if operation.content not in state or operation.home_id not in state[operation.content].homes:
-        # Taken back since: whoever holds it now has come by it in another way.
-        return []
-    rows: list[Any] = connection.execute(
+    found: list[Any] = connection.execute(
         statement("memory_guessed_elsewhere"),
         {
-            "home_id": operation.home_id,
-            "theme": operation.theme,
-            "target": operation.target,
-            "content": operation.content,
-            "at": time_of(operation.when),
+            **rows.key,
+            "home_ids": [operation.home_id for _, operation in announced],
+            "contents": [_content(operation) for _, operation in announced],
+            "ats": [time_of(operation.when) for _, operation in announced],
         },
     ).fetchall()
-    return [
-        Placed(
-            RemoveMemory(
-                # It takes back the guess, so it comes after it, however late the announcement has arrived.
-                str(theme), operation.target, "", Moment(operation.when.wall_us, int(newest) + 1), operation.home_id,
-                previous=operation.content, origin=Origin.FILE,
-            ),
-            item.writer, item.seq, item.part + 10_000 + number,
+    moved = []
+    for number, (place, theme, newest) in enumerate(found):
+        item, operation = announced[place - 1]
+        # It takes back the guess, so it comes after it, however late the announcement has arrived.
+        when = Moment(operation.when.wall_us, int(newest) + 1)
+        removal = RemoveMemory(
+            str(theme), rows.target, "", when, operation.home_id, previous=_content(operation), origin=Origin.FILE
         )
-        for number, (theme, newest) in enumerate(rows)
-    ]  # fmt: skip
+        moved.append(Placed(removal, item.writer, item.seq, item.part + 10_000 + number))
+    return moved
 
 
-def _record(connection: Connection, item: Placed) -> bool:
-    operation = item.operation
-    action = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}[type(operation)]
-    values = {
-        "theme": operation.theme,
-        "target": operation.target,
-        "order_us": operation.when.order_us,
-        "writer": item.writer,
-        "seq": item.seq,
-        "part": item.part,
-        "action": action,
-        "content": "" if isinstance(operation, RemoveMemory) else operation.content,
-        "old_text": "" if isinstance(operation, AddMemory) else operation.old_text,
-        "previous": None if isinstance(operation, AddMemory) else operation.previous,
-        "home_id": operation.home_id,
-        "origin": operation.origin.value,
-        "at": time_of(operation.when),
-        "metadata": _json(operation.metadata),
-    }
-    return connection.execute(statement("memory_operation_insert"), values).fetchone() is not None
+def _is_announced(operation: MemoryOperation, state: State) -> bool:
+    """Whether a hook has told of an entry that its home still holds: one taken back since is held in another way."""
+    if isinstance(operation, RemoveMemory) or operation.origin is not Origin.TOOL or not operation.home_id:
+        return False
+    entry = state.get(operation.content)
+    return entry is not None and operation.home_id in entry.homes
+
+
+def _content(operation: MemoryOperation) -> str:
+    return "" if isinstance(operation, RemoveMemory) else operation.content
+
+
+_ACTIONS = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}
+
+
+def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> list[Placed]:
+    """Note operations of one theme and target; those of them that were not known yet."""
+    operations = [item.operation for item in items]
+    found: list[Any] = connection.execute(
+        statement("memory_operations_insert"),
+        {
+            **rows.key,
+            "orders": [operation.when.order_us for operation in operations],
+            "writers": [item.writer for item in items],
+            "seqs": [item.seq for item in items],
+            "parts": [item.part for item in items],
+            "actions": [_ACTIONS[type(operation)] for operation in operations],
+            "contents": [_content(operation) for operation in operations],
+            "old_texts": ["" if isinstance(operation, AddMemory) else operation.old_text for operation in operations],
+            "previous": [None if isinstance(operation, AddMemory) else operation.previous for operation in operations],
+            "home_ids": [operation.home_id for operation in operations],
+            "origins": [operation.origin.value for operation in operations],
+            "ats": [time_of(operation.when) for operation in operations],
+            "metadata": [_json(operation.metadata) for operation in operations],
+        },
+    ).fetchall()
+    new = {(str(writer), int(seq), int(part)) for writer, seq, part in found}
+    return [item for item in items if (item.writer, item.seq, item.part) in new]
 
 
 def _all_operations(connection: Connection, theme: str, target: Target) -> list[MemoryOperation]:
@@ -148,7 +169,11 @@ def _all_operations(connection: Connection, theme: str, target: Target) -> list[
 
 
 class _Rows:
-    """The rows of one theme and target, changed step by step to what the fold says."""
+    """The rows of one theme and target, changed step by step to what the fold says.
+
+    What is added, or removed, by operations that follow each other goes to the server together: thousands of entries at
+    once must not cost thousands of round trips.
+    """
 
     def __init__(self, connection: Connection, theme: str, target: Target, model_id: int | None) -> None:
         self._connection = connection
@@ -156,8 +181,17 @@ class _Rows:
         self.target = target
         self.key = {"theme": theme, "target": target}
         self._model_id = model_id
-        self._when = Moment(0, 0)
         self.changed: list[tuple[str, int]] = []
+        self._new: dict[str, tuple[Entry, Moment]] = {}
+        """Entries that wait to be added, with the moment since which their homes hold them."""
+        self._held: dict[tuple[int, str], tuple[Origin, Moment]] = {}
+        """By entry and home: how the home came to hold it, and since when."""
+        self._gone: list[int] = []
+        self._dropped: list[tuple[int, str]] = []
+
+    def is_new(self, content: str) -> bool:
+        """Whether an entry waits to be added."""
+        return content in self._new
 
     def load(self, *, operations: Sequence[MemoryOperation] = (), everything: bool = False) -> State:
         contents = [item.content for item in operations if not isinstance(item, RemoveMemory)]
@@ -186,17 +220,19 @@ class _Rows:
         }
 
     def make_equal(self, before: State, after: State, when: Moment) -> None:
-        """Turn the rows of `before` into those of `after`, which receives the row ids."""
-        self._when = when
+        """Turn the rows of `before` into those of `after`, which receives the row ids that are known."""
         kept = {entry.id for entry in after.values() if entry.id is not None}
         for content, entry in before.items():
             if entry.id not in kept and content not in after:
-                self._execute("memory_delete", id=entry.id)
+                assert entry.id is not None
+                self.flush_new()
+                self._gone.append(entry.id)
         by_id = {entry.id: entry for entry in before.values()}
         for content, entry in list(after.items()):
             known = by_id.get(entry.id) if entry.id is not None else before.get(content)
             if known is None:
-                after[content] = self._insert(entry)
+                self._flush_gone()
+                self._new[content] = (entry, when)
                 continue
             row_id = known.id
             assert row_id is not None
@@ -205,33 +241,74 @@ class _Rows:
                 self._update(entry)
                 # It is another entry now, held since this moment.
                 known = replace(known, homes={})
-            self._set_homes(row_id, known, entry)
+            self._set_homes(row_id, known, entry, when)
 
-    def _insert(self, entry: Entry) -> Entry:
-        row: Any = self._execute(
-            "memory_insert", target=self.target, **self._columns(entry), **_created(entry)
-        ).fetchone()
-        self.changed.append((self.theme, int(row[0])))
-        self._set_homes(int(row[0]), None, entry)
-        return replace(entry, id=int(row[0]))
+    def flush(self, state: State | None = None) -> None:
+        """Tell the server everything that waits; entries of the state receive the ids of their new rows."""
+        self._flush_gone()
+        self.flush_new(state)
+
+    def flush_new(self, state: State | None = None) -> None:
+        """Tell the server what was added."""
+        new, held = self._new, self._held
+        self._new, self._held = {}, {}
+        for content, row_id in self._insert([entry for entry, _ in new.values()]):
+            entry, when = new[content]
+            self.changed.append((self.theme, row_id))
+            held |= {(row_id, home): (origin, when) for home, origin in entry.homes.items()}
+            if state is not None and content in state:
+                state[content] = replace(state[content], id=row_id)
+        if held:
+            self._execute(
+                "memory_sources_set",
+                ids=[row_id for row_id, _ in held],
+                home_ids=[home for _, home in held],
+                origins=[origin.value for origin, _ in held.values()],
+                sinces=[time_of(since) for _, since in held.values()],
+            )
+
+    def _flush_gone(self) -> None:
+        gone, dropped = self._gone, self._dropped
+        self._gone, self._dropped = [], []
+        if dropped:
+            ids, homes = [row_id for row_id, _ in dropped], [home for _, home in dropped]
+            self._execute("memory_sources_drop", ids=ids, home_ids=homes)
+        if gone:
+            self._execute("memories_delete", ids=gone)
+
+    def _insert(self, entries: Sequence[Entry]) -> list[tuple[str, int]]:
+        if not entries:
+            return []
+        rows: list[Any] = self._execute(
+            "memories_insert",
+            target=self.target,
+            contents=[entry.content for entry in entries],
+            created=[time_of(Moment(entry.created_us, 0)) for entry in entries],
+            updated=[time_of(Moment(entry.updated_us, 0)) for entry in entries],
+            metadata=[_json(entry.metadata) for entry in entries],
+            lexemes=[memory_lexemes(self.theme, entry.content) for entry in entries],
+        ).fetchall()
+        return [(str(content), int(row_id)) for content, row_id in rows]
 
     def _update(self, entry: Entry) -> None:
         assert entry.id is not None
+        # The content it gets may have been another entry's until now.
+        self.flush()
         self._execute("memory_update", id=entry.id, **self._columns(entry))
         if self._model_id is not None:
             query = model_statement("memory_vectors_drop", self._model_id)
             self._connection.execute(query, {"theme": self.theme, "id": entry.id})
         self.changed.append((self.theme, entry.id))
 
-    def _set_homes(self, row_id: int, before: Entry | None, after: Entry) -> None:
-        had = before.homes if before is not None else {}
-        for home, origin in after.homes.items():
-            if had.get(home) is not origin:
-                since = time_of(self._when)
-                self._execute("memory_source_set", id=row_id, home_id=home, origin=origin.value, since=since)
-        for home in had:
-            if home not in after.homes:
-                self._execute("memory_source_drop", id=row_id, home_id=home)
+    def _set_homes(self, row_id: int, before: Entry, after: Entry, when: Moment) -> None:
+        held = [(home, origin) for home, origin in after.homes.items() if before.homes.get(home) is not origin]
+        dropped = [home for home in before.homes if home not in after.homes]
+        if held:
+            self._flush_gone()
+            self._held |= {(row_id, home): (origin, when) for home, origin in held}
+        if dropped:
+            self.flush_new()
+            self._dropped += [(row_id, home) for home in dropped]
 
     def _columns(self, entry: Entry) -> dict[str, Any]:
         return {
@@ -243,10 +320,6 @@ class _Rows:
 
     def _execute(self, name: str, **values: Any) -> Any:
         return self._connection.execute(statement(name), {"theme": self.theme, **values})
-
-
-def _created(entry: Entry) -> dict[str, Any]:
-    return {"created_at": time_of(Moment(entry.created_us, 0))}
 
 
 def _json(value: Any) -> str:
