@@ -15,7 +15,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._next: tuple[str, int, list[Record]] = ("", 0, [])
-        self._items: dict[int, list[WriteItem]] = {}
+        self._items: dict[tuple[str, int], list[WriteItem]] = {}
         self._is_prepared = True
         self._has_prepared = False
 
@@ -35,7 +35,7 @@ class ReadAhead:
 
     def items_of(self, record: Record) -> list[WriteItem]:
         """A record's items; ValueError when it is none of ours."""
-        known = self._items.pop(record.seq, None)
+        known = self._items.pop((record.writer, record.seq), None)
         return wire.decode(record.payload) if known is None else known
 
     def __call__(self) -> None:
@@ -46,7 +46,7 @@ class ReadAhead:
         self._items = {}
         for record in self._next[2]:
             try:
-                items = self._items[record.seq] = wire.decode(record.payload)
+                items = self._items[record.writer, record.seq] = wire.decode(record.payload)
             except ValueError:
                 # The writer meets it in its turn and knows what to do.
                 continue

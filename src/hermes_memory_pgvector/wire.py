@@ -3,7 +3,8 @@
 A payload is one JSON object, {"v": 1, "items": [...]}, and after a line feed the words of its turns as they are, one
 after the other: the object names only their lengths, so that nothing is quoted while an agent waits. Decoding raises
 ValueError for anything that is not ours, which the writer turns into a dead letter: an unreadable record is kept, never
-guessed at.
+guessed at. A record that a newer version of this package has made is NewerRecord instead: it waits for a process that
+knows it. So whoever changes the meaning of a field raises VERSION; a new kind of item may do without.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from hermes_memory_pgvector.model import (
 )
 
 VERSION = 1
+KINDS = frozenset({"turn", "add", "replace", "remove", "forget", "tail", "trim", "delegation"})
 ROLES: tuple[Role, ...] = get_args(Role)
 MAX_ORDINAL = 2**31 - 1
 MAX_MICROSECONDS = 253_370_764_800_000_000
@@ -40,6 +42,10 @@ RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 _Word = TypeVar("_Word", bound=str)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class NewerRecord(ValueError):
+    """A record of a version or a kind that only a newer version of this package can know."""
 
 
 def portions(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
@@ -66,11 +72,14 @@ def encode(items: Sequence[WriteItem]) -> bytes:
 
 
 def decode(payload: bytes) -> list[WriteItem]:
-    """The items of one journal record; ValueError when it is not one of ours."""
+    """The items of one journal record; ValueError when it is not one of ours, NewerRecord when it will be."""
     head, _, words = payload.partition(b"\n")
     try:
         record = json.loads(head)
-        if record["v"] != VERSION:
+        version = record["v"]
+        if isinstance(version, int) and version > VERSION:
+            raise NewerRecord("the record's version is not known")
+        if version != VERSION:
             raise ValueError("the record's version is not known")
         source = io.BytesIO(words)
         items = [_from_dict(raw, source) for raw in record["items"]]
@@ -132,9 +141,11 @@ def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict
 
 
 def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
+    kind = _text(raw["k"])
+    if kind not in KINDS:
+        raise NewerRecord("the record's kind is not known")
     when = Moment(_bounded(raw["w"][0], MAX_MICROSECONDS), _bounded(raw["w"][1], MAX_MICROSECONDS))
     theme = _text(raw["t"])
-    kind = raw["k"]
     if kind == "turn":
         return AddTurn(
             theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
@@ -157,11 +168,9 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
             return ForgetTail(theme, session_id, _bounded(raw["n"], MAX_ORDINAL), turns, when)
         # "trim" named what stays instead of what goes, so it takes nothing back.
         return ForgetTurns(theme, session_id, turns if kind == "forget" else (), when)
-    if kind == "delegation":
-        return RecordDelegation(
-            theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
-        )
-    raise ValueError("the record's kind is not known")
+    return RecordDelegation(
+        theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
+    )
 
 
 def _words(length: Any, words: io.BytesIO) -> str:

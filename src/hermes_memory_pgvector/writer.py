@@ -2,8 +2,9 @@
 
 A batch is stored in one transaction that also moves the journal's watermark, so each record arrives exactly once. The
 watermark in Postgres is the only mark of progress: whatever it says is where reading goes on, also after a server that
-failed over has lost commits. Journals of dead processes are adopted. What Postgres refuses is narrowed down to the item
-at fault and kept as a dead letter; everything else goes on.
+failed over has lost commits. Journals of dead processes are adopted, many in one transaction. What Postgres refuses is
+narrowed down to the item at fault and kept as a dead letter; everything else goes on. A journal with a record that only
+a newer version of this package knows is left, from that record on, to a process of that version.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from hermes_memory_pgvector.errors import (
     DatabaseDenied,
     DatabaseError,
     DatabaseRejected,
+    DatabaseUnavailable,
     Held,
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.journal import Journal, Record
+from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record
 from hermes_memory_pgvector.model import WriteItem
 from hermes_memory_pgvector.readahead import ReadAhead
 from hermes_memory_pgvector.store import progress, schema
@@ -37,6 +39,8 @@ from hermes_memory_pgvector.store.pool import Connection, Pool
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 * 1024 * 1024
+BATCH_ITEMS = 2000
+"""A record may hold many items: what one transaction stores is bounded by them, too."""
 BATCH_SECONDS = 60.0
 BACKLOG_BATCHES = 2
 HOLD_SECONDS = 30.0
@@ -48,6 +52,8 @@ WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
 IDLE_SECONDS = 5.0
 FORGET_SECONDS = 2.0
+MAX_PORTION = 1 << 20
+FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class WriterStatus:
     waiting: int
     last_error: str
     breaker: BreakerStatus
+    for_newer: int
+    """Journals of other processes that only a newer version of this package can read on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,8 @@ class Writer(Service):
         self._home_id = home_id
         self._batch_records = batch_records
         self._window = batch_records
+        self._portion = MAX_PORTION
+        """Fewer records after a batch that took too long."""
         self._new_batch = new_batch
         self._on_stored = on_stored
         self._heal_schema = heal_schema
@@ -106,6 +116,8 @@ class Writer(Service):
         self._arrived_at = 0.0
         self._settled: dict[str, int] = {}
         """Journals of dead processes of which everything has arrived, with their watermarks."""
+        self._for_newer: dict[str, int] = {}
+        """Journals whose next record a newer version has made, with their watermarks."""
         self._stored = 0
         self._dead = 0
         self._gone = 0
@@ -113,6 +125,8 @@ class Writer(Service):
         """Watermarks found behind what we remember; told together."""
         self._burials: list[str] = []
         """What the transaction under way puts aside; told when it is committed."""
+        self._stops: dict[str, int] = {}
+        """Where the transaction under way has met a newer version's record."""
         self._last_error = ""
         self._is_verified = False
         self._told_news = ""
@@ -159,7 +173,9 @@ class Writer(Service):
     def status(self) -> WriterStatus:
         """A snapshot for status and doctor."""
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
-        return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, self.breaker.status())
+        status = self.breaker.status()
+        newer = len(self._for_newer)
+        return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
 
     def mark(self, writer: str) -> int:
         """The last known watermark of a journal."""
@@ -198,23 +214,49 @@ class Writer(Service):
 
     def _visit_others(self, own: str) -> None:
         found = self._journal.writers()
-        self._settled = {writer: mark for writer, mark in self._settled.items() if writer in found}
-        for writer in found:
-            if writer != own and writer not in self._settled and not self.is_stopping:
-                self._visit(writer)
-            if self._own_waits():
-                self._drain(own)
+        there = set(found)
+        self._settled = {writer: mark for writer, mark in self._settled.items() if writer in there}
+        self._marks = {writer: mark for writer, mark in self._marks.items() if writer in there or writer == own}
+        for writer in self._for_newer.keys() - there:
+            self._is_read_on(writer)
+        new = [each for each in found if each != own and each not in self._settled and each not in self._for_newer]
+        self._visit(new)
 
-    def _visit(self, writer: str) -> None:
-        """Drain a journal whose process is gone."""
-        adoption = self._journal.adopt(writer)
-        if adoption is None:
-            return
-        with adoption:
-            if self._drain(writer):
-                self._on_adopted()
-            if not self.is_stopping:
-                self._settled[writer] = self._marks[writer]
+    def _visit(self, writers: Sequence[str]) -> None:
+        """Drain those of these journals whose processes are gone."""
+        for start in range(0, len(writers), ADOPTED_TOGETHER):
+            if self.is_stopping:
+                return
+            adopted = self._journal.adopt_all(writers[start : start + ADOPTED_TOGETHER])
+            try:
+                if adopted and self._drain_adopted(list(adopted)):
+                    self._on_adopted()
+            finally:
+                for adoption in adopted.values():
+                    adoption.release()
+            if self._own_waits():
+                self._drain(self._journal.writer)
+
+    def _drain_adopted(self, writers: list[str]) -> int:
+        """Store what adopted journals hold, most of which hold little; return how many records."""
+        total = 0
+        while len(writers) > 1 and not self.is_stopping:
+            finished, count = self._drain_together(writers)
+            total += count
+            self._settle(finished)
+            writers = [each for each in writers if each not in self._settled and each not in self._for_newer]
+            if not finished:
+                break
+        for writer in writers:
+            total += self._drain(writer)
+            if not self.is_stopping and writer not in self._for_newer:
+                self._settle([writer])
+        return total
+
+    def _settle(self, writers: Sequence[str]) -> None:
+        settled = {writer: self._marks[writer] for writer in writers}
+        self._settled.update(settled)
+        self._journal.forget_all(settled, self._end)
 
     def _drain(self, writer: str) -> int:
         """Store what a journal holds; return how many records."""
@@ -232,16 +274,17 @@ class Writer(Service):
         if not is_watched and not self._settled:
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            marks = progress.watermarks(connection, [own, *self._settled])
+            marks = progress.watermarks(connection, [own, *self._settled, *self._for_newer])
         for writer in [own, *self._settled]:
             self._compare(writer, marks.get(writer, 0))
-        for writer, mark in list(self._settled.items()):
+        for writer, mark in list(self._for_newer.items()):
             if marks.get(writer, 0) != mark:
-                del self._settled[writer]
-                self._visit(writer)
-            elif (adoption := self._journal.adopt(writer)) is not None:
-                with adoption:
-                    self._journal.forget(writer, mark)
+                self._is_read_on(writer)
+        lost = [writer for writer, mark in self._settled.items() if marks.get(writer, 0) != mark]
+        for writer in lost:
+            del self._settled[writer]
+        self._visit(lost)
+        self._journal.forget_all({each: marks[each] for each in self._settled if each in marks}, self._end)
         self._marks[own] = marks.get(own, 0)
         self._journal.forget(own, self._marks[own])
         if self._own_waits() and not self._drain(own):
@@ -252,9 +295,12 @@ class Writer(Service):
         known = self._marks.get(writer, 0)
         if mark >= known:
             return
+        self._marks[writer] = mark
+        if known == progress.ENDED:
+            # A restored copy: how many records its original had is not known any more.
+            return
         on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
         self._setbacks.append(Setback(known - mark, on_disk))
-        self._marks[writer] = mark
 
     def _tell_setbacks(self) -> None:
         if not self._setbacks:
@@ -273,79 +319,127 @@ class Writer(Service):
 
     def _go_on_behind(self, own: str, last: int) -> None:
         """Move the watermark past records that are neither in the database nor on disk: nobody can wait for them."""
-        with self._transaction(own) as (connection, mark):
-            if mark < last and not self._journal.depth(own, mark).records:
-                progress.advance(connection, own, last)
-                mark = last
-        self._arrived(own, mark, 0)
+        with self._transaction([own]) as (connection, marks):
+            if marks[own] < last and not self._journal.depth(own, marks[own]).records:
+                marks[own] = last
+                progress.advance(connection, marks)
+        self._arrived(marks, 0)
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as are accepted together; return how many."""
-        most = self._window
+        most = min(self._window, self._portion)
         while True:
             try:
-                with self._transaction(writer) as (connection, mark):
+                with self._transaction([writer]) as (connection, marks):
+                    mark = marks[writer]
                     records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
                     records, most = records[:most], min(most, len(records)) or most
                     # A backlog goes in larger portions: what a transaction costs is shared by more records.
                     is_full = len(records) >= self._batch_records
                     self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
-                    if is_full:
+                    batch = self._new_batch(connection)
+                    taken = self._take(connection, batch, records)
+                    if is_full and len(taken) == len(records):
                         after = records[-1].seq
                         self._ahead.expect(writer, after, self._read(writer, after, self._window))
-                    if records:
-                        self._store(connection, writer, records)
-                        mark = records[-1].seq
+                    if taken:
+                        batch.store(while_waiting=self._ahead)
+                        mark = taken[-1].seq
+                        progress.advance(connection, {writer: mark})
             except DatabaseRejected:
                 if most == 1:
                     return self._store_apart(writer)
                 most //= 2
                 continue
-            self._arrived(writer, mark, len(records))
-            return len(records)
+            self._arrived({writer: mark}, len(taken))
+            return len(taken)
+
+    def _drain_together(self, writers: Sequence[str]) -> tuple[list[str], int]:
+        """Store the next records of several journals in one transaction; those that are at their end, and how many.
+
+        Where something is refused, nothing is stored: one journal at a time the culprit is found.
+        """
+        room, size = min(self._batch_records, self._portion), BATCH_BYTES
+        finished: list[str] = []
+        count = 0
+        try:
+            with self._transaction(writers) as (connection, marks):
+                batch = self._new_batch(connection)
+                for writer in writers:
+                    while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
+                        records = self._read(writer, marks[writer], room)
+                        taken = self._take(connection, batch, records)
+                        if not records:
+                            finished.append(writer)
+                        if not taken:
+                            break
+                        marks[writer] = taken[-1].seq
+                        count += len(taken)
+                        room -= len(taken)
+                        size -= sum(len(record.payload) for record in taken)
+                batch.store()
+                if count:
+                    progress.advance(connection, marks)
+        except DatabaseRejected:
+            return [], 0
+        self._arrived(marks, count)
+        return finished, count
 
     def _store_apart(self, writer: str) -> int:
         """Store the next record, which is refused as a whole, item by item."""
-        with self._transaction(writer) as (connection, mark):
-            records = self._read(writer, mark, 1)
-            for record in records:
-                mark = record.seq
-                self._store_items(connection, record)
-                progress.advance(connection, writer, mark)
-        self._arrived(writer, mark, len(records))
-        return len(records)
+        stored = 0
+        with self._transaction([writer]) as (connection, marks):
+            for record in self._read(writer, marks[writer], 1):
+                if self._store_items(connection, record):
+                    stored, marks[writer] = 1, record.seq
+                    progress.advance(connection, marks)
+        self._arrived(marks, stored)
+        return stored
 
     @contextmanager
-    def _transaction(self, writer: str) -> Iterator[tuple[Connection, int]]:
-        """A transaction that holds a journal's watermark."""
-        self._burials = []
-        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-            mark = progress.lock(connection, writer, self._home_id)
-            self._compare(writer, mark)
-            yield connection, mark
+    def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
+        """A transaction that holds the watermarks of journals."""
+        self._burials, self._stops = [], {}
+        deadline = Deadline.after(BATCH_SECONDS)
+        try:
+            with self._pool.transaction(deadline) as connection:
+                marks = progress.lock(connection, writers, self._home_id)
+                for writer, mark in marks.items():
+                    self._compare(writer, mark)
+                yield connection, marks
+        except DatabaseUnavailable:
+            if deadline.is_over:
+                # The same again would take as long again.
+                self._portion = max(1, min(self._portion, self._window) // 2)
+            raise
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
 
-    def _store(self, connection: Connection, writer: str, records: Sequence[Record]) -> None:
-        batch = self._new_batch(connection)
+    def _take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
+        """Add records to a batch as long as this version knows them and the batch has room; return those."""
+        taken: list[Record] = []
         for record in records:
+            if batch.size >= BATCH_ITEMS and taken:
+                break
             try:
-                items = self._ahead.items_of(record)
+                batch.add(record.writer, record.seq, self._ahead.items_of(record))
             except ValueError as error:
+                if self._is_for_newer(record, error):
+                    break
                 self._bury(connection, record, record.payload, str(error))
-                continue
-            batch.add(record.writer, record.seq, items)
-        batch.store(while_waiting=self._ahead)
-        progress.advance(connection, writer, records[-1].seq)
+            taken.append(record)
+        return taken
 
-    def _store_items(self, connection: Connection, record: Record) -> None:
-        """Store a refused record item by item, and keep what is at fault."""
+    def _store_items(self, connection: Connection, record: Record) -> bool:
+        """Store a refused record item by item, and keep what is at fault; False when it is left to a newer version."""
         try:
             items = wire.decode(record.payload)
         except ValueError as error:
+            if self._is_for_newer(record, error):
+                return False
             self._bury(connection, record, record.payload, str(error))
-            return
+            return True
         refused: list[WriteItem] = []
         reason = ""
         for part, item in enumerate(items):
@@ -359,23 +453,51 @@ class Writer(Service):
                 reason = str(error)
         if refused:
             self._bury(connection, record, wire.encode(refused), reason)
+        return True
+
+    def _is_for_newer(self, record: Record, error: ValueError) -> bool:
+        """Whether another process's journal stops here for us: a newer version of this package knows how to go on.
+
+        What stands in the own journal was written by this version, so there it is damage.
+        """
+        if not isinstance(error, wire.NewerRecord) or record.writer == self._journal.writer:
+            return False
+        self._stops[record.writer] = record.seq - 1
+        return True
+
+    def _is_read_on(self, writer: str) -> None:
+        """Somebody has taken a journal up, or it is gone."""
+        if self._for_newer.pop(writer, None) is not None:
+            logger.warning("the journal of %s no longer waits for a newer version of this package", writer)
+
+    def _end(self, writers: list[str]) -> None:
+        """Everything of these journals has arrived and their last files are about to go: so may their watermarks."""
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+            progress.end(connection, writers)
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         progress.bury(connection, record.writer, record.seq, payload, reason)
         self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
 
-    def _arrived(self, writer: str, mark: int, count: int) -> None:
+    def _arrived(self, marks: dict[str, int], count: int) -> None:
         now = time.monotonic()
-        if count < self._batch_records or now - self._forgot_at >= FORGET_SECONDS:
+        if len(marks) == 1 and (count < self._batch_records or now - self._forgot_at >= FORGET_SECONDS):
             # Within a backlog the reader is a batch ahead, and finding the mark again means walking the files.
             self._forgot_at = now
-            self._journal.forget(writer, mark)
+            for writer, mark in marks.items():
+                self._journal.forget(writer, mark, self._end)
+        if count >= self._portion:
+            self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
         for burial in self._burials:
             logger.warning("%s", burial)
         self._dead += len(self._burials)
+        for writer, mark in self._stops.items():
+            if writer not in self._for_newer:
+                logger.warning("the journal of %s goes on with %s", writer, FOR_NEWER)
+            self._for_newer[writer] = mark
         with self._progress:
-            self._marks[writer] = mark
+            self._marks.update(marks)
             self._stored += count
             self._progress.notify_all()
         if self.breaker.is_open:

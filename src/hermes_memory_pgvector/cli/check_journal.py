@@ -39,6 +39,9 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
             )
     elif report.records:
         yield ok("journal", f"{output.size(report.bytes_on_disk)} on disk wait for the database")
+    if report.for_newer:
+        text = f"{output.count(report.for_newer, 'journal')} with records of a newer version of this package"
+        yield warning("journal", text, "they are kept; upgrade this installation and start hermes to store them")
     if report.sync_lag_seconds > LAG_SECONDS:
         yield warning("journal", f"the disk is {output.seconds(report.sync_lag_seconds)} behind")
     yield from _refused(report)

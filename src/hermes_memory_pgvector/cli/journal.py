@@ -99,6 +99,7 @@ def _status(home: Path, *, json: bool) -> int:
             ("oldest", output.seconds(report.oldest_age_seconds) if report.records else "–"),
             ("on disk", output.size(report.bytes_on_disk)),
             ("sync lag", output.seconds(report.sync_lag_seconds)),
+            ("for a newer version", output.count(report.for_newer, "journal")),
             ("turned away", output.count(report.refused, "write")),
             ("damaged", output.count(report.damaged, "segment")),
         ]

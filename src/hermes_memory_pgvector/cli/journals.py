@@ -11,6 +11,9 @@ from hermes_memory_pgvector.settings import MEBIBYTE
 from hermes_memory_pgvector.settings_file import data_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_memory_pgvector.journal import Record
     from hermes_memory_pgvector.processes import Snapshot
 
 FOLDER_NAME = "journal"
@@ -26,6 +29,8 @@ class WriterDepth:
     records: int
     bytes: int
     oldest_age_seconds: float
+    for_newer: bool = False
+    """Whether its next record is of a newer version of this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,11 @@ class JournalReport:
     def oldest_age_seconds(self) -> float:
         """How long the first of them has been waiting."""
         return max((each.oldest_age_seconds for each in self.writers if each.records), default=0.0)
+
+    @property
+    def for_newer(self) -> int:
+        """How many journals wait for a process of a newer version of this package."""
+        return sum(each.for_newer for each in self.writers)
 
     @property
     def refused(self) -> int:
@@ -85,6 +95,7 @@ class JournalReport:
             "waiting": self.records,
             "oldest_age_seconds": round(self.oldest_age_seconds, 3),
             "sync_lag_seconds": round(self.sync_lag_seconds, 3),
+            "for_newer_version": self.for_newer,
             "refused": self.refused,
             "refused_waiting": self.refused_waiting,
             "refused_recovered": self.refused_recovered,
@@ -109,11 +120,27 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
     found = []
     for writer in journal.writers():
-        depth = journal.depth(writer, (marks or {}).get(writer, 0))
+        mark = (marks or {}).get(writer, 0)
+        depth = journal.depth(writer, mark)
         owner = owners.get(writer, "ended")
-        found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds))
+        newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
+        found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
     stats = journal.stats()
     return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live, left)
+
+
+def _is_for_newer(records: Sequence[Record]) -> bool:
+    from hermes_memory_pgvector import wire
+
+    try:
+        for record in records:
+            wire.decode(record.payload)
+    except wire.NewerRecord:
+        return True
+    except ValueError:
+        # It becomes a dead letter when its turn comes.
+        return False
+    return False
 
 
 def writers(home: Path) -> list[str]:

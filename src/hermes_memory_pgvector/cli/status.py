@@ -186,6 +186,8 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
         rows.append(("vectors", f"{output.count(stored.vectors_pending, 'row')} waiting for a vector"))
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
         rows.append(("refused", f"{output.count(stored.dead_letters, 'dead letter')}{hint}"))
+    if report.for_newer:
+        rows.append(("newer", f"{output.count(report.for_newer, 'journal')} for a newer version of this package"))
     if report.refused:
         told = f"{output.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
         rows.append(("turned away", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))

@@ -45,6 +45,11 @@ class Batch:
         self._turns: list[AddTurn] = []
         self._memories: list[Placed] = []
 
+    @property
+    def size(self) -> int:
+        """How many items were taken and wait to be stored."""
+        return len(self._turns) + len(self._memories)
+
     def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
         """Take the items of one record."""
         for part, item in enumerate(items, start=first_part):

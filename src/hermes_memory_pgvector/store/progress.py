@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -23,17 +23,29 @@ class DeadLetter:
     at: datetime
 
 
-def lock(connection: Connection, writer: str, home_id: str) -> int:
-    """The watermark of a journal, locked until the transaction ends."""
-    connection.execute(statement("progress_create"), {"writer": writer, "home_id": home_id})
-    row = connection.execute(statement("progress_lock"), {"writer": writer}).fetchone()
-    assert row is not None
-    return int(cast(int, row[0]))
+ENDED = 2**63 - 1
+"""The watermark of a journal that has ended: whatever a restored copy of it holds has arrived long ago."""
 
 
-def advance(connection: Connection, writer: str, seq: int) -> None:
-    """Move the watermark; belongs into the transaction that stored the records."""
-    connection.execute(statement("progress_advance"), {"writer": writer, "seq": seq})
+def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[str, int]:
+    """The watermarks of journals, locked until the transaction ends."""
+    connection.execute(statement("progress_create"), {"writers": list(writers), "home_id": home_id})
+    rows = connection.execute(statement("progress_lock"), {"writers": list(writers)}).fetchall()
+    found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
+    return {writer: found.get(writer, ENDED) for writer in writers}
+
+
+def advance(connection: Connection, marks: Mapping[str, int]) -> None:
+    """Move watermarks; belongs into the transaction that stored the records."""
+    connection.execute(statement("progress_advance"), {"writers": list(marks), "seqs": list(marks.values())})
+
+
+def end(connection: Connection, writers: Sequence[str]) -> None:
+    """Note that all of these journals has arrived and that their files are about to be removed.
+
+    Their watermarks give way to a list that names them, so that a copy which turns up later is not stored again.
+    """
+    connection.execute(statement("progress_end"), {"writers": list(writers)})
 
 
 def watermarks(connection: Connection, writers: Sequence[str]) -> dict[str, int]:

@@ -1,2 +1,4 @@
--- Notes how far this journal has arrived.
-UPDATE journal_writers SET seq = %(seq)s, updated_at = now() WHERE writer = %(writer)s;
+-- Notes how far these journals have arrived.
+UPDATE journal_writers AS known SET seq = arrived.seq, updated_at = now()
+FROM unnest(%(writers)s::text[], %(seqs)s::bigint[]) AS arrived (writer, seq)
+WHERE known.writer = arrived.writer;
