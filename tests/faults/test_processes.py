@@ -134,13 +134,25 @@ def test_a_process_killed_while_it_adopts_leaves_the_rest_to_the_next(home: Agen
     expect(home, *range(1, 32))
 
 
-def test_twenty_processes_share_one_folder(home: AgentHome) -> None:
-    children = [home.start(WRITES, str(n * 100), str(n * 100 + 15)) for n in range(20)]
+@pytest.mark.parametrize("count", [20, pytest.param(50, marks=pytest.mark.large)])
+def test_many_processes_share_one_folder(home: AgentHome, count: int) -> None:
+    children = [home.start(WRITES, str(n * 100), str(n * 100 + 15)) for n in range(count)]
     for child in children:
-        child.communicate(timeout=120)
+        child.communicate(timeout=300)
         assert child.returncode == 0
     home.provider()
-    expect(home, *(n * 100 + k for n in range(20) for k in range(15)))
+    expect(home, *(n * 100 + k for n in range(count) for k in range(15)), seconds=120)
+
+
+@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.large)])
+def test_many_homes_share_one_database(home: AgentHome, database: Database, tmp_path: Path, count: int) -> None:
+    """More processes than the server has connections for: they take turns, and what waits for one is not lost."""
+    homes = [AgentHome.create(tmp_path / f"home {n}", database, shutdown_drain_timeout=60) for n in range(count)]
+    children = [each.start(WRITES, str(n * 100), str(n * 100 + 15)) for n, each in enumerate(homes)]
+    for child in children:
+        child.communicate(timeout=300)
+        assert child.returncode == 0
+    expect(home, *(n * 100 + k for n in range(count) for k in range(15)), seconds=120)
 
 
 def test_a_copied_journal_folder_doubles_nothing(home: AgentHome, server: FaultyServer) -> None:
