@@ -1278,6 +1278,12 @@ CREATE TABLE public.journal_writers (
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.journals_ended (
+    bucket text NOT NULL,
+    home_id text DEFAULT ''::text NOT NULL,
+    writers text[] NOT NULL
+);
+
 CREATE TABLE public.lexeme_statistics (
     source text NOT NULL,
     lexeme text NOT NULL,
@@ -1393,6 +1399,9 @@ ALTER TABLE ONLY public.hermes_pgvector_migrations
 
 ALTER TABLE ONLY public.journal_writers
     ADD CONSTRAINT journal_writers_pkey PRIMARY KEY (writer);
+
+ALTER TABLE ONLY public.journals_ended
+    ADD CONSTRAINT journals_ended_pkey PRIMARY KEY (bucket, home_id);
 
 ALTER TABLE ONLY public.lexeme_statistics
     ADD CONSTRAINT lexeme_statistics_pkey PRIMARY KEY (source, lexeme) INCLUDE (fraction);
