@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from fixtures.agent import AgentHome, wait_until
+from fixtures.command import Commands
 from fixtures.faulty import FaultyServer, expect, heard, outage, say
 from fixtures.interpreters import PYENV, interpreters, other_environment
 from fixtures.postgres import Database
@@ -132,6 +133,31 @@ def test_a_process_killed_while_it_adopts_leaves_the_rest_to_the_next(home: Agen
         holder.rollback()
     home.provider()
     expect(home, *range(1, 32))
+
+
+def test_an_older_process_leaves_a_newer_ones_records_to_it(home: AgentHome, tmp_path: Path) -> None:
+    newer = "from hermes_memory_pgvector import wire\nwire.VERSION = 2\n"
+    keeps = "from hermes_memory_pgvector.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
+    code, _ = home.run(newer + keeps + WRITES + "os._exit(0)", "1", "4")
+    assert code == 0
+    say(home, 4, 5)
+    expect(home, 4, 5)
+    wait_until(lambda: home.engine.writer.status().for_newer)
+    assert home.stored.count("dead_letters") == 0
+    commands, here = Commands(tmp_path), ("--hermes-home", str(home.path), "--json")
+    variables = {"HERMES_PGVECTOR_DSN": home.dsn}
+    assert commands.call("status", *here, variables=variables).json["journal"]["for_newer_version"] == 1
+    assert "newer version" in commands.call("doctor", *here, variables=variables).out
+    with home.start(newer + WAITS, "6", "7") as child:
+        try:
+            wait_until(lambda: set(heard(home)[0]) >= {1, 2, 3, 6})
+        finally:
+            child.kill()
+    home.engine.writer._checked_at = 0.0
+    home.engine.writer.wake()
+    wait_until(lambda: not home.engine.writer.status().for_newer)
+    expect(home, 1, 2, 3, 4, 5, 6)
+    assert home.stored.count("dead_letters") == 0
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(50, marks=pytest.mark.large)])

@@ -119,12 +119,13 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)
     owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
     found = []
-    for writer in journal.writers():
-        mark = (marks or {}).get(writer, 0)
-        depth = journal.depth(writer, mark)
-        owner = owners.get(writer, "ended")
-        newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
-        found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
+    with journal.looking_once():
+        for writer in journal.writers():
+            mark = (marks or {}).get(writer, 0)
+            depth = journal.depth(writer, mark)
+            owner = owners.get(writer, "ended")
+            newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
+            found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
     stats = journal.stats()
     return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live, left)
 

@@ -19,7 +19,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,6 +221,17 @@ class Journal:
     def forget_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Do the same for dead writers, all at once; `ending` learns before which of them nothing will be left."""
         self._recovery.forget(marks, ending, locks_work=self._locks_work)
+
+    @contextlib.contextmanager
+    def looking_once(self) -> Iterator[None]:
+        """For a block that only asks: everything in it is answered from one look at the directory."""
+        files = list_directory(self._directory).by_writer()
+        self._reader.keep_listed(files)
+        try:
+            yield
+        finally:
+            for writer in files:
+                self._reader.forget_listed(writer)
 
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
