@@ -240,17 +240,25 @@ class Writer(Service):
     def _drain_adopted(self, writers: list[str]) -> int:
         """Store what adopted journals hold, most of which hold little; return how many records."""
         total = 0
-        while len(writers) > 1 and not self.is_stopping:
-            finished, count = self._drain_together(writers)
-            total += count
-            self._settle(finished)
-            writers = [each for each in writers if each not in self._settled and each not in self._for_newer]
-            if not finished:
-                break
-        for writer in writers:
-            total += self._drain(writer)
-            if not self.is_stopping and writer not in self._for_newer:
-                self._settle([writer])
+        while writers and not self.is_stopping:
+            before = len(writers)
+            if before > 1:
+                try:
+                    finished, count = self._drain_together(writers)
+                except DatabaseRejected:
+                    # One of them is at fault: the other half goes on without it.
+                    total += self._drain_adopted(writers[: before // 2])
+                    writers = writers[before // 2 :]
+                    continue
+                total += count
+                self._settle(finished)
+                writers = [each for each in writers if each not in self._settled and each not in self._for_newer]
+            if len(writers) == before:
+                # A long one, or the only one.
+                first, *writers = writers
+                total += self._drain(first)
+                if not self.is_stopping and first not in self._for_newer:
+                    self._settle([first])
         return total
 
     def _settle(self, writers: Sequence[str]) -> None:
@@ -355,33 +363,28 @@ class Writer(Service):
             return len(taken)
 
     def _drain_together(self, writers: Sequence[str]) -> tuple[list[str], int]:
-        """Store the next records of several journals in one transaction; those that are at their end, and how many.
-
-        Where something is refused, nothing is stored: one journal at a time the culprit is found.
-        """
+        """Store the next records of several journals in one transaction; those that are at their end, and how many."""
         room, size = min(self._batch_records, self._portion), BATCH_BYTES
         finished: list[str] = []
+        moved: dict[str, int] = {}
         count = 0
-        try:
-            with self._transaction(writers) as (connection, marks):
-                batch = self._new_batch(connection)
-                for writer in writers:
-                    while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
-                        records = self._read(writer, marks[writer], room)
-                        taken = self._take(connection, batch, records)
-                        if not records:
-                            finished.append(writer)
-                        if not taken:
-                            break
-                        marks[writer] = taken[-1].seq
-                        count += len(taken)
-                        room -= len(taken)
-                        size -= sum(len(record.payload) for record in taken)
+        with self._transaction(writers) as (connection, marks):
+            batch = self._new_batch(connection)
+            for writer in writers:
+                while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
+                    records = self._read(writer, marks[writer], room)
+                    taken = self._take(connection, batch, records)
+                    if not records:
+                        finished.append(writer)
+                    if not taken:
+                        break
+                    marks[writer] = moved[writer] = taken[-1].seq
+                    count += len(taken)
+                    room -= len(taken)
+                    size -= sum(len(record.payload) for record in taken)
+            if moved:
                 batch.store()
-                if count:
-                    progress.advance(connection, marks)
-        except DatabaseRejected:
-            return [], 0
+                progress.advance(connection, moved)
         self._arrived(marks, count)
         return finished, count
 

@@ -82,7 +82,12 @@ class Journal:
         self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
         self._reader = Reader(directory, self._bounds, self._tail.request_rotation)
         self._recovery = Recovery(
-            directory, self._reader, keep_seconds=keep_seconds, keep_bytes=keep_bytes, least_seconds=least_seconds
+            directory,
+            self._reader,
+            keep_seconds=keep_seconds,
+            # On a full disk what was drained makes room for what comes.
+            keep_bytes=lambda: 0 if self._tail.lacks_disk else keep_bytes,
+            least_seconds=least_seconds,
         )
         self._sync_interval = sync_interval
         self._helper = Upkeep(self, self._tail, sync_interval)
@@ -309,8 +314,10 @@ class Journal:
     def tell(self) -> None:
         """Helper: say that there are new records. A hook that woke another thread itself would wait for the GIL."""
         seq = self._tail.last_seq
-        if seq != self._told and self.on_append is not None:
-            self.on_append()
+        if seq != self._told:
+            self._tail.lacks_disk = False
+            if self.on_append is not None:
+                self.on_append()
         self._told = seq
 
     def count_others(self) -> None:

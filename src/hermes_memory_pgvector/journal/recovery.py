@@ -62,7 +62,13 @@ class Recovery:
     """Adopts, retains and cleans the files of one journal directory."""
 
     def __init__(
-        self, directory: Path, reader: Reader, *, keep_seconds: float, keep_bytes: int, least_seconds: float
+        self,
+        directory: Path,
+        reader: Reader,
+        *,
+        keep_seconds: float,
+        keep_bytes: Callable[[], int],
+        least_seconds: float,
     ) -> None:
         self._directory = directory
         self._reader = reader
@@ -146,6 +152,7 @@ class Recovery:
         listing = list_directory(self._directory)
         there = listing.by_writer()
         retained = sum(each.size for each in listing.segments if each.is_drained)
+        most = self._keep_bytes()
         now = time.monotonic()
         due: dict[str, list[SegmentFile]] = {}
         for writer, upto in marks.items():
@@ -155,7 +162,7 @@ class Recovery:
             for segment in covered:
                 age = now - self._drained_since(segment, now)
                 # A server may still lose what it has just confirmed: room is never made of that.
-                if age >= self._keep_seconds or (retained > self._keep_bytes and age >= self._least_seconds):
+                if age >= self._keep_seconds or (retained > most and age >= self._least_seconds):
                     retained -= segment.size
                     due.setdefault(writer, []).append(segment)
         return due

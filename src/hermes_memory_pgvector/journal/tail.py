@@ -60,6 +60,8 @@ class Tail:
         self.is_asleep = False
         """The helper waits to be woken by the next append."""
         self.wants_rotation = False
+        self.lacks_disk = False
+        """Whether the disk had no room for the last record."""
         self.room = Room(max_bytes)
         self.sync_failures = 0
         self.last_error = ""
@@ -288,7 +290,8 @@ class Tail:
             if code == errno.EINTR and restored:
                 return False
             # A full disk may have room again for the same file; any other failure is the file's own.
-            if code not in (errno.ENOSPC, errno.EDQUOT):
+            self.lacks_disk = code in (errno.ENOSPC, errno.EDQUOT)
+            if not self.lacks_disk:
                 self._break(active)
         reason = errno.errorcode.get(code, str(code))
         self.last_error = f"write failed ({reason})"
