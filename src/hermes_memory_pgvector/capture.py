@@ -39,7 +39,6 @@ MEMORY_CHARS = 256 * 1024
 BESIDE_CHARS = 100_000
 """How much may stand in a message beside what was said, so that what was said is still found."""
 ID_MAX_CHARS = 256
-ID_READ_CHARS = 65_536
 MAX_INTEGER = 2**63 - 1
 DIGEST_CHARS = 32
 
@@ -116,7 +115,7 @@ def text_of(value: Any, most: int = TEXT_MAX_CHARS, depth: int = TEXT_MAX_DEPTH)
 
 def id_of(value: Any) -> str:
     """A session's id in the form it is stored: one that is too long to be indexed is told apart by its digest."""
-    text = text_of(value, ID_READ_CHARS)
+    text = text_of(value)
     if len(text) <= ID_MAX_CHARS:
         return text
     return f"{text[: ID_MAX_CHARS - 33]}~{hashlib.sha256(text.encode()).hexdigest()[:32]}"
