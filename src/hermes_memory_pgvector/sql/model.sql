@@ -2,7 +2,8 @@
 --
 -- `code` says of every number of a vector which of a few ranges it lies in, one bit per bound, so that the number of
 -- differing bits of two codes tells how far their vectors are apart: the nearest rows of a theme by code are found from
--- an index alone and compared exactly afterwards. Few dimensions need more bounds to be told apart. A row belongs to the text row of the same key and goes with it.
+-- an index alone and compared exactly afterwards. Few dimensions need more bounds to be told apart. A row belongs to the
+-- text row of the same key and goes with it.
 
 CREATE TABLE {turn_vectors} (
     agent_identity text           NOT NULL,

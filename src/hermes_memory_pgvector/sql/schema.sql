@@ -734,13 +734,13 @@ CREATE FUNCTION public.hermes_nearest_in_theme(model public.memory_vectors_1, th
     SET max_parallel_workers_per_gather TO '0'
     AS $$
 DECLARE
-    asked      CONSTANT halfvec := l2_normalize(question);
-    code       CONSTANT bit varying := hermes_code(asked);
-    candidates bigint[];
-    compared   integer := 0;
-    upto       integer;
-    best       real[];
-    best_so_far real[];
+    asked              CONSTANT halfvec := l2_normalize(question);
+    code               CONSTANT bit varying := hermes_code(asked);
+    candidates         bigint[];
+    compared           integer := 0;
+    upto               integer;
+    best               real[];
+    best_before        real[];
     found_ids          bigint[];
     found_hashes       bigint[];
     found_similarities real[];
@@ -750,7 +750,8 @@ BEGIN
     ELSE
         candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
     END IF;
-    upto := CASE WHEN cardinality(candidates) < candidate_limit THEN candidate_limit ELSE 400 END;
+    upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
+                 ELSE greatest(400, candidate_limit / 4) END;
     LOOP
         SELECT found_ids || array_agg(v.id), found_hashes || array_agg(v.content_hash),
                found_similarities || array_agg(v.similarity)
@@ -761,8 +762,8 @@ BEGIN
         EXIT WHEN upto >= cardinality(candidates);
         best := ARRAY(SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                       WHERE f.similarity >= min_similarity ORDER BY 1 DESC LIMIT least(greatest(wanted, 10), 20));
-        EXIT WHEN best = best_so_far;
-        best_so_far := best;
+        EXIT WHEN best = best_before;
+        best_before := best;
         compared := upto;
         upto := 2 * compared;
     END LOOP;
@@ -783,13 +784,13 @@ CREATE FUNCTION public.hermes_nearest_in_theme(model public.turn_vectors_1, them
     SET max_parallel_workers_per_gather TO '0'
     AS $$
 DECLARE
-    asked      CONSTANT halfvec := l2_normalize(question);
-    code       CONSTANT bit varying := hermes_code(asked);
-    candidates bigint[];
-    compared   integer := 0;
-    upto       integer;
-    best       real[];
-    best_so_far real[];
+    asked              CONSTANT halfvec := l2_normalize(question);
+    code               CONSTANT bit varying := hermes_code(asked);
+    candidates         bigint[];
+    compared           integer := 0;
+    upto               integer;
+    best               real[];
+    best_before        real[];
     found_ids          bigint[];
     found_hashes       bigint[];
     found_similarities real[];
@@ -799,7 +800,8 @@ BEGIN
     ELSE
         candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
     END IF;
-    upto := CASE WHEN cardinality(candidates) < candidate_limit THEN candidate_limit ELSE 400 END;
+    upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
+                 ELSE greatest(400, candidate_limit / 4) END;
     LOOP
         SELECT found_ids || array_agg(v.id), found_hashes || array_agg(v.content_hash),
                found_similarities || array_agg(v.similarity)
@@ -810,8 +812,8 @@ BEGIN
         EXIT WHEN upto >= cardinality(candidates);
         best := ARRAY(SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                       WHERE f.similarity >= min_similarity ORDER BY 1 DESC LIMIT least(greatest(wanted, 10), 20));
-        EXIT WHEN best = best_so_far;
-        best_so_far := best;
+        EXIT WHEN best = best_before;
+        best_before := best;
         compared := upto;
         upto := 2 * compared;
     END LOOP;

@@ -1,7 +1,8 @@
--- The rows of a theme nearest to a question, as brute force would find them, and how near they are.
+-- The rows of a theme nearest to a question, and how near they are.
 --
--- Rows are compared exactly in the order of their codes. Where all of them are candidates, they are compared at once,
--- which is exact. Else in portions, each as large as all before it, until a whole portion leaves those asked for unchanged.
+-- Candidates are compared exactly, those nearest by code first. If they are all the rows there are, and no more than 2,000,
+-- they are compared at once, which is exact. Otherwise the first portion is a quarter of candidate_limit, but at least 400
+-- rows, and each further portion is as large as all before it, until one of them leaves the best hits unchanged.
 CREATE OR REPLACE FUNCTION hermes_nearest_in_theme(
     model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
     candidate_limit integer, min_similarity real, wanted integer,
@@ -12,13 +13,13 @@ CREATE OR REPLACE FUNCTION hermes_nearest_in_theme(
     SET jit = off SET max_parallel_workers_per_gather = 0
     AS $$
 DECLARE
-    asked      CONSTANT halfvec := l2_normalize(question);
-    code       CONSTANT bit varying := hermes_code(asked);
-    candidates bigint[];
-    compared   integer := 0;
-    upto       integer;
-    best       real[];
-    best_so_far real[];
+    asked              CONSTANT halfvec := l2_normalize(question);
+    code               CONSTANT bit varying := hermes_code(asked);
+    candidates         bigint[];
+    compared           integer := 0;
+    upto               integer;
+    best               real[];
+    best_before        real[];
     found_ids          bigint[];
     found_hashes       bigint[];
     found_similarities real[];
@@ -28,7 +29,8 @@ BEGIN
     ELSE
         candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
     END IF;
-    upto := CASE WHEN cardinality(candidates) < candidate_limit THEN candidate_limit ELSE 400 END;
+    upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
+                 ELSE greatest(400, candidate_limit / 4) END;
     LOOP
         SELECT found_ids || array_agg(v.id), found_hashes || array_agg(v.content_hash),
                found_similarities || array_agg(v.similarity)
@@ -39,8 +41,8 @@ BEGIN
         EXIT WHEN upto >= cardinality(candidates);
         best := ARRAY(SELECT DISTINCT f.similarity FROM unnest(found_similarities) AS f (similarity)
                       WHERE f.similarity >= min_similarity ORDER BY 1 DESC LIMIT least(greatest(wanted, 10), 20));
-        EXIT WHEN best = best_so_far;
-        best_so_far := best;
+        EXIT WHEN best = best_before;
+        best_before := best;
         compared := upto;
         upto := 2 * compared;
     END LOOP;
