@@ -38,12 +38,12 @@ from bench import faults_config
 from bench.faults_check import Verdict, check
 from bench.faults_copies import copy_and_deliver
 from bench.faults_writer import MEMORY_LOG, PAUSE_SLOT, SLOT_BYTES, Life, Shared, live
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engines import close_all, engine_for
-from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))

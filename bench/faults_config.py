@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from bench.faults_check import Verdict
-from hermes_memory_pgvector.postgres_folder import DATA_NAME
+from hermes_memory_pgvector.server.folder import DATA_NAME
 
 SECONDS = 3.0
 EVERY = 3

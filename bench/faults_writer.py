@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.engines import engine_for
+from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 THEMES = ("marketing", "trading", "research", "support")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engines import close_all, engine_for
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 WORDS = "the launch of the spring campaign in Berlin is planned for the second week of March and Dana approves "

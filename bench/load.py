@@ -13,7 +13,7 @@ from psycopg import sql
 
 from bench.corpus import Corpus
 from bench.stage import Seat
-from hermes_memory_pgvector.searchtext import memory_lexemes, turn_lexemes
+from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes
 
 POSTGRES_EPOCH = 946_684_800
 START = 1_750_000_000

@@ -22,12 +22,12 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engines import close_all, engine_for
-from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
 TARGET = 5000.0
 TURNS_PER_SESSION = 20

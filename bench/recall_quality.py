@@ -31,17 +31,17 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
-from hermes_memory_pgvector.model import EmbeddingModel, Kind, Question
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.pieces import document_pieces
-from hermes_memory_pgvector.recall import Recall
-from hermes_memory_pgvector.searchtext import lexemes_of
-from hermes_memory_pgvector.server import EmbeddedPostgres
-from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, current_model, vector_array
+from hermes_memory_pgvector.recall.recall import Recall
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, current_model, vector_array
+from hermes_memory_pgvector.text.lexemes import lexemes_of
+from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
+from hermes_memory_pgvector.writer.chunks import document_pieces
 
 DEPTH = 50
 Floats = NDArray[np.float32]

@@ -20,10 +20,10 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from bench.system import Child, System, child, migrate_peer
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
 MODEL = "nomic-embed-text"
 DIM = 768

@@ -9,11 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hermes_memory_pgvector import cli, migrate
+from hermes_memory_pgvector import cli
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, plain
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres_binaries import installed_binaries
-from hermes_memory_pgvector.server import EmbeddedPostgres
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, plain
+from hermes_memory_pgvector.server.binaries import installed_binaries
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"

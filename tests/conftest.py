@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-from hermes_memory_pgvector.postgres_binaries import installed_binaries
+from hermes_memory_pgvector.server.binaries import installed_binaries
 
 pytest_plugins = ["fixtures.postgres", "fixtures.hermes", "fixtures.agent"]
 

@@ -15,10 +15,10 @@ from bench.corpus import Corpus
 from bench.load import load, theme_name
 from bench.measure import Figure, Metric, Result, Target
 from bench.stage import DIM, MODEL, Seat, Stage
-from hermes_memory_pgvector.model import AddTurn, Kind, Moment
 from hermes_memory_pgvector.store import turns, vectors
-from hermes_memory_pgvector.store.models import find_model
+from hermes_memory_pgvector.store.vector_types import find_model
 from hermes_memory_pgvector.store.vectors import Made, Wanting
+from hermes_memory_pgvector.values import AddTurn, Kind, Moment
 
 BATCH = 64
 THEMES = 100

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hermes_memory_pgvector.model import Moment
+from hermes_memory_pgvector.values import Moment
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LATEST_US = 32_503_680_000_000_000

@@ -14,16 +14,16 @@ import psycopg
 from fixtures.postgres import Database, new_database
 from psycopg.rows import TupleRow
 
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Scope
-from hermes_memory_pgvector.model_tables import ModelSpec, ensure_model
-from hermes_memory_pgvector.recall import read_wording
-from hermes_memory_pgvector.searchtext import lexemes_of, memory_lexemes
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.store.models import TSVECTOR_OID, Column, current_model, vector_array
+from hermes_memory_pgvector.recall.recall import read_wording
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, current_model, vector_array
+from hermes_memory_pgvector.text.lexemes import lexemes_of, memory_lexemes
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Vector = list[float]

@@ -10,9 +10,9 @@ from fixtures.command import Commands, with_password
 from fixtures.postgres import Database
 from psycopg.conninfo import make_conninfo
 
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.errors import SchemaError
-from hermes_memory_pgvector.model_tables import ModelSpec
 
 DIM = 8
 VECTOR = "[" + ",".join(["0.5"] * DIM) + "]"

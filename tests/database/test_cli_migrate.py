@@ -11,7 +11,7 @@ from fixtures.embed_server import EmbedServer
 from fixtures.postgres import DIM, Database, new_database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import ConnectionInfo
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from fixtures.embed_server import EmbedServer
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector import processes, wire
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Journal, Urgency
-from hermes_memory_pgvector.model import AddTurn, Moment
+from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.journal import Journal, Urgency, codec
+from hermes_memory_pgvector.values import AddTurn, Moment
 
 ROWS = """
 INSERT INTO memory_entries (agent_identity, target, content) VALUES
@@ -74,14 +74,14 @@ def test_status_shows_live_processes_and_what_they_miss(commands: Commands) -> N
     breaker = Breaker("database writes", threshold=1)
     breaker.failed("Postgres cannot be reached")
     folder = commands.home / "pgvector"
-    processes.publish(folder, processes.snapshot([breaker.status()], writer_stored=1234, refused_turns=2))
+    status_file.publish(folder, status_file.snapshot([breaker.status()], writer_stored=1234, refused_turns=2))
     done = commands.call("status")
     assert "1,234" in done.out
     assert "database writes: Postgres cannot be reached" in done.out
     assert "turned away  2 writes" in done.out
     found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "processes"]
     assert [check["level"] for check in found] == ["warning"]
-    processes.withdraw(folder)
+    status_file.withdraw(folder)
 
 
 def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands, database: Database) -> None:
@@ -180,7 +180,7 @@ def left_behind(commands: Commands, payloads: list[bytes]) -> None:
 
 def turn(content: str, role: str = "user") -> bytes:
     moment = Moment(1_770_000_000_000_000, 1_770_000_000_000_000)
-    return wire.encode([AddTurn("hermes", "s9", role, content, 1, moment, is_live=True)])  # type: ignore[arg-type]
+    return codec.encode([AddTurn("hermes", "s9", role, content, 1, moment, is_live=True)])  # type: ignore[arg-type]
 
 
 def test_journal_status_tells_what_waits(commands: Commands) -> None:

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 OWN_FILE = "# mine\nmodel:\n  default: some-model  # kept\n"
 

@@ -13,7 +13,7 @@ from fixtures.postgres import DIM, Database
 from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 WIZARD = "import pathlib, sys; from hermes_memory_pgvector.cli import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
 

@@ -11,10 +11,10 @@ from fixtures.agent import AgentHome, wait_until
 from fixtures.command import Commands, with_password
 from fixtures.postgres import Database
 
-from hermes_memory_pgvector import home as home_identity
-from hermes_memory_pgvector import mirror
+from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.mirror import Mirror
+from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.mirror.mirror import Mirror
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ import pytest
 from fixtures.postgres import Database
 from psycopg import sql
 
-from hermes_memory_pgvector.server import RUNTIME_ROLE
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 
 Connection = psycopg.Connection[Any]
 DEFINERS = """

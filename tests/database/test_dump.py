@@ -10,14 +10,15 @@ import psycopg
 import pytest
 from fixtures.postgres import FAST
 
-from hermes_memory_pgvector import hostconfig, migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.config.home import home_id
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ServerError
-from hermes_memory_pgvector.home import home_id
-from hermes_memory_pgvector.postgres_binaries import find_binaries
-from hermes_memory_pgvector.postgres_folder import PostgresFolder, has_data
-from hermes_memory_pgvector.server import EmbeddedPostgres
-from hermes_memory_pgvector.settings import Settings
+from hermes_memory_pgvector.provider import host_config
+from hermes_memory_pgvector.server.binaries import find_binaries
+from hermes_memory_pgvector.server.folder import PostgresFolder, has_data
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 
 def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +30,7 @@ def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypat
         migrate.apply(info.owner_dsn)
         with psycopg.connect(info.runtime_dsn) as connection:
             connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'kept')")
-        (path,) = hostconfig.backup_paths(home, Settings())
+        (path,) = host_config.backup_paths(home, Settings())
         assert Path(path).stat().st_mode & 0o077 == 0
         with psycopg.connect(info.owner_dsn, autocommit=True) as connection:
             connection.execute("CREATE DATABASE restored")
@@ -42,8 +43,8 @@ def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypat
 
 
 def test_nothing_is_declared_without_an_embedded_database(tmp_path: Path) -> None:
-    assert hostconfig.backup_paths(tmp_path, Settings()) == []
-    assert hostconfig.backup_paths(tmp_path, Settings(dsn="dbname=x")) == []
+    assert host_config.backup_paths(tmp_path, Settings()) == []
+    assert host_config.backup_paths(tmp_path, Settings(dsn="dbname=x")) == []
 
 
 def test_every_profile_comes_back_from_a_backup_with_its_memory(
@@ -60,7 +61,7 @@ def test_every_profile_comes_back_from_a_backup_with_its_memory(
             with psycopg.connect(server.ensure_running(Deadline.after(120)).owner_dsn) as connection:
                 connection.execute("CREATE TABLE kept AS SELECT %s::text AS name", (name,))
         servers[1].stop(Deadline.after(60))
-        dumps = hostconfig.backup_paths(root / "profiles" / "work", Settings())
+        dumps = host_config.backup_paths(root / "profiles" / "work", Settings())
         assert len(dumps) == 2
         assert not servers[1].status().running, "a server that was started for the dump is stopped again"
         servers[0].stop(Deadline.after(60))
@@ -68,7 +69,7 @@ def test_every_profile_comes_back_from_a_backup_with_its_memory(
         without_data = shutil.ignore_patterns("checkpoints", ".cache")
         shutil.copytree(root, restored, ignore=without_data)
         shutil.rmtree(root)
-        assert hostconfig.backup_paths(restored, Settings()) == dumps
+        assert host_config.backup_paths(restored, Settings()) == dumps
         for name, server in zip(names, again, strict=True):
             assert has_data(restored / name / "pgvector")
             with psycopg.connect(server.ensure_running(Deadline.after(120)).owner_dsn) as connection:

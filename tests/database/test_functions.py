@@ -14,9 +14,9 @@ from fixtures.postgres import Database
 from psycopg.rows import TupleRow
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 
 FILES = sorted((Path(hermes_memory_pgvector.__file__).parent / "sql" / "functions").rglob("*.sql"))
 LONGEST = 60

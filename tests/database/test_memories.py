@@ -11,11 +11,11 @@ from fixtures.agent import AgentHome, wait_until
 from fixtures.postgres import Database
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.model import AddMemory, Moment
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.values import AddMemory, Moment
 
 
 def write(agent: PgvectorMemoryProvider, action: str, content: str = "", old: str | None = None, **more: Any) -> None:

@@ -12,9 +12,9 @@ import pytest
 from fixtures.postgres import Database
 from psycopg import sql
 
-from hermes_memory_pgvector import migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.model_tables import ModelSpec
 from hermes_memory_pgvector.store import schema
 
 MODEL = ModelSpec("test-model", 64)

@@ -13,7 +13,7 @@ import pytest
 from fixtures.agent import AgentHome, wait_until
 from fixtures.postgres import Database
 
-from hermes_memory_pgvector import mirror
+from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 Rows = dict[str, list[str]]

@@ -13,9 +13,9 @@ from database.searching import START, Said, Store, store_of
 from database.test_plans import nodes
 from fixtures.postgres import Database
 
-from hermes_memory_pgvector import tools
-from hermes_memory_pgvector.model import Hit, Neighbour, Scope
+from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.store import neighbours
+from hermes_memory_pgvector.values import Hit, Neighbour, Scope
 
 
 @pytest.fixture

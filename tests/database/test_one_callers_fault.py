@@ -14,8 +14,8 @@ from fixtures.postgres import Database
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DeadlineExceeded
-from hermes_memory_pgvector.model import Kind, Question
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.values import Kind, Question
 
 LONG = "a" * 3000
 WIDE = "\U0001f9e0" * 3000

@@ -14,12 +14,12 @@ import pytest
 from database.searching import Said, Store, new_store, settle, unit
 from fixtures.postgres import Database
 
-from hermes_memory_pgvector.model import Hit, Kind, Question, Scope
-from hermes_memory_pgvector.recall import read_wording
-from hermes_memory_pgvector.server import ConnectionInfo
-from hermes_memory_pgvector.store.models import find_model
+from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.recall.recall import read_wording
+from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
-from hermes_memory_pgvector.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.store.vector_types import find_model
+from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
 
 DIM = 256
 

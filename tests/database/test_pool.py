@@ -15,7 +15,7 @@ from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
-from hermes_memory_pgvector.store.border import translate
+from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
 
 

@@ -15,12 +15,13 @@ from fixtures.postgres import Database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector import engines, migrate
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
-from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 Make = Callable[..., PgvectorMemoryProvider]
 U = "How large is the budget of the spring campaign in Berlin this year?"
@@ -44,7 +45,7 @@ def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return made
 
     yield provider
-    engines.close_all(Deadline.after(10))
+    registry.close_all(Deadline.after(10))
 
 
 def settle(provider: PgvectorMemoryProvider) -> None:
@@ -272,5 +273,5 @@ def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Pa
         wait_for(lambda: provider._current().settle(Deadline.after(1)), seconds=90)
         assert tool(provider, "recall_memory", query="bearings")["count"] == 1
     finally:
-        engines.close_all(Deadline.after(10))
+        registry.close_all(Deadline.after(10))
         server.stop(Deadline.after(30), mode="immediate")

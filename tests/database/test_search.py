@@ -12,12 +12,12 @@ import pytest
 from database.searching import START, Said, Store, everywhere, settle, store_of, unit
 from fixtures.postgres import Database, new_database
 
-from hermes_memory_pgvector import migrate
-from hermes_memory_pgvector.model import Kind, Scope
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.searchtext import memory_lexemes
-from hermes_memory_pgvector.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.stemmer import stem
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.text.lexemes import memory_lexemes
+from hermes_memory_pgvector.text.stemmer import stem
+from hermes_memory_pgvector.values import Kind, Scope
 
 THEMES = [
     "plain",

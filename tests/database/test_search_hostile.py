@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from database.searching import Said, Store, new_store, settle, unit
 
-from hermes_memory_pgvector.model import Kind
-from hermes_memory_pgvector.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.values import Kind
 
 DIM = 64
 BUDGET_SECONDS = 2.0

@@ -25,12 +25,12 @@ from fixtures.postgres import FAST, Database, new_database
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector import postgres_binaries
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.postgres_binaries import Binaries, find_binaries, installed_binaries
-from hermes_memory_pgvector.postgres_folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
-from hermes_memory_pgvector.server import ConnectionInfo, EmbeddedPostgres
+from hermes_memory_pgvector.server import binaries
+from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
+from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
+from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 
 IS_ROOT = os.geteuid() == 0
 # Root can become anybody and so tests an ordinary user as well; anybody else is the ordinary user.
@@ -40,7 +40,7 @@ PRELUDE = """
 import json, os, pwd, signal, sys, psycopg
 from pathlib import Path
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres_binaries import Account, executable_by, find_binaries
+from hermes_memory_pgvector.server.binaries import Account, executable_by, find_binaries
 from hermes_memory_pgvector.server import EmbeddedPostgres
 folder, user = Path(sys.argv[1]), sys.argv[2]
 binaries = None
@@ -267,7 +267,7 @@ def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
     with psycopg.connect(info.owner_dsn):
         assert server.stop(soon()) is True
     assert not is_alive(pid)
-    assert not postgres_binaries.processes_named(server.folder.cluster_name(server.folder.data))
+    assert not binaries.processes_named(server.folder.cluster_name(server.folder.data))
     assert server.stop(soon()) is False
     assert server.status().running is False
 
@@ -683,7 +683,7 @@ def test_without_a_server_package_the_error_names_the_extra() -> None:
     source = str(Path(hermes_memory_pgvector.__file__).parent.parent)
     script = (
         f"import sys; sys.path.insert(0, {source!r})\n"
-        "from hermes_memory_pgvector.postgres_binaries import find_binaries\n"
+        "from hermes_memory_pgvector.server.binaries import find_binaries\n"
         "find_binaries()\n"
     )
     result = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
@@ -753,7 +753,7 @@ if IS_ROOT:
         shutil.copytree(libraries, site / libraries.name, symlinks=True)
         with tempfile.TemporaryDirectory(prefix="hermes-test-") as public:
             Path(public).chmod(0o755)
-            monkeypatch.setattr(postgres_binaries, "PUBLISHED", (Path(public) / "shared" / "binaries",))
+            monkeypatch.setattr(binaries, "PUBLISHED", (Path(public) / "shared" / "binaries",))
             server = EmbeddedPostgres(
                 home, binaries=Binaries(copied, original.package, original.version), extra_settings=FAST
             )
@@ -774,10 +774,10 @@ if IS_ROOT:
 
 NAMELESS = """
 import pwd
-from hermes_memory_pgvector import hostconfig
+from hermes_memory_pgvector.provider import host_config as hostconfig
 from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.settings import Settings
+from hermes_memory_pgvector.config.settings import Settings
 home = folder.parent
 def say(home):
     agent = PgvectorMemoryProvider({"embed_url": "http://127.0.0.1:9/", "dsn": "host=127.0.0.1 port=9"})

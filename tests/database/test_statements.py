@@ -12,7 +12,7 @@ from fixtures.postgres import DIM, Database, new_database
 from fixtures.sql_rules import TENANT_TABLES, changes, without_comments
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.statements import model_statement, search_statement
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent

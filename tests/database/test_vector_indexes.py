@@ -16,9 +16,9 @@ from fixtures.postgres import Database
 from fixtures.stored import Stored
 from psycopg import sql
 
-from hermes_memory_pgvector import index_progress, vector_indexes
+from hermes_memory_pgvector.admin import index_progress, vector_indexes
+from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.vector_indexes import VectorIndexes, theme_index_name
 
 LARGE = 50
 ODD = 'o\'brien \\ "x" %s {y} 斑马'

@@ -15,13 +15,13 @@ from fixtures.agent import wait_until
 from fixtures.postgres import Database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector import wire, writer
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Journal
-from hermes_memory_pgvector.model import AddMemory, AddTurn, Moment, WriteItem
+from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.writer import Writer
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
+from hermes_memory_pgvector.writer import writer
+from hermes_memory_pgvector.writer.writer import Writer
 
 MIB = 1024 * 1024
 START = 1_700_000_000_000_000
@@ -62,7 +62,7 @@ class Rig:
         self.journal.open()
 
     def append(self, *items: WriteItem) -> None:
-        self.journal.append(wire.encode(list(items)))
+        self.journal.append(codec.encode(list(items)))
 
     def flush(self, seconds: float = 30) -> None:
         self.writer.start()
@@ -96,7 +96,7 @@ def leave_journal(folder: Path, *items: WriteItem) -> None:
     """What a process leaves that ends before anything has arrived."""
     journal = Journal(folder, max_bytes=64 * MIB)
     journal.open()
-    journal.append(wire.encode(list(items)))
+    journal.append(codec.encode(list(items)))
     journal.close(Deadline.after(5))
 
 
@@ -114,7 +114,7 @@ def test_every_record_arrives_once_whatever_the_batch(make: Callable[..., Rig], 
     assert stored.rows("SELECT seq FROM journal_writers") == [(500,)]
 
 
-LONG_SESSION = wire.encode([turn(1)]).replace(
+LONG_SESSION = codec.encode([turn(1)]).replace(
     b'"s":"session"', b'"s":"' + random.Random(1).randbytes(9000).hex().encode() + b'"'
 )
 POISON: dict[str, bytes] = {
@@ -123,16 +123,16 @@ POISON: dict[str, bytes] = {
     "a later version": b'{"v": 99, "items": []}',
     "an unknown kind": b'{"v":1,"items":[{"k":"dance","t":"theme","w":[1,1]}]}',
     "deeply nested": b'{"v":1,"items":' + b"[" * 100_000,
-    "a time beyond the calendar": wire.encode([turn(1)]).replace(str(START + 1).encode(), b"9" * 25),
-    "a negative ordinal": wire.encode([turn(1)]).replace(b'"n":1', b'"n":-7'),
-    "an unknown role": wire.encode([turn(1)]).replace(b'"r":"user"', b'"r":"king"'),
-    "words that are missing": wire.encode([turn(1)]).replace(b'"c":6', b'"c":17'),
-    "words that nothing names": wire.encode([turn(1)]) + b"more",
-    "words for a length": wire.encode([turn(1)]).replace(b'"c":6', b'"c":"turn 1"'),
-    "a number too long to read": wire.encode([turn(1)]).replace(b'"n":1', b'"n":' + b"1" * 5000),
-    "a NUL in its words": wire.encode([turn(1)]).replace(b"turn 1", b"turn\x001"),
-    "a lone surrogate": wire.encode([turn(1)]).replace(b"turn 1", b"tu\xed\xa0\x801"),
-    "metadata that is not JSON": wire.encode([turn(1, metadata={"a": 1})]).replace(b'"a":1', b'"a":NaN'),
+    "a time beyond the calendar": codec.encode([turn(1)]).replace(str(START + 1).encode(), b"9" * 25),
+    "a negative ordinal": codec.encode([turn(1)]).replace(b'"n":1', b'"n":-7'),
+    "an unknown role": codec.encode([turn(1)]).replace(b'"r":"user"', b'"r":"king"'),
+    "words that are missing": codec.encode([turn(1)]).replace(b'"c":6', b'"c":17'),
+    "words that nothing names": codec.encode([turn(1)]) + b"more",
+    "words for a length": codec.encode([turn(1)]).replace(b'"c":6', b'"c":"turn 1"'),
+    "a number too long to read": codec.encode([turn(1)]).replace(b'"n":1', b'"n":' + b"1" * 5000),
+    "a NUL in its words": codec.encode([turn(1)]).replace(b"turn 1", b"turn\x001"),
+    "a lone surrogate": codec.encode([turn(1)]).replace(b"turn 1", b"tu\xed\xa0\x801"),
+    "metadata that is not JSON": codec.encode([turn(1, metadata={"a": 1})]).replace(b'"a":1', b'"a":NaN'),
     "a session too long to be indexed": LONG_SESSION,
 }  # fmt: skip
 
@@ -204,12 +204,12 @@ def test_a_journal_with_a_newer_versions_record_is_left_to_that_version(
 
 def test_a_bad_item_takes_no_neighbour_of_its_own_record(make: Callable[..., Rig], stored: Stored) -> None:
     rig = make()
-    payload = wire.encode([turn(1), turn(2), turn(3)])
+    payload = codec.encode([turn(1), turn(2), turn(3)])
     rig.journal.append(payload.replace(b"turn 2", b"turn\x002"))
     rig.flush()
     assert numbers(stored) == [1, 3]
     ((kept,),) = stored.rows("SELECT payload FROM dead_letters")
-    (item,) = wire.decode(bytes(kept))
+    (item,) = codec.decode(bytes(kept))
     assert isinstance(item, AddTurn)
     assert item.content == "turn\x002"
 

@@ -12,7 +12,7 @@ import pytest
 from docs.pages import Page, page, written
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.settings import DECLARATIONS
+from hermes_memory_pgvector.config.settings import DECLARATIONS
 
 PROGRAM = "hermes-pgvector"
 GLOBAL = {"--version", "--trace", "--help", "-h"}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from docs.pages import ROOT, Page, page, written
 
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS
 
 SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 ASSIGNED = re.compile(r"(?P<name>[a-z_]+): (?P<value>.+)")

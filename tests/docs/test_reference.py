@@ -14,24 +14,17 @@ from docs.pages import ROOT, Page, page
 from fixtures.postgres import Database
 from psycopg import sql
 
-from hermes_memory_pgvector import (
-    backlog,
-    engine,
-    migrate,
-    mirror,
-    pieces,
-    prefetch,
-    recall,
-    render,
-    tools,
-    writer,
-)
-from hermes_memory_pgvector.embedding import models
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.embedding import known_models
+from hermes_memory_pgvector.engine import engine
 from hermes_memory_pgvector.journal import journal
-from hermes_memory_pgvector.model import EmbeddingModel, Kind, Question
-from hermes_memory_pgvector.model_tables import ModelSpec
+from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import RUNTIME_ROLE
+from hermes_memory_pgvector.recall import prefetch, recall, render, tools
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
+from hermes_memory_pgvector.writer import chunks, embed_pending, writer
 
 _ROW = re.compile(r"^\| (?P<cells>.+) \|$", re.MULTILINE)
 RIGHTS = {"SELECT", "INSERT", "UPDATE", "DELETE"}
@@ -225,16 +218,16 @@ FIGURES: list[tuple[Page, str]] = [
     (RECALL, f"within {recall.EMBED_SHARE:.0%}".replace("%", " %")),
     (RECALL, f"at most {EmbeddingModel(0, '', 1, 0.0).candidates:,}\nfor one that nothing in the theme is about"),
     (RECALL, f"compares at most {recall.AMBIENT_CANDIDATES}"),
-    (RECALL, f"({models.WORDLLAMA.min_similarity} for the local one)"),
-    (EMBEDDERS, f"measured for the local model ({models.WORDLLAMA.min_similarity})"),
-    (EMBEDDERS, f"{models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),
-    (EMBEDDERS, f"up to {pieces.BEFORE_CHARS} characters of the turn before"),
-    (EMBEDDERS, f"in pieces of {pieces.PIECE_CHARS:,}\n  characters, at most {pieces.MAX_PIECES}"),
+    (RECALL, f"({known_models.WORDLLAMA.min_similarity} for the local one)"),
+    (EMBEDDERS, f"measured for the local model ({known_models.WORDLLAMA.min_similarity})"),
+    (EMBEDDERS, f"{known_models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),
+    (EMBEDDERS, f"up to {chunks.BEFORE_CHARS} characters of the turn before"),
+    (EMBEDDERS, f"in pieces of {chunks.PIECE_CHARS:,}\n  characters, at most {chunks.MAX_PIECES}"),
     (EMBEDDERS, f"`substantive_only` ({engine.SUBSTANTIVE_CHARS} characters and more)"),
     (DURABILITY, f"it is tried every {writer.HOLD_SECONDS:.0f} seconds"),
     (page("docs/reference/tools.md"), f"at most {tools.CONTENT_CHARS:,} characters"),
     (page("docs/explanation/mirror.md"), f"quiet for {mirror.SETTLE_SECONDS} seconds"),
-    (page("docs/guides/fleet.md"), f"tried every {backlog.HOLD_SECONDS:.0f} s"),
+    (page("docs/guides/fleet.md"), f"tried every {embed_pending.HOLD_SECONDS:.0f} s"),
 ]
 
 

@@ -26,12 +26,12 @@ from fixtures.proxy import Proxy
 from fixtures.stored import Stored
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector import backlog
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import Engine
-from hermes_memory_pgvector.engines import close_all, engine_for
+from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import RUNTIME_ROLE
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.writer import embed_pending
 
 KEY = "sk-canary-key-51b2"
 WRONG_PASSWORD = "canary-wrong-password-9e"
@@ -141,7 +141,7 @@ class Life:
 
 @pytest.fixture
 def life(tmp_path: Path, database: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
-    monkeypatch.setattr(backlog, "HOLD_SECONDS", 0.2)
+    monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.2)
     dsn = through(database.runtime_dsn, proxy)
     password = str(conninfo_to_dict(dsn)["password"])
     collector = Collector()

@@ -26,13 +26,14 @@ from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector import migrate, settings_file
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engines import close_all, engine_for
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.postgres_folder import DATA_NAME
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import RUNTIME_ROLE
+from hermes_memory_pgvector.server.folder import DATA_NAME
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 
 CHILD = """
 import sys
@@ -501,7 +502,7 @@ def test_a_hook_that_began_before_a_change_is_stored_by_the_next_engine(home: Co
     home.configure(dsn=home.database.runtime_dsn, prefetch_limit=9)
     wait_until(lambda: engine_for(home.path)[0] is not engine)
     from hermes_memory_pgvector.journal import Urgency
-    from hermes_memory_pgvector.model import AddTurn
+    from hermes_memory_pgvector.values import AddTurn
 
     turn = AddTurn(
         "marketing", "s1", "user", "Written through the engine that is on its way out.", 1, engine.clock.now(), True

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from fixtures.agent import PREAMBLE, AgentHome, wait_until
 from fixtures.faulty import expect
 
-from hermes_memory_pgvector import processes
+from hermes_memory_pgvector.engine import status_file
 
 # A namespace of pids without a /proc of its own, as the poorest of containers has it.
 ISOLATED = ["unshare", "--pid", "--fork", "--kill-child=KILL"]
@@ -24,7 +24,7 @@ for number in arguments:
 say("written")
 sys.stdin.readline()
 """
-KEEPS = "from hermes_memory_pgvector.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
+KEEPS = "from hermes_memory_pgvector.writer.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
 
 
 def start(home: AgentHome, source: str, *arguments: str) -> subprocess.Popen[str]:
@@ -57,7 +57,7 @@ def test_two_processes_that_are_both_pid_1_share_a_journal_folder(home: AgentHom
         wait_until(lambda: home.engine.writer._visited_at)
         expect(home, 3, 4)
         folder = home.engine.folder
-        pids = wait_until(lambda: [each.pid for each in processes.read_all(folder)].count(1) == 2 or None)
+        pids = wait_until(lambda: [each.pid for each in status_file.read_all(folder)].count(1) == 2 or None)
         assert pids
         end(keeper)
         expect(home, 1, 2, 3, 4)
@@ -69,11 +69,11 @@ def test_a_process_in_another_namespace_that_has_long_been_silent_is_not_listed(
         assert said(child) == "written"
         home.provider()
         folder = home.engine.folder
-        wait_until(lambda: any(each.pid == 1 for each in processes.read_all(folder)))
-        (path,) = (folder / processes.FOLDER_NAME).glob("1-*.json")
+        wait_until(lambda: any(each.pid == 1 for each in status_file.read_all(folder)))
+        (path,) = (folder / status_file.FOLDER_NAME).glob("1-*.json")
         text = path.read_text()
         end(child)
     silent = {**json.loads(text), "updated": json.loads(text)["updated"] - 3600}
     path.write_text(json.dumps(silent))
-    assert all(each.pid != 1 for each in processes.read_all(folder))
+    assert all(each.pid != 1 for each in status_file.read_all(folder))
     assert not path.exists()

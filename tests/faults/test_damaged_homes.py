@@ -12,8 +12,9 @@ from fixtures.command import Commands
 from fixtures.faulty import expect, say
 from fixtures.postgres import Database
 
-from hermes_memory_pgvector import hook_guard, processes
+from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.clock import BOOT_ID
+from hermes_memory_pgvector.engine import status_file
 
 BOOT = BOOT_ID.read_text(encoding="ascii").strip()
 
@@ -152,7 +153,7 @@ def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
 
     def told() -> str:
         home.engine.upkeep.wake()
-        return " ".join(shot.latest_failure for shot in processes.read_all(home.path / "pgvector"))
+        return " ".join(shot.latest_failure for shot in status_file.read_all(home.path / "pgvector"))
 
     assert "cannot be read" in wait_until(told)
     commands = Commands(tmp_path)

@@ -15,9 +15,10 @@ from fixtures.faulty import FaultyServer, expect, new_database, outage, say, thr
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.proxy import Proxy
 
-from hermes_memory_pgvector import migrate, writer
-from hermes_memory_pgvector.model_tables import ModelSpec
-from hermes_memory_pgvector.server import RUNTIME_ROLE
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from hermes_memory_pgvector.writer import writer
 
 MIB = 1024 * 1024
 END_OURS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hermes-pgvector'"
@@ -64,7 +65,7 @@ def test_an_outage_is_told_once_at_its_beginning_and_once_at_its_end(
 ) -> None:
     say(home, 1)
     expect(home, 1)
-    with caplog.at_level(logging.WARNING, logger="hermes_memory_pgvector.writer"):
+    with caplog.at_level(logging.WARNING, logger="hermes_memory_pgvector.writer.writer"):
         server.stop()
         say(home, 2)
         outage(home)

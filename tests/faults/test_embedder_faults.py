@@ -11,15 +11,15 @@ from fixtures.embed_server import EmbedServer, Mode
 from fixtures.faulty import expect, say
 from fixtures.postgres import DIM, MODEL, Database
 
-from hermes_memory_pgvector import backlog
+from hermes_memory_pgvector.writer import embed_pending
 
 MODES: list[Mode] = ["500", "429", "401", "hang", "drip", "huge", "redirect", "nan", "wrongdim", "short"]
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "HOLD_SECONDS", 0.5)
-    monkeypatch.setattr(backlog, "RETURN_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.5)
+    monkeypatch.setattr(embed_pending, "RETURN_PAUSE_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_when_every_row_has_its_vector_nobody_keeps_asking_the_database(embeddin
     say(embedding_home, 1)
     wait_until(lambda: with_vector(embedding_home) == (2, 1))
     wait_until(lambda: not engine.backlog.is_due())
-    assert engine.backlog.run() > backlog.LOOK_SECONDS / 2
+    assert engine.backlog.run() > embed_pending.LOOK_SECONDS / 2
 
 
 def test_a_start_without_an_embedder_heals_by_itself(embedding_home: AgentHome, embedder: EmbedServer) -> None:
@@ -79,8 +79,8 @@ def test_another_process_gives_the_vectors_that_a_killed_one_owed(
 ) -> None:
     script = """
 import threading
-from hermes_memory_pgvector import backlog
-backlog.LEASE_MARGIN_SECONDS = 1.0
+from hermes_memory_pgvector.writer import embed_pending
+embed_pending.LEASE_MARGIN_SECONDS = 1.0
 agent = provider("marketing")
 agent.sync_turn("question 1", "answer 1", session_id="s1")
 agent.on_memory_write("add", "memory", "fact 1", {})

@@ -20,13 +20,14 @@ from fixtures.faulty import SURVIVES_A_STOP
 from fixtures.postgres import DIM, MODEL, Database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector import backlog, processes
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
-from hermes_memory_pgvector.engine import Engine
-from hermes_memory_pgvector.engines import close_all, engine_for
+from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.writer import embed_pending
 
 CANARY = "sk-Canary-7f3a91"
 KEY_VARIABLE = "TEST_EMBED_KEY"
@@ -116,7 +117,7 @@ class Home:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "HOLD_SECONDS", 0.2)
+    monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ def test_a_live_process_shows_the_fault_in_its_file(home: Home) -> None:
 
     def reasons() -> str:
         home.engine.upkeep.wake()
-        shots = processes.read_all(home.engine.folder)
+        shots = status_file.read_all(home.engine.folder)
         return " ".join(breaker.reason for shot in shots for breaker in shot.open_breakers)
 
     assert "embed_url" in wait_until(reasons)

@@ -68,7 +68,7 @@ def test_a_full_disk_refuses_loudly_and_takes_again_when_there_is_room(home: Age
 def test_a_disk_that_the_journal_fills_takes_again_when_what_it_held_has_arrived(home: AgentHome) -> None:
     """Drained files are kept for a quarter of an hour, but not on a disk that has no room for what comes."""
     source = """
-from hermes_memory_pgvector import writer
+from hermes_memory_pgvector.writer import writer
 run, writer.RECHECK_SECONDS, writer.IDLE_SECONDS = writer.Writer.run_once, 0.2, 0.1
 writer.Writer.run_once = lambda self: 0.05
 agent = provider("marketing")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engines import close_all
+from hermes_memory_pgvector.engine.registry import close_all
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 SIZE = 10_000_000

@@ -9,7 +9,7 @@ from fixtures.agent import AgentHome, wait_until
 from fixtures.faulty import expect, outage, say
 from fixtures.proxy import Mode, Proxy
 
-from hermes_memory_pgvector import writer
+from hermes_memory_pgvector.writer import writer
 
 HOOK_SECONDS = 1.0
 """Generous: hooks return in microseconds, a wait for the database would take seconds."""

@@ -116,8 +116,8 @@ def test_a_process_killed_before_it_learns_of_its_commit_doubles_nothing(
 
 
 def test_a_process_killed_while_it_adopts_leaves_the_rest_to_the_next(home: AgentHome, database: Database) -> None:
-    with home.start("from hermes_memory_pgvector.writer import Writer\nWriter.run_once = lambda self: 60.0\n" + WAITS,
-                    "1", "31") as first:  # fmt: skip
+    idle = "from hermes_memory_pgvector.writer.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
+    with home.start(idle + WAITS, "1", "31") as first:
         assert first.stdout is not None
         for _ in range(30):
             first.stdout.readline()
@@ -136,8 +136,8 @@ def test_a_process_killed_while_it_adopts_leaves_the_rest_to_the_next(home: Agen
 
 
 def test_an_older_process_leaves_a_newer_ones_records_to_it(home: AgentHome, tmp_path: Path) -> None:
-    newer = "from hermes_memory_pgvector import wire\nwire.VERSION = 2\n"
-    keeps = "from hermes_memory_pgvector.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
+    newer = "from hermes_memory_pgvector.journal import codec\ncodec.VERSION = 2\n"
+    keeps = "from hermes_memory_pgvector.writer.writer import Writer\nWriter.run_once = lambda self: 60.0\n"
     code, _ = home.run(newer + keeps + WRITES + "os._exit(0)", "1", "4")
     assert code == 0
     say(home, 4, 5)

@@ -13,8 +13,8 @@ from fixtures.agent import AgentHome, wait_until
 from fixtures.faulty import FaultyServer, expect, outage, say
 from fixtures.refusing import Disk
 
-from hermes_memory_pgvector import engine as engine_module
-from hermes_memory_pgvector import mirror
+from hermes_memory_pgvector.engine import engine as engine_module
+from hermes_memory_pgvector.mirror import mirror
 
 
 @pytest.fixture(autouse=True)

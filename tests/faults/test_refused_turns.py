@@ -21,9 +21,9 @@ from fixtures.agent import AgentHome, wait_until
 from fixtures.postgres import Database
 from fixtures.refusing import PICTURE, Disk, Host
 
-from hermes_memory_pgvector import engine as engine_module
-from hermes_memory_pgvector import refusals
+from hermes_memory_pgvector.capture import refused_writes
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import engine as engine_module
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +34,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no room for the words of refused turns in memory."""
-    monkeypatch.setattr(refusals, "MAX_CHARS", 20_000, raising=False)
-    monkeypatch.setattr(refusals, "TURNS_SHARE", 0.0, raising=False)
+    monkeypatch.setattr(refused_writes, "MAX_CHARS", 20_000, raising=False)
+    monkeypatch.setattr(refused_writes, "TURNS_SHARE", 0.0, raising=False)
 
 
 def texts(home: AgentHome, theme: str = "marketing") -> list[str]:
@@ -318,7 +318,7 @@ def test_a_turn_that_the_host_does_not_have_is_given_up_and_counted(
     disk.error = 0
     wait_until(lambda: home.engine.refusals.recovered == 0 and not disk.error)
     with caplog.at_level(logging.WARNING):
-        monkeypatch.setattr(refusals, "GIVE_UP_SECONDS", 0.0)
+        monkeypatch.setattr(refused_writes, "GIVE_UP_SECONDS", 0.0)
         arrive(home, "question")
     status = home.engine.refusals.status()
     assert (status.turns, status.recovered, status.lost, status.waiting) == (2, 1, 1, 0)
@@ -405,7 +405,7 @@ def test_refused_memory_operations_keep_their_order_and_moment(home: AgentHome, 
 def test_a_memory_that_was_removed_by_hand_while_it_was_refused_does_not_come_back(
     home: AgentHome, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_memory_pgvector.mirror.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("hermes_memory_pgvector.mirror.mirror.SETTLE_SECONDS", 0.0)
     agent = home.provider()
     home.write_memories("something else")
     home.mirror()

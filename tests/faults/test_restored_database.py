@@ -13,14 +13,13 @@ from fixtures.command import Commands, with_password
 from fixtures.postgres import Database
 from fixtures.stored import Stored
 
-from hermes_memory_pgvector import wire
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Journal
-from hermes_memory_pgvector.model import AddTurn, Moment
-from hermes_memory_pgvector.postgres_binaries import find_binaries
+from hermes_memory_pgvector.journal import Journal, codec
+from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.writer import Writer
+from hermes_memory_pgvector.values import AddTurn, Moment
+from hermes_memory_pgvector.writer.writer import Writer
 
 MIB = 1024 * 1024
 START = 1_700_000_000_000_000
@@ -53,7 +52,7 @@ class Home:
         for number in numbers:
             when = Moment(START + number, START + number)
             text = f"turn {number} " + "word " * 60
-            self.journal.append(wire.encode([AddTurn("theme", "session", "user", text, 1, when, True)]))
+            self.journal.append(codec.encode([AddTurn("theme", "session", "user", text, 1, when, True)]))
         wait_until(lambda: self.writer.flush(Deadline.after(1)))
 
     def look(self) -> None:

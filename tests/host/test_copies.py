@@ -9,9 +9,9 @@ import pytest
 from fixtures.hermes_home import BareHome
 from fixtures.llm_server import Say, ScriptedLLM
 
+from hermes_memory_pgvector.config.home import home_id, homes_of, identity
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.home import home_id, homes_of, identity
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
 QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
 ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."

@@ -16,7 +16,7 @@ from fixtures.hermes_home import HermesHome
 from fixtures.hermes_servers import Gateway, eventually, free_port
 
 from hermes_memory_pgvector.cli.install import install_door
-from hermes_memory_pgvector.home import homes_of
+from hermes_memory_pgvector.config.home import homes_of
 
 AT_ONCE = 8
 THREADS_OF_OURS = 6

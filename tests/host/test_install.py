@@ -14,8 +14,8 @@ import yaml
 import hermes_memory_pgvector
 from hermes_memory_pgvector.cli import install
 from hermes_memory_pgvector.cli.install import door_state, install_door, remove_door
+from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.home import homes_of
 
 
 def run(*arguments: str) -> int:

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 )
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import ConnectionInfo
 
 THEME = "marketing"
 SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] What was said before."

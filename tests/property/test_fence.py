@@ -10,9 +10,9 @@ from agent.memory_manager import build_memory_context_block, sanitize_context
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector import tools
-from hermes_memory_pgvector.model import Hit, Kind, Session
-from hermes_memory_pgvector.render import prefetch_block
+from hermes_memory_pgvector.recall import tools
+from hermes_memory_pgvector.recall.render import prefetch_block
+from hermes_memory_pgvector.values import Hit, Kind, Session
 
 NOW = datetime(2026, 5, 31, tzinfo=UTC)
 # Zero-width, joiners, soft hyphen, bidi marks, overrides and isolates, variation selectors, fillers, tags, controls.

@@ -12,11 +12,11 @@ from fixtures.postgres import Database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.fold import fold
-from hermes_memory_pgvector.model import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
 
 HOMES = ("home-a", "home-b")
 # Few words with few letters, so that substrings, wildcards, quotes and repetitions meet each other often.

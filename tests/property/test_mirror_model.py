@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tools.memory_tool import MemoryStore
 
-from hermes_memory_pgvector import mirror
-from hermes_memory_pgvector.server import ConnectionInfo
+from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.server.server import ConnectionInfo
 
 TARGETS = st.sampled_from(("memory", "user"))
 THEMES = st.sampled_from(("marketing", "trading"))

@@ -17,11 +17,11 @@ from bench.corpus import Corpus, Floats, recall_at_ten
 from bench.load import load, theme_name
 from bench.stage import Seat
 from bench.system import our_system
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.model import Kind, Question, Scope
-from hermes_memory_pgvector.recall import Recall
-from hermes_memory_pgvector.settings import Settings
+from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.values import Kind, Question, Scope
 
 ROWS, THEMES = 4000, 40
 

@@ -9,7 +9,7 @@ import psycopg.errors
 import pytest
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
-from hermes_memory_pgvector.store.border import translate, translated
+from hermes_memory_pgvector.store.errors import translate, translated
 
 FOREIGN = [
     item

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.capture import (
+from hermes_memory_pgvector.capture.transcript import (
     Said,
     capped,
     clean,

@@ -23,7 +23,8 @@ try:
     main(["--help"])
 except SystemExit:
     pass
-print([name for name in ("psycopg", "numpy", "wordllama", "hermes_memory_pgvector.engine") if name in sys.modules])
+heavy = ("psycopg", "numpy", "wordllama", "hermes_memory_pgvector.engine.engine")
+print([name for name in heavy if name in sys.modules])
 """
 
 

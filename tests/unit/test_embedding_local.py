@@ -14,8 +14,8 @@ import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Vector, local
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
-from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
 
 

@@ -13,9 +13,9 @@ from fixtures.embed_server import EmbedServer, Mode, meaningful_vector
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Vector, auto
 from hermes_memory_pgvector.embedding.base import ProtocolName
-from hermes_memory_pgvector.embedding.endpoint import parse_endpoint
 from hermes_memory_pgvector.embedding.http import MAX_IDLE
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
+from hermes_memory_pgvector.embedding.url import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
 
 DIM = 64

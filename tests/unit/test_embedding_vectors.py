@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector, vector_binary, vector_text
-from hermes_memory_pgvector.embedding.models import DEFAULT_MIN_SIMILARITY, LOCAL_MODEL, spec_of
+from hermes_memory_pgvector.embedding.known_models import DEFAULT_MIN_SIMILARITY, LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import EmbeddingRejected
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.home import Place, home_id, identity, is_copy, pseudonym_key
+from hermes_memory_pgvector.config.home import Place, home_id, identity, is_copy, pseudonym_key
 
 HERE = Place("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
 

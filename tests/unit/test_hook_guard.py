@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from hermes_memory_pgvector import hook_guard
-from hermes_memory_pgvector.background import Service
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.hook_guard import guarded
+from hermes_memory_pgvector.service import Service
 
 CONTENT = "the nightly password is swordfish"
 

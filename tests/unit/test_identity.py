@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.identity import resolve
-from hermes_memory_pgvector.model import is_private_theme
-from hermes_memory_pgvector.settings import Settings, parse
+from hermes_memory_pgvector.capture.identity import resolve
+from hermes_memory_pgvector.config.settings import Settings, parse
+from hermes_memory_pgvector.values import is_private_theme
 
 KEY = b"k" * 32
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.pieces import BEFORE_CHARS, MAX_PIECES, OVERLAP_CHARS, PIECE_CHARS, document_pieces, split
+from hermes_memory_pgvector.writer.chunks import (
+    BEFORE_CHARS,
+    MAX_PIECES,
+    OVERLAP_CHARS,
+    PIECE_CHARS,
+    document_pieces,
+    split,
+)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hermes_memory_pgvector import prefetch
-from hermes_memory_pgvector.model import Hit, Kind, Question, Session
-from hermes_memory_pgvector.render import prefetch_block, shortened
-from hermes_memory_pgvector.sessions import Sessions
-from hermes_memory_pgvector.settings import Settings, parse
+from hermes_memory_pgvector.capture.session_ledger import Sessions
+from hermes_memory_pgvector.config.settings import Settings, parse
+from hermes_memory_pgvector.recall import prefetch
+from hermes_memory_pgvector.recall.render import prefetch_block, shortened
+from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
 SESSION = Session("marketing", "s1", "hermes")
 NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.searchtext import (
+from hermes_memory_pgvector.text.lexemes import (
     MAX_LEXEMES,
     MAX_TERMS,
     fold,
@@ -18,7 +18,7 @@ from hermes_memory_pgvector.searchtext import (
     question_terms,
     turn_lexemes,
 )
-from hermes_memory_pgvector.stemmer import stem
+from hermes_memory_pgvector.text.stemmer import stem
 
 LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::1([AB]))?(?: |$)")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hermes_memory_pgvector.capture import Said
-from hermes_memory_pgvector.sessions import Sessions, Spoken, Wording
+from hermes_memory_pgvector.capture.session_ledger import Sessions, Spoken, Wording
+from hermes_memory_pgvector.capture.transcript import Said
 
 KEY = ("marketing", "s1")
 U, A = Said("user", "question"), Said("assistant", "answer")

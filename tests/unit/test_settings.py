@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_memory_pgvector import hostconfig, settings_file
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn, redact_url
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn, redact_url
+from hermes_memory_pgvector.provider import host_config
 
 
 def write(home: Path, text: str) -> Path:
@@ -134,10 +135,10 @@ def test_saving_one_field_keeps_comments_and_everything_else(tmp_path: Path) -> 
 def test_saving_what_is_in_force_writes_nothing(tmp_path: Path) -> None:
     home = write(tmp_path, "memory: {pgvector: {dsn: 'postgresql://u:pw@h/d', allowed_themes: [a, b]}}\n")
     before = (home / "config.yaml").read_bytes()
-    schema = hostconfig.schema(settings_file.load(home).settings)
+    schema = host_config.schema(settings_file.load(home).settings)
     assert "pw" not in str(schema)
     fields = {field["key"]: field["default"] for field in schema if not field.get("secret")}
-    assert hostconfig.save(home, {**fields, "allowed_themes": "['a', 'b']"}) == []
+    assert host_config.save(home, {**fields, "allowed_themes": "['a', 'b']"}) == []
     assert (home / "config.yaml").read_bytes() == before
 
 
@@ -197,7 +198,7 @@ def test_an_address_is_shown_without_what_may_be_a_credential(url: str, shown: s
 
 def test_status_shows_no_password(tmp_path: Path) -> None:
     home = write(tmp_path, "memory: {pgvector: {dsn: 'postgresql://u:hunter2@h/d', prefetch_limit: 9}}\n")
-    shown = hostconfig.status(settings_file.load(home).settings, home)
+    shown = host_config.status(settings_file.load(home).settings, home)
     assert "hunter2" not in str(shown)
     assert shown["prefetch_limit"] == 9
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.timephrase import asks_when, named_period, speaks_of_time
+from hermes_memory_pgvector.text.time_phrases import asks_when, named_period, speaks_of_time
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)  # a Sunday
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector import tools
 from hermes_memory_pgvector.errors import DatabaseUnavailable
-from hermes_memory_pgvector.model import Hit, Kind, Neighbour, Question, Scope, Session
+from hermes_memory_pgvector.recall import tools
+from hermes_memory_pgvector.values import Hit, Kind, Neighbour, Question, Scope, Session
 
 SESSION = Session("marketing", "s1", "hermes")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -23,7 +23,6 @@ from hermes_memory_pgvector.cli import (
     install,
     journal,
     migrate,
-    output,
     recall,
     status,
     tour,
@@ -36,6 +35,7 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ServerError,
 )
+from hermes_memory_pgvector.setup import terminal
 
 COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes)
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
@@ -66,7 +66,7 @@ def dispatch(args: argparse.Namespace) -> int:
     try:
         return int(run(args))
     except KeyboardInterrupt:
-        output.complain("interrupted")
+        terminal.complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; the interpreter must not try to flush the rest at exit.
@@ -74,8 +74,8 @@ def dispatch(args: argparse.Namespace) -> int:
         return BROKEN_PIPE
     except MemoryPluginError as error:
         if getattr(args, "json", False):
-            output.as_json({"error": str(error)})
-        output.complain(f"hermes-pgvector: {error}")
+            terminal.as_json({"error": str(error)})
+        terminal.complain(f"hermes-pgvector: {error}")
         return 2 if isinstance(error, UNAVAILABLE) else 1
 
 
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.trace:
             traceback.print_exc()
         # Its text may hold content; its class and place do not.
-        output.complain(
+        terminal.complain(
             f"hermes-pgvector: unexpected {type(error).__name__}; run it again with: hermes-pgvector --trace"
         )
         return 1

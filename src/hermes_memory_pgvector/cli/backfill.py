@@ -8,15 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.capture.identity import named
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
-from hermes_memory_pgvector.identity import named
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.engine import Engine
-    from hermes_memory_pgvector.model import EmbeddingModel
+    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.store.vectors import Key
+    from hermes_memory_pgvector.values import EmbeddingModel
 
 NAME = "backfill"
 HELP = "give rows without a vector their vector"
@@ -46,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     left = remaining > 0 or more
     if args.json:
         document = {"asked": asked, "embedded": embedded, "pending": remaining, "more": more, "model": model.name}
-        output.as_json(document)
+        terminal.as_json(document)
     else:
-        took = output.seconds(time.perf_counter() - started)
-        output.bullet("ok", f"{output.count(embedded, 'row')} got a vector of {model.name} in {took}")
+        took = terminal.seconds(time.perf_counter() - started)
+        terminal.bullet("ok", f"{terminal.count(embedded, 'row')} got a vector of {model.name} in {took}")
         if left:
-            waiting = f"{output.number(remaining)} waiting" if remaining else "more than the limit"
-            output.bullet(
+            waiting = f"{terminal.number(remaining)} waiting" if remaining else "more than the limit"
+            terminal.bullet(
                 "note", f"rows are left without a vector: {waiting}", "run it again: hermes-pgvector backfill"
             )
     return 3 if left else 0
@@ -60,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _usable_model(engine: Engine) -> EmbeddingModel:
     """The database's model, when it is the one we embed with."""
-    from hermes_memory_pgvector.backlog import mismatch
     from hermes_memory_pgvector.store import schema
-    from hermes_memory_pgvector.store.models import current_model
+    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
         schema.verify(connection)
@@ -90,7 +91,7 @@ def _ask(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | 
 
 
 def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterator[list[Key]]:
-    from hermes_memory_pgvector.engine import SUBSTANTIVE_CHARS
+    from hermes_memory_pgvector.engine.engine import SUBSTANTIVE_CHARS
     from hermes_memory_pgvector.store import overview
 
     before: int | None = None
@@ -129,7 +130,7 @@ def _embed(engine: Engine, asked: int, *, quiet: bool) -> None:
             raise SchemaError(status.problem)
         if shows and time.monotonic() - told_at >= PROGRESS_SECONDS:
             told_at = time.monotonic()
-            print(f"\r   {output.number(status.embedded)} of {output.number(asked)} rows", end="", flush=True)
+            print(f"\r   {terminal.number(status.embedded)} of {terminal.number(asked)} rows", end="", flush=True)
     if shows and told_at:
         print("\r" + " " * 40 + "\r", end="", flush=True)
 

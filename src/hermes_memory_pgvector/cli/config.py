@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options, output
-from hermes_memory_pgvector.cli.env_file import place_dsn
-from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings import DECLARATIONS, Settings, shown
-from hermes_memory_pgvector.settings_file import (
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
+from hermes_memory_pgvector.config.settings_file import (
     ACCEPT_COMMAND,
     ENVIRONMENT_PREFIX,
     PROVIDER_NAME,
@@ -19,6 +17,9 @@ from hermes_memory_pgvector.settings_file import (
     save,
     update,
 )
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup.env_file import place_dsn
 
 NAME = "config"
 HELP = "show or change settings, with where each value comes from"
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.config_action == "accept":
         return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
-        output.complain(f"hermes-pgvector: there is no setting {args.name!r}; see: hermes-pgvector config show")
+        terminal.complain(f"hermes-pgvector: there is no setting {args.name!r}; see: hermes-pgvector config show")
         return 2
     if args.config_action == "get":
         return _get(home, args.name, json=args.json)
@@ -71,7 +72,7 @@ def _show(home: Path, *, only_changed: bool, json: bool) -> int:
     names = [name for name in DECLARATIONS if settings.is_set(name) or not only_changed]
     if json:
         values = {name: {"value": shown(settings, name), "from": _layer(settings, name)} for name in names}
-        output.as_json(
+        terminal.as_json(
             {
                 "home": str(home),
                 "settings": values,
@@ -81,36 +82,36 @@ def _show(home: Path, *, only_changed: bool, json: bool) -> int:
             }
         )
     else:
-        output.say(f"Settings of {home}")
-        output.table(
+        terminal.say(f"Settings of {home}")
+        terminal.table(
             ("setting", "value", "from"),
             [(name, _text(shown(settings, name)), _layer(settings, name)) for name in names],
         )
         for problem in parsed.problems:
-            output.bullet("problem", problem)
+            terminal.bullet("problem", problem)
         for trouble in parsed.troubles:
-            output.bullet("problem", trouble, f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+            terminal.bullet("problem", trouble, f"mend it, or take it as it is: {ACCEPT_COMMAND}")
         if settings.hold:
-            output.bullet("problem", f"no database is used: {settings.hold}")
+            terminal.bullet("problem", f"no database is used: {settings.hold}")
     return 1 if parsed.problems or parsed.troubles or settings.hold else 0
 
 
 def _get(home: Path, name: str, *, json: bool) -> int:
     settings = load(home).settings
     if json:
-        output.as_json({"name": name, "value": shown(settings, name), "from": _layer(settings, name)})
+        terminal.as_json({"name": name, "value": shown(settings, name), "from": _layer(settings, name)})
     else:
-        output.say(_text(shown(settings, name)))
+        terminal.say(_text(shown(settings, name)))
     return 0
 
 
 def _set(home: Path, name: str, value: str, *, json: bool) -> int:
-    from hermes_memory_pgvector.hostconfig import accept_database, obstacle
+    from hermes_memory_pgvector.provider.host_config import accept_database, obstacle
 
     try:
         DECLARATIONS[name].parse(value)
     except (ValueError, TypeError, OverflowError):
-        output.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
+        terminal.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
         return 2
     if name == "dsn" and value:
         problem = obstacle(Settings(dsn=value))
@@ -118,7 +119,7 @@ def _set(home: Path, name: str, value: str, *, json: bool) -> int:
             raise ConfigError(f"{problem}; nothing was changed")
         changed = place_dsn(home, value)
     else:
-        from hermes_memory_pgvector.hostconfig import check_address
+        from hermes_memory_pgvector.provider.host_config import check_address
 
         check_address(home, {name: value})
         changed = bool(save(home, {name: value}))
@@ -130,15 +131,15 @@ def _set(home: Path, name: str, value: str, *, json: bool) -> int:
 def _accept(home: Path, *, json: bool) -> int:
     parsed = accept(home)
     if json:
-        output.as_json({"home": str(home), "accepted": True, "set": sorted(parsed.settings.set_by)})
+        terminal.as_json({"home": str(home), "accepted": True, "set": sorted(parsed.settings.set_by)})
     else:
-        chosen = output.count(len(parsed.settings.set_by), "setting")
-        output.bullet("ok", f"{home / 'config.yaml'} is taken as it is: {chosen} not at the default")
+        chosen = terminal.count(len(parsed.settings.set_by), "setting")
+        terminal.bullet("ok", f"{home / 'config.yaml'} is taken as it is: {chosen} not at the default")
     return 0
 
 
 def _unset(home: Path, name: str, *, json: bool) -> int:
-    from hermes_memory_pgvector.hostconfig import accept_database
+    from hermes_memory_pgvector.provider.host_config import accept_database
 
     before = load(home).settings
     layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
@@ -153,11 +154,11 @@ def _tell_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
     settings = load(home).settings
     layer = _layer(settings, name)
     if json:
-        output.as_json({"name": name, "changed": changed, "value": shown(settings, name), "from": layer})
+        terminal.as_json({"name": name, "changed": changed, "value": shown(settings, name), "from": layer})
         return 0
-    output.bullet("ok", f"{name} = {_text(shown(settings, name))} ({layer}){'' if changed else ', unchanged'}")
+    terminal.bullet("ok", f"{name} = {_text(shown(settings, name))} ({layer}){'' if changed else ', unchanged'}")
     if layer == "environment":
-        output.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} wins over config.yaml")
+        terminal.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} wins over config.yaml")
     return 0
 
 

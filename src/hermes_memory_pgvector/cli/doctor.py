@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import check_database, check_home, check_journal, journals, options, output
-from hermes_memory_pgvector.cli.finding import Finding
-from hermes_memory_pgvector.settings_file import load
+from hermes_memory_pgvector.cli import journals, options
+from hermes_memory_pgvector.cli.checks import database, journal
+from hermes_memory_pgvector.cli.checks import home as check_home
+from hermes_memory_pgvector.cli.checks.finding import Finding
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.setup import terminal
 
 NAME = "doctor"
 HELP = "examine everything and say what helps"
@@ -26,27 +29,27 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     findings: list[Finding] = []
     if not args.json:
-        output.say(f"Examining {home}")
+        terminal.say(f"Examining {home}")
     for finding in examine(home):
         findings.append(finding)
         if not args.json and not (args.quiet and finding.level == "ok"):
             tell(finding)
     code = exit_code(findings)
     if args.json:
-        output.as_json({"home": str(home), "exit_code": code, "checks": [asdict(each) for each in findings]})
+        terminal.as_json({"home": str(home), "exit_code": code, "checks": [asdict(each) for each in findings]})
     else:
-        output.say(summary(findings))
+        terminal.say(summary(findings))
     return code
 
 
 def examine(home: Path) -> Iterator[Finding]:
     """All checks, in the order in which one explains the next."""
     parsed = load(home)
-    seen = check_database.Seen()
+    seen = database.Seen()
     yield from check_home.check(home, parsed)
-    yield from check_database.check_embedder(home, parsed.settings, seen)
-    yield from check_database.check(home, parsed.settings, journals.writers(home), seen)
-    yield from check_journal.check(home, parsed.settings, seen)
+    yield from database.check_embedder(home, parsed.settings, seen)
+    yield from database.check(home, parsed.settings, journals.writers(home), seen)
+    yield from journal.check(home, parsed.settings, seen)
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
@@ -58,7 +61,7 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 def tell(finding: Finding) -> None:
     """One finding as a line, with what helps below it."""
-    output.bullet(finding.level, output.one_line(f"{finding.name:<13} {finding.text}"), finding.hint)
+    terminal.bullet(finding.level, terminal.one_line(f"{finding.name:<13} {finding.text}"), finding.hint)
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -67,5 +70,5 @@ def summary(findings: Sequence[Finding]) -> str:
     warnings = sum(each.level == "warning" for each in findings)
     if not problems and not warnings:
         return f"All {len(findings)} checks are in order."
-    parts = [output.count(number, noun) for number, noun in ((problems, "problem"), (warnings, "warning")) if number]
+    parts = [terminal.count(number, noun) for number, noun in ((problems, "problem"), (warnings, "warning")) if number]
     return f"{' and '.join(parts)} in {len(findings)} checks."

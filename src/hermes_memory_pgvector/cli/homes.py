@@ -11,10 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.settings_file import data_folder, load
+from hermes_memory_pgvector.setup import terminal
 
 NAME = "homes"
 HELP = "which homes hold memories here, and the heir of one that is gone"
@@ -48,26 +49,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(home: Path, *, json: bool) -> int:
-    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.config.home import home_id
 
     own, found = home_id(home), _homes(home)
     if json:
-        output.as_json(
+        terminal.as_json(
             [{"home": each, "entries": entries, "heard_of": at, "own": each == own} for each, entries, at in found]
         )
     elif not found:
-        output.bullet("ok", "no home holds a memory here yet")
+        terminal.bullet("ok", "no home holds a memory here yet")
     else:
         rows = [
-            (each, output.number(entries), output.ago(at), "this home" if each == own else "")
+            (each, terminal.number(entries), terminal.ago(at), "this home" if each == own else "")
             for each, entries, at in found
         ]
-        output.table(("home", "entries", "heard of", ""), rows, right=(1,))
+        terminal.table(("home", "entries", "heard of", ""), rows, right=(1,))
     return 0
 
 
 def _adopt(home: Path, former: str, *, execute: bool, json: bool) -> int:
-    from hermes_memory_pgvector.home import home_id
+    from hermes_memory_pgvector.config.home import home_id
 
     own = home_id(home)
     if former == own:
@@ -78,13 +79,13 @@ def _adopt(home: Path, former: str, *, execute: bool, json: bool) -> int:
     if execute:
         entries = _take_over(home, former, own)
     if json:
-        output.as_json({"home": former, "heir": own, "entries": entries, "adopted": execute})
+        terminal.as_json({"home": former, "heir": own, "entries": entries, "adopted": execute})
         return 0
-    counted = output.count(entries, "entry", "entries")
+    counted = terminal.count(entries, "entry", "entries")
     if execute:
-        output.bullet("ok", f"{counted} of home {former} are held by this home now")
+        terminal.bullet("ok", f"{counted} of home {former} are held by this home now")
     else:
-        output.bullet(
+        terminal.bullet(
             "note",
             f"would take over {counted} of home {former}; those that this home's files do not have go when they change",
             f"to do it: hermes-pgvector homes adopt {former} --execute",
@@ -104,9 +105,9 @@ def _homes(home: Path) -> list[Held]:
 
 def _take_over(home: Path, former: str, heir: str) -> int:
     from hermes_memory_pgvector.clock import Clock
-    from hermes_memory_pgvector.memory_file import FILE_NAMES
-    from hermes_memory_pgvector.mirror import take_over
-    from hermes_memory_pgvector.store.models import current_model
+    from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
+    from hermes_memory_pgvector.mirror.mirror import take_over
+    from hermes_memory_pgvector.store.vector_types import current_model
 
     clock = Clock.of_home(data_folder(home))
     with (

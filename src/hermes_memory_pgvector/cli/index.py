@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import migrate, options, output
+from hermes_memory_pgvector.capture.identity import named
+from hermes_memory_pgvector.cli import migrate, options
+from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerError
-from hermes_memory_pgvector.identity import named
-from hermes_memory_pgvector.settings_file import load, secret
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.index_progress import Progress
-    from hermes_memory_pgvector.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
+    from hermes_memory_pgvector.admin.index_progress import Progress
+    from hermes_memory_pgvector.admin.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
 
 NAME = "index"
 HELP = "list, make and drop the indexes that very large themes and scope 'all' can use (needs the owner's login)"
@@ -58,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
     """List, create or drop."""
     problem = _misuse(args)
     if problem:
-        output.complain(f"hermes-pgvector index: {problem}")
+        terminal.complain(f"hermes-pgvector index: {problem}")
         return 2
-    from hermes_memory_pgvector.store.address import brief
-    from hermes_memory_pgvector.vector_indexes import LARGE, VectorIndexes
+    from hermes_memory_pgvector.admin.vector_indexes import LARGE, VectorIndexes
+    from hermes_memory_pgvector.store.conninfo import brief
 
     dsn = _admin_dsn(args)
     try:
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 def advice_all(survey: Survey) -> str | None:
     """What to do about the index over all themes."""
-    from hermes_memory_pgvector.vector_indexes import LARGE
+    from hermes_memory_pgvector.admin.vector_indexes import LARGE
 
     if any(not index.is_valid and not index.is_building for index in survey.everywhere):
         return "rebuild"
@@ -118,10 +119,10 @@ def _admin_dsn(args: argparse.Namespace) -> str:
 
 
 def _list(survey: Survey, *, json: bool) -> int:
-    from hermes_memory_pgvector.vector_indexes import LARGE, MOST_THEMES
+    from hermes_memory_pgvector.admin.vector_indexes import LARGE, MOST_THEMES
 
     if json:
-        output.as_json(
+        terminal.as_json(
             {
                 "model": {"id": survey.model.id, "name": survey.model.name, "dim": survey.model.dim},
                 "large": LARGE,
@@ -143,22 +144,28 @@ def _list(survey: Survey, *, json: bool) -> int:
             }
         )
         return 0
-    output.say(f"Model {survey.model.name}, {survey.model.dim} dimensions")
+    terminal.say(f"Model {survey.model.name}, {survey.model.dim} dimensions")
     rows = [
-        ("(all themes)", output.number(survey.public_vectors), index.name, _state(index), output.size(index.size_bytes))
+        (
+            "(all themes)",
+            terminal.number(survey.public_vectors),
+            index.name,
+            _state(index),
+            terminal.size(index.size_bytes),
+        )
         for index in survey.everywhere
-    ] or [("(all themes)", output.number(survey.public_vectors), "–", "none", "–")]
+    ] or [("(all themes)", terminal.number(survey.public_vectors), "–", "none", "–")]
     rows += [
         (
             one.theme,
-            output.number(one.vectors),
+            terminal.number(one.vectors),
             one.index.name if one.index else "–",
             _state(one.index) if one.index else "none",
-            output.size(one.index.size_bytes) if one.index else "–",
+            terminal.size(one.index.size_bytes) if one.index else "–",
         )
         for one in survey.themes
     ]
-    output.table(("theme", "vectors", "index", "state", "size"), rows, right=(1, 4))
+    terminal.table(("theme", "vectors", "index", "state", "size"), rows, right=(1, 4))
     _tell_advice(survey, LARGE)
     return 0
 
@@ -167,15 +174,15 @@ def _tell_advice(survey: Survey, large: int) -> None:
     everywhere = advice_all(survey)
     if everywhere:
         text = f"all themes: {WORDS[everywhere]}" + (", if agents use scope 'all'" if everywhere == "create" else "")
-        output.bullet("note", text, "hermes-pgvector index create --all")
+        terminal.bullet("note", text, "hermes-pgvector index create --all")
     for one in survey.themes:
         advice = advice_theme(one, large)
         if advice:
             action = "drop" if advice == "drop" else "create"
-            theme = output.one_line(one.theme)
-            output.bullet("note", f"{theme}: {WORDS[advice]}", f"hermes-pgvector index {action} --theme '{theme}'")
+            theme = terminal.one_line(one.theme)
+            terminal.bullet("note", f"{theme}: {WORDS[advice]}", f"hermes-pgvector index {action} --theme '{theme}'")
     if not everywhere and not any(advice_theme(one, large) for one in survey.themes):
-        output.bullet("ok", f"nothing to do: an index pays above {output.number(large)} vectors")
+        terminal.bullet("ok", f"nothing to do: an index pays above {terminal.number(large)} vectors")
 
 
 def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
@@ -186,28 +193,28 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
             theme = named(args.theme)
             done = [indexes.create_theme(theme, force=args.force, memory_mb=args.memory, watch=watch)]
     if args.json:
-        output.as_json({"created": [_outcome(each) for each in done]})
+        terminal.as_json({"created": [_outcome(each) for each in done]})
         return 0
     for each in done:
         if each.replaced:
-            output.bullet("note", f"{each.name}: an unfinished index of an interrupted build was dropped")
+            terminal.bullet("note", f"{each.name}: an unfinished index of an interrupted build was dropped")
         if each.is_new:
-            took = output.seconds(each.seconds)
-            output.bullet("ok", f"{each.name}: made in {took}, {output.size(each.size_bytes)}")
+            took = terminal.seconds(each.seconds)
+            terminal.bullet("ok", f"{each.name}: made in {took}, {terminal.size(each.size_bytes)}")
         else:
-            output.bullet("ok", f"{each.name}: there already, {output.size(each.size_bytes)}")
+            terminal.bullet("ok", f"{each.name}: there already, {terminal.size(each.size_bytes)}")
     return 0
 
 
 def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
     done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(named(args.theme))]
     if args.json:
-        output.as_json({"dropped": [_outcome(each) for each in done]})
+        terminal.as_json({"dropped": [_outcome(each) for each in done]})
         return 0
     for each in done:
-        output.bullet("ok", f"{each.name}: dropped, {output.size(each.size_bytes)} freed")
+        terminal.bullet("ok", f"{each.name}: dropped, {terminal.size(each.size_bytes)} freed")
     if not done:
-        output.bullet("ok", "there is none to drop")
+        terminal.bullet("ok", "there is none to drop")
     return 0
 
 
@@ -215,11 +222,11 @@ def _rebuild(args: argparse.Namespace, indexes: VectorIndexes) -> int:
     with _telling(quiet=args.json) as watch:
         done = indexes.rebuild_keys(watch=watch)
     if args.json:
-        output.as_json({"rebuilt": [_outcome(each) for each in done]})
+        terminal.as_json({"rebuilt": [_outcome(each) for each in done]})
         return 0
     for each in done:
-        output.bullet(
-            "ok", f"{each.name}: rebuilt in {output.seconds(each.seconds)}, now {output.size(each.size_bytes)}"
+        terminal.bullet(
+            "ok", f"{each.name}: rebuilt in {terminal.seconds(each.seconds)}, now {terminal.size(each.size_bytes)}"
         )
     return 0
 
@@ -234,7 +241,7 @@ def _telling(*, quiet: bool) -> Iterator[Any]:
         if sys.stdout.isatty():
             print(f"\r   {progress.name}: {progress.phase}{share}".ljust(100), end="", flush=True)
         elif progress.phase not in told:
-            output.bullet("note", f"{progress.name}: {progress.phase}")
+            terminal.bullet("note", f"{progress.name}: {progress.phase}")
         told.append(progress.phase)
 
     try:

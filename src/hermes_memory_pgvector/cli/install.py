@@ -21,9 +21,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
+from hermes_memory_pgvector.config.home import homes_of, private_folder
+from hermes_memory_pgvector.config.settings_file import current_provider, default_home
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.home import homes_of, private_folder
-from hermes_memory_pgvector.settings_file import current_provider, default_home
 
 NAME = "install"
 HELP = "install the plugin folder into a hermes home (or remove it)"

@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import journals, options, output
+from hermes_memory_pgvector.cli import journals, options
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held, MemoryPluginError, ServerError
-from hermes_memory_pgvector.settings_file import load
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.progress import DeadLetter
+    from hermes_memory_pgvector.store.watermarks import DeadLetter
 
 NAME = "journal"
 HELP = "what waits for the database, and records it has refused"
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(home: Path, *, json: bool) -> int:
-    from hermes_memory_pgvector.store import progress
+    from hermes_memory_pgvector.store import watermarks
 
     problem = ""
     marks: dict[str, int] | None = None
@@ -75,12 +76,12 @@ def _status(home: Path, *, json: bool) -> int:
     names = journals.writers(home)
     try:
         with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
-            marks = progress.watermarks(connection, names)
+            marks = watermarks.watermarks(connection, names)
     except MemoryPluginError as error:
         problem = str(error)
     report = journals.report(home, marks)
     if json:
-        output.as_json(
+        terminal.as_json(
             {
                 **report.totals(),
                 "error": problem or None,
@@ -92,32 +93,32 @@ def _status(home: Path, *, json: bool) -> int:
         )
         return 2 if problem else 0
     if problem:
-        output.bullet("problem", f"database: {problem}", "what has arrived already is counted as waiting here")
-    output.pairs(
+        terminal.bullet("problem", f"database: {problem}", "what has arrived already is counted as waiting here")
+    terminal.pairs(
         [
-            ("waiting", output.count(report.records, "record")),
-            ("oldest", output.seconds(report.oldest_age_seconds) if report.records else "–"),
-            ("on disk", output.size(report.bytes_on_disk)),
-            ("sync lag", output.seconds(report.sync_lag_seconds)),
-            ("for a newer version", output.count(report.for_newer, "journal")),
-            ("turned away", output.count(report.refused, "write")),
-            ("damaged", output.count(report.damaged, "segment")),
+            ("waiting", terminal.count(report.records, "record")),
+            ("oldest", terminal.seconds(report.oldest_age_seconds) if report.records else "–"),
+            ("on disk", terminal.size(report.bytes_on_disk)),
+            ("sync lag", terminal.seconds(report.sync_lag_seconds)),
+            ("for a newer version", terminal.count(report.for_newer, "journal")),
+            ("turned away", terminal.count(report.refused, "write")),
+            ("damaged", terminal.count(report.damaged, "segment")),
         ]
     )
     if any(each.records for each in report.writers):
-        output.say()
+        terminal.say()
         rows = [
-            (each.writer, each.process, output.number(each.records), output.size(each.bytes))
+            (each.writer, each.process, terminal.number(each.records), terminal.size(each.bytes))
             for each in report.writers
             if each.records
         ]
-        output.table(("journal", "of", "waiting", "size"), rows, right=(2, 3))
+        terminal.table(("journal", "of", "waiting", "size"), rows, right=(2, 3))
     return 2 if problem else 0
 
 
 def _accept_database(home: Path, *, json: bool) -> int:
     """Say that the database in force is meant; one that cannot be reached now is learned when it is."""
-    from hermes_memory_pgvector.hostconfig import accept_database
+    from hermes_memory_pgvector.provider.host_config import accept_database
 
     settings = load(home).settings
     if settings.hold:
@@ -130,27 +131,27 @@ def _accept_database(home: Path, *, json: bool) -> int:
     except (DatabaseUnavailable, ServerError):
         pass
     if json:
-        output.as_json({"database": where, "changed": changed})
+        terminal.as_json({"database": where, "changed": changed})
     else:
-        output.bullet("ok", f"the journal belongs to {where}{' from now on' if changed else ', as before'}")
+        terminal.bullet("ok", f"the journal belongs to {where}{' from now on' if changed else ', as before'}")
     return 0
 
 
 def _list(home: Path, limit: int, *, json: bool) -> int:
-    from hermes_memory_pgvector.store import progress
+    from hermes_memory_pgvector.store import watermarks
 
     with (
         options.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
-        letters = progress.dead_letters(connection, limit)
+        letters = watermarks.dead_letters(connection, limit)
     if json:
-        output.as_json([_document(letter) for letter in letters])
+        terminal.as_json([_document(letter) for letter in letters])
     elif not letters:
-        output.bullet("ok", "no dead letters")
+        terminal.bullet("ok", "no dead letters")
     else:
-        rows = [(each.id, output.ago(each.at), output.size(each.size), each.reason) for each in letters]
-        output.table(("id", "refused", "size", "reason"), rows, right=(0, 2))
+        rows = [(each.id, terminal.ago(each.at), terminal.size(each.size), each.reason) for each in letters]
+        terminal.table(("id", "refused", "size", "reason"), rows, right=(0, 2))
     return 0
 
 
@@ -158,27 +159,27 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
     letter, payload = _find(home, letter_id)
     items = _items(payload, with_content=with_content)
     if json:
-        output.as_json({**_document(letter), "items": items})
+        terminal.as_json({**_document(letter), "items": items})
         return 0
-    output.pairs(
+    terminal.pairs(
         [
             ("id", letter.id),
             ("record", f"{letter.writer}/{letter.seq}"),
-            ("refused", output.ago(letter.at)),
+            ("refused", terminal.ago(letter.at)),
             ("reason", letter.reason),
-            ("size", output.size(letter.size)),
+            ("size", terminal.size(letter.size)),
         ]
     )
     for item in items:
-        output.say("  - " + ", ".join(f"{name} {output.one_line(value)}" for name, value in item.items()))
+        terminal.say("  - " + ", ".join(f"{name} {terminal.one_line(value)}" for name, value in item.items()))
     if not with_content:
-        output.say("  what it says is shown with --content")
+        terminal.say("  what it says is shown with --content")
     return 0
 
 
 def _retry(home: Path, letter_id: int, *, json: bool) -> int:
     from hermes_memory_pgvector.journal import Urgency
-    from hermes_memory_pgvector.store import progress
+    from hermes_memory_pgvector.store import watermarks
 
     letter, payload = _find(home, letter_id)
     with options.open_engine(home) as engine:
@@ -189,27 +190,27 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
         own = engine.journal.writer
         with engine.pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             if arrived and not refused_again:
-                progress.drop_dead_letter(connection, letter.id)
-            for again in progress.dead_letters(connection, 50):
+                watermarks.drop_dead_letter(connection, letter.id)
+            for again in watermarks.dead_letters(connection, 50):
                 # The letter that is kept is the one the operator knows.
                 if refused_again and again.writer == own:
-                    progress.drop_dead_letter(connection, again.id)
+                    watermarks.drop_dead_letter(connection, again.id)
     stored = arrived and not refused_again
     if json:
-        output.as_json({"id": letter.id, "stored": stored, "refused_again": refused_again})
+        terminal.as_json({"id": letter.id, "stored": stored, "refused_again": refused_again})
     elif stored:
-        output.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
+        terminal.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
     elif refused_again:
-        output.bullet(
+        terminal.bullet(
             "problem", f"record {letter.id} was refused again", f"hermes-pgvector journal dead show {letter.id}"
         )
     else:
-        output.bullet("warning", f"record {letter.id} waits in the journal; it stays a dead letter until it arrives")
+        terminal.bullet("warning", f"record {letter.id} waits in the journal; it stays a dead letter until it arrives")
     return 0 if stored else 1 if refused_again else 3
 
 
 def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
-    from hermes_memory_pgvector.store import progress
+    from hermes_memory_pgvector.store import watermarks
 
     letter, _ = _find(home, letter_id)
     if execute:
@@ -217,28 +218,28 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
             options.open_pool(home, load(home).settings) as pool,
             pool.transaction(Deadline.after(READ_SECONDS)) as connection,
         ):
-            progress.drop_dead_letter(connection, letter.id)
+            watermarks.drop_dead_letter(connection, letter.id)
     if json:
-        output.as_json({**_document(letter), "dropped": execute})
+        terminal.as_json({**_document(letter), "dropped": execute})
     elif execute:
-        output.bullet("ok", f"record {letter.id} is forgotten")
+        terminal.bullet("ok", f"record {letter.id} is forgotten")
     else:
-        output.bullet(
+        terminal.bullet(
             "note",
-            f"would forget record {letter.id} ({output.size(letter.size)}, {letter.reason})",
+            f"would forget record {letter.id} ({terminal.size(letter.size)}, {letter.reason})",
             f"to do it: hermes-pgvector journal dead drop {letter.id} --execute",
         )
     return 0
 
 
 def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
-    from hermes_memory_pgvector.store import progress
+    from hermes_memory_pgvector.store import watermarks
 
     with (
         options.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
-        found = progress.dead_letter(connection, letter_id)
+        found = watermarks.dead_letter(connection, letter_id)
     if found is None:
         raise ConfigError(f"there is no dead letter {letter_id}; see: hermes-pgvector journal dead list")
     return found
@@ -246,10 +247,10 @@ def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
 
 def _items(payload: bytes, *, with_content: bool) -> list[dict[str, Any]]:
     """What a record is made of; the texts themselves only when asked for."""
-    from hermes_memory_pgvector import wire
+    from hermes_memory_pgvector.journal import codec
 
     try:
-        items = wire.decode(payload)
+        items = codec.decode(payload)
     except ValueError:
         shown: dict[str, Any] = {"kind": "unreadable", "bytes": len(payload)}
         return [{**shown, "content": payload.decode("utf-8", "replace")} if with_content else shown]

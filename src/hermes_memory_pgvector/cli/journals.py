@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector import processes, refusal_notes
-from hermes_memory_pgvector.settings import MEBIBYTE
-from hermes_memory_pgvector.settings_file import data_folder
+from hermes_memory_pgvector.capture import refusal_notes
+from hermes_memory_pgvector.config.settings import MEBIBYTE
+from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.engine import status_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.journal import Record
-    from hermes_memory_pgvector.processes import Snapshot
 
 FOLDER_NAME = "journal"
 
@@ -112,7 +113,7 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     from hermes_memory_pgvector.journal import Journal
 
     folder = data_folder(home)
-    live = tuple(processes.read_all(folder))
+    live = tuple(status_file.read_all(folder))
     left = refusal_notes.count_left(folder / refusal_notes.FOLDER_NAME)
     if not (folder / FOLDER_NAME).is_dir():
         return JournalReport((), 0, 0, live, left)
@@ -131,12 +132,12 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
 
 
 def _is_for_newer(records: Sequence[Record]) -> bool:
-    from hermes_memory_pgvector import wire
+    from hermes_memory_pgvector.journal import codec
 
     try:
         for record in records:
-            wire.decode(record.payload)
-    except wire.NewerRecord:
+            codec.decode(record.payload)
+    except codec.NewerRecord:
         return True
     except ValueError:
         # It becomes a dead letter when its turn comes.

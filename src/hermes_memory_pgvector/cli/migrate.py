@@ -7,15 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.settings_file import data_folder, load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, Held, SchemaError
-from hermes_memory_pgvector.settings_file import data_folder, load, secret
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.migrate import Outcome
-    from hermes_memory_pgvector.model_tables import ModelSpec
-    from hermes_memory_pgvector.settings import Settings
+    from hermes_memory_pgvector.admin.migrate import Outcome
+    from hermes_memory_pgvector.admin.model_tables import ModelSpec
+    from hermes_memory_pgvector.config.settings import Settings
 
 NAME = "migrate"
 HELP = "create or update the database schema (needs the owner's login)"
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = wanted_model(home, settings)
     outcome = apply(admin, role, wanted.spec, adopt_model=args.adopt_model, quiet=args.json)
     if args.json:
-        output.as_json({**asdict(outcome), "runtime_role": role, "vectors_wait": wanted.problem or None})
+        terminal.as_json({**asdict(outcome), "runtime_role": role, "vectors_wait": wanted.problem or None})
     else:
         tell(outcome, wanted)
     return 3 if wanted.problem else 0
@@ -75,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
 
 def print_script(home: Path, settings: Settings, role: str) -> int:
     """The SQL of a new database; the model's part only when its dimension is known without asking."""
-    from hermes_memory_pgvector.migrate import script
+    from hermes_memory_pgvector.admin.migrate import script
 
     known = settings.uses_local_model or settings.embed_dim is not None
     wanted = wanted_model(home, settings) if known else Wanted(None)
     for part in script(wanted.spec, role):
-        output.say(part)
+        terminal.say(part)
     if wanted.spec is None:
-        output.say(
+        terminal.say(
             "-- vector tables: their dimension is asked of the embedding endpoint; set embed_dim to see them here"
         )
     return 0
@@ -98,14 +99,14 @@ def admin_dsn(home: Path, settings: Settings, given: str | None) -> str:
     if settings.dsn:
         return settings.dsn
     options.keep_from_embedded(home)
-    from hermes_memory_pgvector.server import EmbeddedPostgres
+    from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     return EmbeddedPostgres(data_folder(home)).ensure_running(Deadline.after(SERVER_SECONDS)).owner_dsn
 
 
 def role_for(settings: Settings, admin: str) -> str:
     """The role agents connect as: the one in the configured dsn unless that is the owner's own login."""
-    from hermes_memory_pgvector.store.address import user_of
+    from hermes_memory_pgvector.store.conninfo import user_of
 
     named = user_of(settings.dsn) if settings.dsn else ""
     return named if named and named != user_of(admin) else DEFAULT_ROLE
@@ -113,7 +114,7 @@ def role_for(settings: Settings, admin: str) -> str:
 
 def wanted_model(home: Path, settings: Settings) -> Wanted:
     """What the embedder says of its model."""
-    from hermes_memory_pgvector.model_tables import ModelSpec
+    from hermes_memory_pgvector.admin.model_tables import ModelSpec
 
     try:
         with options.open_embedder(home, settings) as embedder:
@@ -134,8 +135,8 @@ def apply(
     tells_steps: bool = True,
 ) -> Outcome:
     """Run the migration and tell what it adopts and, if wanted, each step."""
-    from hermes_memory_pgvector import migrate
-    from hermes_memory_pgvector.store.address import brief
+    from hermes_memory_pgvector.admin import migrate
+    from hermes_memory_pgvector.store.conninfo import brief
 
     try:
         return migrate.apply(
@@ -157,7 +158,7 @@ def apply(
 
 
 def _note(text: str) -> None:
-    output.bullet("note", text)
+    terminal.bullet("note", text)
 
 
 def _keep_quiet(_: str) -> None:
@@ -168,22 +169,22 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
     """What was done, and what is left to do."""
     adopted = outcome.adopted_memories + outcome.adopted_turns
     if adopted:
-        output.bullet(
+        terminal.bullet(
             "ok",
-            f"adopted {output.count(outcome.adopted_memories, 'memory', 'memories')}, "
-            f"{output.count(outcome.adopted_turns, 'turn')} and {output.count(outcome.adopted_vectors, 'vector')}",
+            f"adopted {terminal.count(outcome.adopted_memories, 'memory', 'memories')}, "
+            f"{terminal.count(outcome.adopted_turns, 'turn')} and {terminal.count(outcome.adopted_vectors, 'vector')}",
         )
-    applied = f"{output.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "nothing to apply"
-    output.bullet("ok", f"{applied}; the schema is up to date")
+    applied = f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "nothing to apply"
+    terminal.bullet("ok", f"{applied}; the schema is up to date")
     if wanted.spec is not None:
-        output.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
+        terminal.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
     for notice in outcome.notices:
-        output.bullet("note", notice)
+        terminal.bullet("note", notice)
     if outcome.vectors_wanted:
-        waiting = output.count(outcome.vectors_wanted, "row")
-        output.bullet("note", f"{waiting} will get a vector of this model", "hermes-pgvector backfill does it now")
+        waiting = terminal.count(outcome.vectors_wanted, "row")
+        terminal.bullet("note", f"{waiting} will get a vector of this model", "hermes-pgvector backfill does it now")
     if wanted.problem:
-        output.bullet(
+        terminal.bullet(
             "warning",
             f"vectors wait: {wanted.problem}",
             "everything else is ready; when the endpoint answers, run again: hermes-pgvector migrate",

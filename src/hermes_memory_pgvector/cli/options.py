@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_memory_pgvector.config.settings_file import data_folder, default_home, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, ServerError
-from hermes_memory_pgvector.settings_file import data_folder, default_home, load
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import Embedder
-    from hermes_memory_pgvector.engine import Engine
-    from hermes_memory_pgvector.settings import Settings
+    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.store.pool import Connection, Pool
 
 PLACE_SECONDS = 60.0
@@ -54,7 +54,7 @@ def home_of(args: argparse.Namespace) -> Path:
 
 def has_embedded_data(home: Path) -> bool:
     """Whether this home's embedded server has ever been made."""
-    from hermes_memory_pgvector.postgres_folder import has_data
+    from hermes_memory_pgvector.server.folder import has_data
 
     return has_data(data_folder(home))
 
@@ -63,7 +63,7 @@ def place(home: Path, settings: Settings) -> str:
     """Where the database is, without its password."""
     if not settings.dsn:
         return f"embedded, in {data_folder(home)}"
-    from hermes_memory_pgvector.store.address import brief
+    from hermes_memory_pgvector.store.conninfo import brief
 
     try:
         return brief(settings.dsn)
@@ -80,40 +80,40 @@ def runtime_dsn(home: Path, settings: Settings, deadline: Deadline) -> str:
     keep_from_embedded(home)
     if not has_embedded_data(home):
         raise ServerError("there is no database yet; run: hermes-pgvector up")
-    from hermes_memory_pgvector.server import EmbeddedPostgres
+    from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     return EmbeddedPostgres(data_folder(home)).ensure_running(deadline).runtime_dsn
 
 
 def keep_from_embedded(home: Path) -> None:
     """Held where the journal belongs to another database than the embedded one, which then stays as it is."""
-    from hermes_memory_pgvector.home import home_id
-    from hermes_memory_pgvector.store.belonging import Doorkeeper
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.store.installation import Doorkeeper
 
     Doorkeeper(data_folder(home), home_id(home), "", is_named=False).before_start(has_data=has_embedded_data(home))
 
 
 def objection(home: Path, settings: Settings, connection: Connection) -> str:
     """Why the journal of this home does not go to the database that answers; empty when it does."""
-    from hermes_memory_pgvector.home import home_id
-    from hermes_memory_pgvector.store import belonging
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.store import installation
 
-    found = belonging.identify(connection)
-    known = belonging.read(data_folder(home), home_id(home))
-    return "" if found is None else belonging.objection(known, belonging.place(settings.dsn), found)
+    found = installation.identify(connection)
+    known = installation.read(data_folder(home), home_id(home))
+    return "" if found is None else installation.objection(known, installation.place(settings.dsn), found)
 
 
 def belong(home: Path, settings: Settings, connection: Connection) -> bool:
     """The operator means this database: the journal of this home goes there from now on; False if it did before."""
-    from hermes_memory_pgvector.home import home_id
-    from hermes_memory_pgvector.store import belonging
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.store import installation
 
-    found = belonging.identify(connection)
+    found = installation.identify(connection)
     if found is None:
         return False
     folder, own = data_folder(home), home_id(home)
-    before = belonging.read(folder, own)
-    belonging.learn(folder, own, belonging.place(settings.dsn), found)
+    before = installation.read(folder, own)
+    installation.learn(folder, own, installation.place(settings.dsn), found)
     return before is not None and before.identity is not None and before.identity != found
 
 
@@ -146,7 +146,7 @@ def open_embedder(home: Path, settings: Settings) -> Iterator[Embedder]:
 @contextmanager
 def open_engine(home: Path) -> Iterator[Engine]:
     """All parts together, for commands that read or write like the provider does; its threads start when asked."""
-    from hermes_memory_pgvector.engine import Engine
+    from hermes_memory_pgvector.engine.engine import Engine
 
     settings = load(home).settings
     runtime_dsn(home, settings, Deadline.after(PLACE_SECONDS))
@@ -161,8 +161,8 @@ def open_engine(home: Path) -> Iterator[Engine]:
 
 def profile_theme(home: Path, settings: Settings) -> str:
     """The theme of a plain chat in this home: the profile's name, or the host's default workspace."""
-    from hermes_memory_pgvector import identity
-    from hermes_memory_pgvector.home import pseudonym_key
+    from hermes_memory_pgvector.capture import identity
+    from hermes_memory_pgvector.config.home import pseudonym_key
 
     name = home.name if home.parent.name == "profiles" else "hermes"
     return identity.theme_of(name, settings, lambda: pseudonym_key(home)).theme

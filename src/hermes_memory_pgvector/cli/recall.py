@@ -6,12 +6,13 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options, output
+from hermes_memory_pgvector.capture.identity import named
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.identity import named
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.model import Hit, Neighbour, Question
+    from hermes_memory_pgvector.values import Hit, Neighbour, Question
 
 NAME = "recall"
 HELP = "search memories and past turns, as an agent would"
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search and show the hits."""
-    from hermes_memory_pgvector.tools import Refusal
+    from hermes_memory_pgvector.recall.tools import Refusal
 
     home = options.home_of(args)
     with options.open_engine(home) as engine:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             questions = _questions(args, theme, engine.settings.query_max_chars)
         except Refusal as refusal:
-            output.complain(f"hermes-pgvector: {refusal.sentence}")
+            terminal.complain(f"hermes-pgvector: {refusal.sentence}")
             return 2
         started = time.perf_counter()
         answers = engine.search(questions, Deadline.after(BUDGET_SECONDS))
@@ -59,34 +60,34 @@ def run(args: argparse.Namespace) -> int:
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     if args.json:
         rows = [_row(hit) for hit in hits]
-        output.as_json({"theme": theme, "results": rows, "count": len(rows), "degraded": degraded})
+        terminal.as_json({"theme": theme, "results": rows, "count": len(rows), "degraded": degraded})
         return 0
     tell_hits(hits)
     where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
-    output.say(f"{output.count(len(hits), 'hit')} in {where}, {output.seconds(took)}")
+    terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
     if degraded:
-        output.bullet("warning", f"searched by words only: {degraded}")
+        terminal.bullet("warning", f"searched by words only: {degraded}")
     return 0
 
 
 def tell_hits(hits: list[Hit]) -> None:
     """Each hit on a line: how near, when, whose, what."""
-    from hermes_memory_pgvector.render import shortened
+    from hermes_memory_pgvector.recall.render import shortened
 
     for hit in hits:
         score = "words" if hit.score is None else f"{hit.score:.2f}"
         whose = hit.target if hit.target else hit.role
         head = f"{score:>5}  {hit.ts:%Y-%m-%d}  {hit.theme}/{whose}"
-        output.say(output.one_line(f"  {head:<36}  {shortened(hit.content, LINE_CHARS)}"))
+        terminal.say(terminal.one_line(f"  {head:<36}  {shortened(hit.content, LINE_CHARS)}"))
         for side, beside in (("before", hit.before), ("after", hit.after)):
             if beside is not None:
                 head = f"{side:>12}  {beside.ts:%Y-%m-%d}  {beside.role}"
-                output.say(output.one_line(f"  {head:<36}  {shortened(beside.content, LINE_CHARS)}"))
+                terminal.say(terminal.one_line(f"  {head:<36}  {shortened(beside.content, LINE_CHARS)}"))
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:
-    from hermes_memory_pgvector.model import Session
-    from hermes_memory_pgvector.tools import parse
+    from hermes_memory_pgvector.recall.tools import parse
+    from hermes_memory_pgvector.values import Session
 
     given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context")}
     session = Session(theme, "", theme)

@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import journals, options, output
+from hermes_memory_pgvector.cli import journals, options
+from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
-from hermes_memory_pgvector.settings_file import ACCEPT_COMMAND, load
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.journals import JournalReport
-    from hermes_memory_pgvector.model import EmbeddingModel
-    from hermes_memory_pgvector.processes import Snapshot
-    from hermes_memory_pgvector.settings import Parsed, Settings
+    from hermes_memory_pgvector.config.settings import Parsed, Settings
+    from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
+    from hermes_memory_pgvector.values import EmbeddingModel
 
 NAME = "status"
 ALIASES = ("stats",)
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         problem = error
     report = journals.report(home, stored.marks if stored else None)
     if args.json:
-        output.as_json(_document(home, parsed, stored, report, problem))
+        terminal.as_json(_document(home, parsed, stored, report, problem))
     else:
         _tell(home, parsed, stored, report, problem)
     if problem is not None:
@@ -69,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Everything the database can tell, in one connection."""
-    from hermes_memory_pgvector.store import overview, progress, schema, vectors
-    from hermes_memory_pgvector.store.models import current_model
+    from hermes_memory_pgvector.store import overview, schema, vectors, watermarks
+    from hermes_memory_pgvector.store.vector_types import current_model
 
     with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)
@@ -79,8 +80,8 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             contents=overview.contents(connection, top),
             model=current_model(connection),
             vectors_pending=vectors.count(connection)[0],
-            dead_letters=len(progress.dead_letters(connection, 10_000)),
-            marks=progress.watermarks(connection, journals.writers(home)),
+            dead_letters=len(watermarks.dead_letters(connection, 10_000)),
+            marks=watermarks.watermarks(connection, journals.writers(home)),
             objection=options.objection(home, settings, connection),
         )
 
@@ -92,7 +93,7 @@ def _document(
     report: JournalReport,
     problem: MemoryPluginError | None,
 ) -> dict[str, Any]:
-    from hermes_memory_pgvector.hostconfig import embedding
+    from hermes_memory_pgvector.provider.host_config import embedding
 
     document: dict[str, Any] = {
         "home": str(home),
@@ -125,23 +126,23 @@ def _tell(
     from hermes_memory_pgvector.embedding.configured import setting_fault
 
     settings = parsed.settings
-    output.say(f"Memory of {home}")
+    terminal.say(f"Memory of {home}")
     for trouble in parsed.troubles:
         meanwhile = "nothing is stored" if settings.hold else "the last good settings are in force"
-        output.bullet("problem", f"{trouble}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+        terminal.bullet("problem", f"{trouble}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
     if stored is not None and stored.objection:
-        output.bullet("problem", f"nothing is stored: {stored.objection}")
+        terminal.bullet("problem", f"nothing is stored: {stored.objection}")
     if stored is None:
-        output.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
+        terminal.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
     else:
         _tell_stored(options.place(home, settings), stored)
     fault = setting_fault(home, settings)
     if fault:
-        output.bullet("problem", f"embedder: {fault}", "rows wait for their vectors and recall goes by words")
-    output.say()
+        terminal.bullet("problem", f"embedder: {fault}", "rows wait for their vectors and recall goes by words")
+    terminal.say()
     _tell_waiting(stored, report)
     if report.processes:
-        output.say()
+        terminal.say()
         tell_processes(report)
 
 
@@ -152,57 +153,59 @@ def _held(parsed: Parsed, stored: Stored | None) -> str:
 
 def _tell_stored(where: str, stored: Stored) -> None:
     server, model, contents = stored.server, stored.model, stored.contents
-    size = output.size(server.database_bytes)
+    size = terminal.size(server.database_bytes)
     rows = [
         ("database", where),
         ("server", f"Postgres {server.version}, pgvector {server.pgvector}, {size}, as role {server.role}"),
         ("vectors", f"{model.name}, {model.dim} dimensions" if model else "no model yet; run: hermes-pgvector migrate"),
         (
             "rows",
-            f"{output.count(contents.memories, 'memory', 'memories')}, {output.count(contents.turns, 'turn')} "
-            f"in {output.count(contents.theme_count, 'theme')}",
+            f"{terminal.count(contents.memories, 'memory', 'memories')}, {terminal.count(contents.turns, 'turn')} "
+            f"in {terminal.count(contents.theme_count, 'theme')}",
         ),
     ]
-    output.pairs(rows)
+    terminal.pairs(rows)
     if not contents.themes:
         return
-    output.say()
-    output.table(
+    terminal.say()
+    terminal.table(
         ("theme", "memories", "turns", "newest"),
         [
-            (each.theme, output.number(each.memories), output.number(each.turns), output.ago(each.newest))
+            (each.theme, terminal.number(each.memories), terminal.number(each.turns), terminal.ago(each.newest))
             for each in contents.themes
         ],
         right=(1, 2),
     )
     if contents.theme_count > len(contents.themes):
-        output.say(f"  and {output.count(contents.theme_count - len(contents.themes), 'theme')} more; see --top")
+        terminal.say(f"  and {terminal.count(contents.theme_count - len(contents.themes), 'theme')} more; see --top")
 
 
 def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
-    oldest = f", the oldest for {output.seconds(report.oldest_age_seconds)}" if report.records else ""
-    rows = [("journal", f"{output.count(report.records, 'record')} waiting{oldest}")]
+    oldest = f", the oldest for {terminal.seconds(report.oldest_age_seconds)}" if report.records else ""
+    rows = [("journal", f"{terminal.count(report.records, 'record')} waiting{oldest}")]
     if stored is not None:
-        rows.append(("vectors", f"{output.count(stored.vectors_pending, 'row')} waiting for a vector"))
+        rows.append(("vectors", f"{terminal.count(stored.vectors_pending, 'row')} waiting for a vector"))
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
-        rows.append(("refused", f"{output.count(stored.dead_letters, 'dead letter')}{hint}"))
+        rows.append(("refused", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:
-        rows.append(("newer", f"{output.count(report.for_newer, 'journal')} for a newer version of this package"))
+        rows.append(("newer", f"{terminal.count(report.for_newer, 'journal')} for a newer version of this package"))
     if report.refused:
-        told = f"{output.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
+        told = f"{terminal.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
         rows.append(("turned away", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))
     if report.refused_left:
-        rows.append(("left behind", f"{output.count(report.refused_left, 'refused write')} of processes that are gone"))
+        rows.append(
+            ("left behind", f"{terminal.count(report.refused_left, 'refused write')} of processes that are gone")
+        )
     if report.damaged:
-        rows.append(("damaged", f"{output.count(report.damaged, 'segment')} kept aside"))
-    output.pairs(rows)
+        rows.append(("damaged", f"{terminal.count(report.damaged, 'segment')} kept aside"))
+    terminal.pairs(rows)
     waiting = [each for each in report.writers if each.records]
     if waiting:
-        output.table(
+        terminal.table(
             ("journal of", "records", "size", "oldest"),
             [
-                (each.process, output.number(each.records), output.size(each.bytes),
-                 output.seconds(each.oldest_age_seconds))
+                (each.process, terminal.number(each.records), terminal.size(each.bytes),
+                 terminal.seconds(each.oldest_age_seconds))
                 for each in waiting
             ],
             right=(1, 2),
@@ -212,14 +215,14 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
 
 def tell_processes(report: JournalReport) -> None:
     """The live processes and what each has found out of order."""
-    output.table(
+    terminal.table(
         ("process", "stored", "waiting", "embedded", "state"),
         [
             (
                 f"{each.command} {each.pid}",
-                output.number(each.writer_stored),
-                output.number(each.writer_waiting),
-                output.number(each.backlog_embedded),
+                terminal.number(each.writer_stored),
+                terminal.number(each.writer_waiting),
+                terminal.number(each.backlog_embedded),
                 _state(each),
             )
             for each in report.processes
@@ -231,5 +234,5 @@ def tell_processes(report: JournalReport) -> None:
 def _state(process: Snapshot) -> str:
     told = [f"{breaker.name}: {breaker.reason}" for breaker in process.open_breakers]
     if process.failed_hooks:
-        told.append(f"{output.count(process.failed_hooks, 'hook call')} failed: {process.latest_failure}")
+        told.append(f"{terminal.count(process.failed_hooks, 'hook call')} failed: {process.latest_failure}")
     return "; ".join(told) or "all well"

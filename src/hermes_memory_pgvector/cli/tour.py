@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import migrate, output
+from hermes_memory_pgvector.cli import migrate
+from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
-from hermes_memory_pgvector.settings_file import data_folder, load
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
@@ -67,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:  # noqa: ARG001
     """Show writing, recalling and the walls between themes."""
     started = time.perf_counter()
-    output.say("A tour of the pgvector memory, in a temporary home.")
+    terminal.say("A tour of the pgvector memory, in a temporary home.")
     with _home() as home:
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
         _write(agents)
@@ -78,16 +79,16 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
         for agent in agents.values():
             agent.shutdown()
         _close()
-    output.say()
-    output.say(f"That was all, in {output.seconds(time.perf_counter() - started)}; the temporary home is gone.")
-    output.say(f"To give your own agent this memory: {output.command()} up")
+    terminal.say()
+    terminal.say(f"That was all, in {terminal.seconds(time.perf_counter() - started)}; the temporary home is gone.")
+    terminal.say(f"To give your own agent this memory: {terminal.command()} up")
     return 0
 
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    from hermes_memory_pgvector.hostconfig import obstacle
-    from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+    from hermes_memory_pgvector.provider.host_config import obstacle
+    from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-try-") as name:
         home = Path(name)
@@ -98,10 +99,10 @@ def _home() -> Iterator[Path]:
         server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
         try:
             _chapter("A database")
-            with output.step("a Postgres with pgvector is made and started") as said:
+            with terminal.step("a Postgres with pgvector is made and started") as said:
                 info = server.ensure_running(Deadline.after(SERVER_SECONDS))
                 said.append(f"version {server.status().binaries_version}")
-            with output.step("its schema is created"):
+            with terminal.step("its schema is created"):
                 wanted = migrate.wanted_model(home, settings)
                 if wanted.spec is None:
                     raise ConfigError(wanted.problem)
@@ -133,13 +134,15 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
         for _, content in entries:
             _quote(theme, content)
         _quote(theme, assistant)
-        output.bullet("ok", f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs")
+        terminal.bullet(
+            "ok", f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs"
+        )
 
 
 def _settle(home: Path) -> None:
-    from hermes_memory_pgvector.engines import engine_for
+    from hermes_memory_pgvector.engine.registry import engine_for
 
-    with output.step("all of it has reached Postgres and has its vector"):
+    with terminal.step("all of it has reached Postgres and has its vector"):
         engine, _ = engine_for(home, SETTINGS)
         if not engine.settle(Deadline.after(SETTLE_SECONDS)):
             raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors did not come in time")
@@ -152,7 +155,7 @@ def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:
         ("workshop", "Which replacement part does the lathe need?"),
     ):
         _quote(theme, f"asked: {question}")
-        with output.step("recalled for the model"):
+        with terminal.step("recalled for the model"):
             block = agents[theme].prefetch(question)
         for line in block.splitlines():
             if line.startswith("- "):
@@ -166,7 +169,7 @@ def _tools(agents: dict[str, PgvectorMemoryProvider]) -> None:
         ("workshop", "recall_conversation", {"query": "torque for fastening the wheels", "limit": 1}),
     )
     for theme, tool, arguments in calls:
-        with output.step(f"{theme}: {tool}({json.dumps(arguments['query'])})"):
+        with terminal.step(f"{theme}: {tool}({json.dumps(arguments['query'])})"):
             answer = json.loads(agents[theme].handle_tool_call(tool, arguments))
         for hit in answer["results"][:1]:
             score = "words" if hit["score"] is None else f"{hit['score']:.2f}"
@@ -180,26 +183,26 @@ def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
         answer = json.loads(agents[theme].handle_tool_call("recall_memory", query))
         seen = [hit for hit in answer["results"] if "SKF-6203" in hit["content"]]
         is_right = bool(seen) == (theme == "workshop")
-        output.bullet(
+        terminal.bullet(
             "ok" if is_right else "problem", f"{theme} asks for the lathe's part: {'found' if seen else 'nothing'}"
         )
     answer = json.loads(agents["marketing"].handle_tool_call("recall_memory", {**query, "scope": "workshop"}))
     found = any("SKF-6203" in hit["content"] for hit in answer["results"])
-    output.bullet(
+    terminal.bullet(
         "ok" if found else "problem", "marketing asks for it by naming the other theme: found, because it said so"
     )
 
 
 def _close() -> None:
-    from hermes_memory_pgvector.engines import close_all
+    from hermes_memory_pgvector.engine.registry import close_all
 
     close_all(Deadline.after(5))
 
 
 def _chapter(title: str) -> None:
-    output.say()
-    output.say(title)
+    terminal.say()
+    terminal.say(title)
 
 
 def _quote(who: str, text: str) -> None:
-    output.say(output.one_line(f"   {who:>9}  {text}"))
+    terminal.say(terminal.one_line(f"   {who:>9}  {text}"))

@@ -7,12 +7,13 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector import settings_file
-from hermes_memory_pgvector.cli import demonstration, doctor, env_file, install, migrate, options, output
+from hermes_memory_pgvector.cli import doctor, install, migrate, options
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError
-from hermes_memory_pgvector.settings import Settings
-from hermes_memory_pgvector.settings_file import PROVIDER_NAME, data_folder, load
+from hermes_memory_pgvector.setup import demonstration, env_file, terminal
 
 NAME = "up"
 HELP = "set everything up: database, schema, plugin folder, settings; safe to run again"
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         return _stop(home, json=args.json)
     quiet = args.json
     if not quiet:
-        output.say(f"Setting up the memory of {home}")
+        terminal.say(f"Setting up the memory of {home}")
     home.mkdir(parents=True, exist_ok=True)
     for trouble in load(home).troubles:
         raise ConfigError(f"{trouble}; mend it, or take it as it is: {settings_file.ACCEPT_COMMAND}")
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if code == 0:
         shown = demonstration.show(home, quiet=quiet)
     if quiet:
-        output.as_json(
+        terminal.as_json(
             {
                 "home": str(home),
                 "changed": changed,
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         for finding in findings:
             if finding.level != "ok":
                 doctor.tell(finding)
-        output.bullet("ok" if code == 0 else "problem", f"doctor: {doctor.summary(findings)}")
+        terminal.bullet("ok" if code == 0 else "problem", f"doctor: {doctor.summary(findings)}")
         _tell_next(home, code)
     return code or (3 if wanted.problem else 0)
 
@@ -91,14 +92,14 @@ def _stop(home: Path, *, json: bool) -> int:
     if not options.has_embedded_data(home):
         was_running = False
     else:
-        from hermes_memory_pgvector.server import EmbeddedPostgres
+        from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
         was_running = EmbeddedPostgres(data_folder(home)).stop(Deadline.after(STOP_SECONDS))
     if json:
-        output.as_json({"stopped": was_running})
+        terminal.as_json({"stopped": was_running})
     else:
         text = "the embedded server is stopped" if was_running else "no embedded server was running"
-        output.bullet("ok", text, "it starts again by itself when it is needed" if was_running else "")
+        terminal.bullet("ok", text, "it starts again by itself when it is needed" if was_running else "")
     return 0
 
 
@@ -108,9 +109,9 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
     given = {name: value for name, value in named.items() if value is not None}
     if not given:
         return []
-    from hermes_memory_pgvector.hostconfig import check_address
+    from hermes_memory_pgvector.provider.host_config import check_address
 
-    with output.step("settings", quiet=quiet) as said:
+    with terminal.step("settings", quiet=quiet) as said:
         check_address(home, given)
         changed = settings_file.save(home, given)
         said.append(", ".join(changed) if changed else "unchanged")
@@ -120,9 +121,9 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
 def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Database:
     """Find or start the database."""
     if args.dsn:
-        from hermes_memory_pgvector.store.address import brief
+        from hermes_memory_pgvector.store.conninfo import brief
 
-        with output.step("your Postgres", quiet=quiet) as said:
+        with terminal.step("your Postgres", quiet=quiet) as said:
             role, password = _runtime_login(home, settings, args.dsn, args.runtime_role)
             said.append(brief(args.dsn))
         return Database(args.dsn, role, password, is_given=True)
@@ -131,18 +132,18 @@ def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet
     if settings.dsn:
         admin = migrate.admin_dsn(home, settings, None)
         role = args.runtime_role or migrate.role_for(settings, admin)
-        with output.step("your Postgres", quiet=quiet) as said:
+        with terminal.step("your Postgres", quiet=quiet) as said:
             said.append(f"{options.place(home, settings)}, as configured")
             is_ready = _is_ready(home, settings)
         return Database(admin, role, is_ready=is_ready)
-    from hermes_memory_pgvector.hostconfig import obstacle
-    from hermes_memory_pgvector.server import RUNTIME_ROLE, EmbeddedPostgres
+    from hermes_memory_pgvector.provider.host_config import obstacle
+    from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     problem = obstacle(settings)
     if problem:
         raise ConfigError(problem)
     is_new = not options.has_embedded_data(home)
-    with output.step("embedded Postgres", quiet=quiet) as said:
+    with terminal.step("embedded Postgres", quiet=quiet) as said:
         server = EmbeddedPostgres(data_folder(home))
         info = server.ensure_running(Deadline.after(SERVER_SECONDS))
         status = server.status()
@@ -152,8 +153,8 @@ def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet
 
 def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | None) -> tuple[str, str]:
     """The role and password the agents get; a role that others may be using keeps its password."""
-    from hermes_memory_pgvector.home import home_id
-    from hermes_memory_pgvector.store.address import has_role, may_connect, user_of, with_login
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.store.conninfo import has_role, may_connect, user_of, with_login
 
     known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
     before = user_of(settings.dsn) if settings.dsn else ""
@@ -171,7 +172,7 @@ def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | Non
 def _is_ready(home: Path, settings: Settings) -> bool:
     """Whether the configured database has the schema and the vector tables we need."""
     from hermes_memory_pgvector.store import schema
-    from hermes_memory_pgvector.store.models import current_model
+    from hermes_memory_pgvector.store.vector_types import current_model
 
     with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
         try:
@@ -184,7 +185,7 @@ def _is_ready(home: Path, settings: Settings) -> bool:
 
 
 def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool) -> migrate.Wanted:
-    with output.step("schema", quiet=quiet) as said:
+    with terminal.step("schema", quiet=quiet) as said:
         wanted = migrate.wanted_model(home, settings)
         if database.is_ready:
             said.append("up to date")
@@ -198,24 +199,24 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
             quiet=quiet,
             tells_steps=False,
         )
-        said.append(f"{output.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
+        said.append(f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
         if outcome.adopted_memories or outcome.adopted_turns:
-            said.append(f"{output.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
+            said.append(f"{terminal.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
         if wanted.spec is not None:
             said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
     if database.is_given:
         _place(home, database, quiet=quiet)
     if not quiet:
         for notice in outcome.notices:
-            output.bullet("note", notice)
+            terminal.bullet("note", notice)
         if wanted.problem:
-            output.bullet("warning", f"vectors wait: {wanted.problem}", "then run again: hermes-pgvector migrate")
+            terminal.bullet("warning", f"vectors wait: {wanted.problem}", "then run again: hermes-pgvector migrate")
     return wanted
 
 
 def _belong(home: Path, *, quiet: bool) -> None:
     """What waits in the journal goes to this database from now on: whoever runs `up` has said so."""
-    from hermes_memory_pgvector.hostconfig import accept_database
+    from hermes_memory_pgvector.provider.host_config import accept_database
 
     settings = load(home).settings
     accept_database(home)
@@ -226,12 +227,12 @@ def _belong(home: Path, *, quiet: bool) -> None:
         # What keeps the agents from connecting is told by the examination.
         return
     if is_new and not quiet:
-        output.bullet("note", f"the journal of this home belongs to {options.place(home, settings)} from now on")
+        terminal.bullet("note", f"the journal of this home belongs to {options.place(home, settings)} from now on")
 
 
 def _place(home: Path, database: Database, *, quiet: bool) -> None:
     """Write the login the agents will use: their own role, or the given one where no role could be made."""
-    from hermes_memory_pgvector.store.address import may_connect, with_login
+    from hermes_memory_pgvector.store.conninfo import may_connect, with_login
 
     own = with_login(database.admin_dsn, database.role, database.password or "")
     separate = may_connect(own, CONNECT_SECONDS)
@@ -239,9 +240,9 @@ def _place(home: Path, database: Database, *, quiet: bool) -> None:
     if quiet:
         return
     if separate:
-        output.bullet("ok", f"agents connect as {database.role}; its password is in {home / '.env'}")
+        terminal.bullet("ok", f"agents connect as {database.role}; its password is in {home / '.env'}")
     else:
-        output.bullet(
+        terminal.bullet(
             "warning",
             f'a role "{database.role}" could not be made or cannot log in: agents use the login given with --dsn',
             "to separate them later: hermes-pgvector migrate --admin-dsn … --runtime-role ROLE, then set dsn",
@@ -250,21 +251,21 @@ def _place(home: Path, database: Database, *, quiet: bool) -> None:
 
 def _activate(home: Path, *, quiet: bool) -> list[str]:
     """Put the door in and make us the host's memory provider."""
-    with output.step("plugin folder", quiet=quiet) as said:
+    with terminal.step("plugin folder", quiet=quiet) as said:
         result = install.install_door(home)
         said.append(result.change)
-    with output.step("memory.provider", quiet=quiet) as said:
+    with terminal.step("memory.provider", quiet=quiet) as said:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)
         said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, as before")
     return ["memory.provider"] if is_new else []
 
 
 def _tell_next(home: Path, code: int) -> None:
-    output.say()
+    terminal.say()
     if code:
-        output.say(f"Something is not in order yet; when it is, run this again. In full: {output.command()} doctor")
+        terminal.say(f"Something is not in order yet; when it is, run this again. In full: {terminal.command()} doctor")
         return
     where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
-    output.say(f"Ready. Talk to your agent:        {where}hermes")
-    output.say(f"What it remembers, any time:      {where}{output.command()} status")
-    output.say(f'Ask the memory yourself:          {where}{output.command()} recall "what did we decide"')
+    terminal.say(f"Ready. Talk to your agent:        {where}hermes")
+    terminal.say(f"What it remembers, any time:      {where}{terminal.command()} status")
+    terminal.say(f'Ask the memory yourself:          {where}{terminal.command()} recall "what did we decide"')

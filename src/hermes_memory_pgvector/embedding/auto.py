@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hermes_memory_pgvector.embedding.dialect import Dialect, InputRefused, NotSpoken
-from hermes_memory_pgvector.embedding.endpoint import Endpoint
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
 from hermes_memory_pgvector.embedding.ollama import Ollama
 from hermes_memory_pgvector.embedding.openai import OpenAi
+from hermes_memory_pgvector.embedding.url import Endpoint
+from hermes_memory_pgvector.fork import renew_after_fork
 
 T = TypeVar("T")
 

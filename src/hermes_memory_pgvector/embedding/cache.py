@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
-from hermes_memory_pgvector.embedding.models import spec_of
+from hermes_memory_pgvector.embedding.known_models import spec_of
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingUnavailable
+from hermes_memory_pgvector.fork import renew_after_fork
 
 
 @dataclass(frozen=True, slots=True)

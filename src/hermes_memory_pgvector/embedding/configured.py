@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.config.settings_file import secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector, create_embedder
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingMisconfigured, EmbeddingRejected
-from hermes_memory_pgvector.settings import Settings
-from hermes_memory_pgvector.settings_file import secret
+from hermes_memory_pgvector.fork import renew_after_fork
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ import socket
 import threading
 from typing import Any
 
-from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.endpoint import is_localhost
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
+from hermes_memory_pgvector.embedding.url import is_localhost
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, ThreadUnavailable
+from hermes_memory_pgvector.fork import renew_after_fork
+from hermes_memory_pgvector.service import start_thread
 
 MAX_LOOKUPS = 2
 

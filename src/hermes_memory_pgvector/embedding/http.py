@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.dial import dial
-from hermes_memory_pgvector.embedding.endpoint import Endpoint
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
+from hermes_memory_pgvector.embedding.url import Endpoint
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
+from hermes_memory_pgvector.fork import renew_after_fork
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, Vector, embeddable
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
-from hermes_memory_pgvector.embedding.models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
+from hermes_memory_pgvector.fork import renew_after_fork
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,11 +12,11 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import auto
 from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.dialect import Dialect, InputRefused, NotSpoken
-from hermes_memory_pgvector.embedding.endpoint import Endpoint, parse_endpoint
-from hermes_memory_pgvector.embedding.forking import renew_after_fork
 from hermes_memory_pgvector.embedding.http import HttpClient
-from hermes_memory_pgvector.embedding.models import spec_of
+from hermes_memory_pgvector.embedding.known_models import spec_of
+from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
+from hermes_memory_pgvector.fork import renew_after_fork
 
 logger = logging.getLogger(__name__)
 

@@ -25,13 +25,13 @@ from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
+from hermes_memory_pgvector.journal.appender import SyncMode, Tail
+from hermes_memory_pgvector.journal.capacity import Urgency
+from hermes_memory_pgvector.journal.helper import Upkeep
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
 from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
-from hermes_memory_pgvector.journal.recovery import Adoption, Recovery
-from hermes_memory_pgvector.journal.room import Urgency
+from hermes_memory_pgvector.journal.retention import Adoption, Recovery
 from hermes_memory_pgvector.journal.segment import describe, list_directory
-from hermes_memory_pgvector.journal.tail import SyncMode, Tail
-from hermes_memory_pgvector.journal.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 

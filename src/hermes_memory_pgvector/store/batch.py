@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from hermes_memory_pgvector.model import (
+from hermes_memory_pgvector.store import memories, turns, vectors
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
     ForgetTail,
@@ -20,9 +23,6 @@ from hermes_memory_pgvector.model import (
     ReplaceMemory,
     WriteItem,
 )
-from hermes_memory_pgvector.store import memories, turns, vectors
-from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection
 
 
 class Batch:

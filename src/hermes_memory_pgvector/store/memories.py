@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hermes_memory_pgvector.fold import Entry, State, apply, fold
-from hermes_memory_pgvector.model import (
+from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.turns import EPOCH, time_of
+from hermes_memory_pgvector.text.lexemes import memory_lexemes
+from hermes_memory_pgvector.values import (
     AddMemory,
     MemoryOperation,
     Moment,
@@ -17,10 +21,6 @@ from hermes_memory_pgvector.model import (
     ReplaceMemory,
     Target,
 )
-from hermes_memory_pgvector.searchtext import memory_lexemes
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.turns import EPOCH, time_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from hermes_memory_pgvector.model import Hit, Neighbour
 from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.values import Hit, Neighbour
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

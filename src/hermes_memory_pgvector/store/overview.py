@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.model import EmbeddingModel
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vectors import Key
+from hermes_memory_pgvector.values import EmbeddingModel
 
 CONTRIB = ("pg_trgm", "unaccent", "btree_gin")
 

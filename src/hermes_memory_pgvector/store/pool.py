@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError, ThreadUnavailable
-from hermes_memory_pgvector.store.border import translate, translated
+from hermes_memory_pgvector.service import start_thread
+from hermes_memory_pgvector.store.errors import translate, translated
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from hermes_memory_pgvector.errors import SchemaError
-from hermes_memory_pgvector.store.border import MIGRATE_COMMAND
+from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import FOLDER, statement
 

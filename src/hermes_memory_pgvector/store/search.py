@@ -11,11 +11,11 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from hermes_memory_pgvector.model import EmbeddingModel, Hit, Kind, Question, Role, Scope
-from hermes_memory_pgvector.searchtext import Term
-from hermes_memory_pgvector.store.models import HalfVector
 from hermes_memory_pgvector.store.statements import search_statement
-from hermes_memory_pgvector.timephrase import Period
+from hermes_memory_pgvector.store.vector_types import HalfVector
+from hermes_memory_pgvector.text.lexemes import Term
+from hermes_memory_pgvector.text.time_phrases import Period
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Role, Scope
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

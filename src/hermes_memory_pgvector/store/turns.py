@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.model import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation
-from hermes_memory_pgvector.searchtext import Lexemes, lexemes_of
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.models import (
+from hermes_memory_pgvector.store.pool import Connection, send_all
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.store.vector_types import (
     BOOLEAN_OID,
     INTEGER_OID,
     TSVECTOR_OID,
@@ -19,8 +19,8 @@ from hermes_memory_pgvector.store.models import (
     text_column,
     time_column,
 )
-from hermes_memory_pgvector.store.pool import Connection, send_all
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.text.lexemes import Lexemes, lexemes_of
+from hermes_memory_pgvector.values import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONTEXT_TURNS = 2

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_memory_pgvector.model import EmbeddingModel, Kind
-from hermes_memory_pgvector.store.models import vector_array
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.vector_types import vector_array
+from hermes_memory_pgvector.values import EmbeddingModel, Kind
 
 Key = tuple[str, str, int]
 """(theme, kind, id) of a row."""

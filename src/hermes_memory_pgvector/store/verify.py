@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from hermes_memory_pgvector.model import EmbeddingModel
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.values import EmbeddingModel
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hermes_memory_pgvector.background import start_thread
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, ThreadUnavailable
+from hermes_memory_pgvector.service import start_thread
 
 LINGER_SECONDS = 20.0
 

@@ -1,0 +1,229 @@
+"""Takes over a database made by the seed's schema or by the published package: every row and vector is carried over.
+
+The old tables are set aside under another name first, the new ones are made, and the rows are copied within the same
+transaction. The old tables stay, renamed, until the operator drops them: nothing of theirs is destroyed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.store.statements import vector_tables
+
+PREFIX: LiteralString = "adopted_"
+TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
+OWN_COLUMN: LiteralString = "lexemes"
+"""What no earlier installation's tables have."""
+# Themes are case-folded now. A row whose folded place is taken keeps its own theme: no row is dropped.
+MEMORIES: LiteralString = """
+WITH copied AS (
+    INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata)
+    SELECT {theme}, id, target, content, created_at, updated_at, metadata FROM adopted_memory_entries AS old
+    WHERE NOT EXISTS (SELECT FROM memory_entries AS known WHERE known.id = old.id)
+    ORDER BY id
+    ON CONFLICT DO NOTHING RETURNING 1
+) SELECT count(*) FROM copied"""
+OPERATIONS: LiteralString = """
+INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at, metadata)
+SELECT agent_identity, target, (extract(epoch FROM created_at) * 1000000)::bigint, 'adopted', id, 0, 'add', content,
+       created_at, metadata
+FROM memory_entries"""
+TURNS: LiteralString = """
+WITH copied AS (
+    INSERT INTO conversations
+        (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal)
+    SELECT theme, id, session_id, role, content, ts, metadata, {parent}, hermes_turn_digest(role, content),
+           row_number() OVER (PARTITION BY theme, session_id, hermes_turn_digest(role, content) ORDER BY ts, id)
+    FROM (SELECT *, coalesce(nullif(lower(btrim(agent_identity)), ''), 'default') AS theme
+          FROM adopted_conversations) AS old
+    ORDER BY id
+    RETURNING 1
+) SELECT count(*) FROM copied"""
+TURN_VECTORS: LiteralString = """
+WITH copied AS (
+    INSERT INTO {turn_vectors} (agent_identity, id, ts, content_hash, embedding)
+    SELECT turn.agent_identity, turn.id, turn.ts, hermes_content_hash(turn.content),
+           l2_normalize(old.embedding)::halfvec({dim})
+    FROM adopted_conversations AS old JOIN conversations AS turn ON turn.id = old.id
+    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
+    RETURNING 1
+) SELECT count(*) FROM copied"""
+MEMORY_VECTORS: LiteralString = """
+WITH copied AS (
+    INSERT INTO {memory_vectors} (agent_identity, id, ts, target, embedding)
+    SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, l2_normalize(old.embedding)::halfvec({dim})
+    FROM adopted_memory_entries AS old JOIN memory_entries AS entry ON entry.id = old.id
+    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
+    RETURNING 1
+) SELECT count(*) FROM copied"""
+EDGES: LiteralString = """
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata)
+SELECT coalesce(nullif(lower(btrim(parent_identity)), ''), 'default'), coalesce(parent_session_id, ''),
+       coalesce(child_session_id, ''), hermes_digest(id::text), ts, attrs || jsonb_build_object('kind', kind)
+FROM memory_agent_edges
+ON CONFLICT DO NOTHING"""
+
+
+@dataclass(slots=True)
+class Adopted:
+    """What was carried over."""
+
+    memories: int = 0
+    turns: int = 0
+    vectors: int = 0
+    model_id: int | None = None
+    notice: str = ""
+
+
+@dataclass(slots=True)
+class Adoption:
+    """An earlier installation's tables in this database."""
+
+    connection: psycopg.Connection
+    tables: tuple[LiteralString, ...]
+
+    @classmethod
+    def find(cls, connection: psycopg.Connection) -> Adoption | None:
+        """The tables of an earlier installation in this schema, when our own ledger is still empty."""
+        if connection.execute("SELECT 1 FROM hermes_pgvector_migrations LIMIT 1").fetchone() is not None:
+            return None
+        present = tuple(name for name in TABLES if _exists(connection, name))
+        if not present:
+            return None
+        if any(_has_column(connection, name, OWN_COLUMN) for name in present):
+            raise SchemaError(
+                "the tables in this schema are this package's own, but what was applied to them is not recorded "
+                "(hermes_pgvector_migrations is empty); restore that table from your backup, "
+                "then run: hermes-pgvector migrate"
+            )
+        if _exists(connection, PREFIX + "memory_entries") or _exists(connection, PREFIX + "conversations"):
+            raise SchemaError(
+                "tables of an earlier adoption (adopted_…) are in the way; rename or drop them, "
+                "then run: hermes-pgvector migrate"
+            )
+        return cls(connection, present)
+
+    def intention(self, schema: str) -> str:
+        """What is about to be taken over, in words for the operator."""
+        tables = " and ".join(f"{table} ({self._rows(table):,} rows)" for table in self.tables)
+        return (
+            f'adopting the tables of an earlier installation in schema "{schema}": {tables}; '
+            f"every row is copied, and they stay there as {PREFIX}…"
+        )
+
+    def set_aside(self) -> None:
+        """Rename the old tables and everything that would clash with the new ones."""
+        for table in self.tables:
+            for kind, name in self._dependents(table):
+                old, new = sql.Identifier(name), sql.Identifier((PREFIX + name)[:63])
+                self.connection.execute(sql.SQL("ALTER {} {} RENAME TO {}").format(sql.SQL(kind), old, new))
+            self.connection.execute(
+                sql.SQL("ALTER TABLE {} RENAME TO {}").format(sql.Identifier(table), sql.Identifier(PREFIX + table))
+            )
+
+    def carry_over(self, model_name: str, current_model: int | None) -> Adopted:
+        """Copy all rows and vectors into the new tables."""
+        adopted = Adopted(model_id=current_model)
+        if "memory_entries" in self.tables:
+            folded = sql.SQL("coalesce(nullif(lower(btrim(agent_identity)), ''), 'default')")
+            for theme in (folded, sql.SQL("agent_identity")):
+                adopted.memories += self._count(sql.SQL(MEMORIES).format(theme=theme))
+            self._verify("memory_entries")
+            self.connection.execute(OPERATIONS)
+        if "conversations" in self.tables:
+            has_parent = _has_column(self.connection, "adopted_conversations", "parent_session_id")
+            parent = sql.SQL("parent_session_id" if has_parent else "NULL")
+            adopted.turns += self._count(sql.SQL(TURNS).format(parent=parent))
+            self._verify("conversations")
+        self._carry_vectors(adopted, model_name)
+        if _exists(self.connection, "memory_agent_edges"):
+            self.connection.execute(EDGES)
+        for table in self.tables:
+            self.connection.execute(
+                sql.SQL("SELECT setval({}, greatest((SELECT max(id) FROM {}), 1))").format(
+                    sql.Literal(f"{table}_id_seq"), sql.Identifier(table)
+                )
+            )
+        kept = ", ".join(PREFIX + table for table in self.tables)
+        adopted.notice = f"the earlier tables are kept as {kept}; drop them when you are satisfied"
+        return adopted
+
+    def _carry_vectors(self, adopted: Adopted, model_name: str) -> None:
+        copies: dict[LiteralString, LiteralString] = {"memory_entries": MEMORY_VECTORS, "conversations": TURN_VECTORS}
+        for table in self.tables:
+            dim = self._dimension(PREFIX + table)
+            if dim is None:
+                continue
+            model_id = ensure_model(self.connection, ModelSpec(model_name, dim), is_current=adopted.model_id is None)
+            adopted.model_id = adopted.model_id or model_id
+            names = vector_tables(model_id)
+            adopted.vectors += self._count(sql.SQL(copies[table]).format(**names, dim=sql.Literal(dim)))
+
+    def _verify(self, table: LiteralString) -> None:
+        old, new = self._rows(PREFIX + table), self._rows(table)
+        if old != new:
+            raise SchemaError(
+                f"only {new} of {old} rows of {table} could be carried over; nothing was changed. "
+                "Please report this with the output of: hermes-pgvector migrate --print"
+            )
+
+    def _dimension(self, table: str) -> int | None:
+        row = self.connection.execute(
+            "SELECT atttypmod FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attname = 'embedding' AND NOT attisdropped",
+            (table,),
+        ).fetchone()
+        return int(row[0]) if row is not None and int(row[0]) > 0 else None
+
+    def _dependents(self, table: str) -> list[tuple[LiteralString, str]]:
+        found: list[tuple[LiteralString, str]] = [
+            ("INDEX", str(row[0]))
+            for row in self.connection.execute(
+                "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass", (table,)
+            )
+        ]
+        row = self.connection.execute("SELECT pg_get_serial_sequence(%s, 'id')", (table,)).fetchone()
+        if row is not None and row[0] is not None:
+            found.append(("SEQUENCE", str(row[0]).rpartition(".")[2].strip('"')))
+        return [(kind, name.rpartition(".")[2].strip('"')) for kind, name in found]
+
+    def _rows(self, table: str) -> int:
+        return self._count(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+
+    def _count(self, query: sql.SQL | sql.Composed) -> int:
+        row = self.connection.execute(query).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def other_installations(connection: psycopg.Connection, schema: str) -> list[str]:
+    """Other schemas of this database in which memories are kept, by this package or an earlier one."""
+    rows = connection.execute(
+        "SELECT DISTINCT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE c.relkind IN ('r', 'p') AND c.relname = ANY(%s) AND n.nspname <> %s ORDER BY 1",
+        (list(TABLES), schema),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _exists(connection: psycopg.Connection, name: str) -> bool:
+    """Whether this schema, and not one further along the search_path, has a table of that name."""
+    row = connection.execute(
+        "SELECT 1 FROM pg_class WHERE relname = %s AND relnamespace = quote_ident(current_schema())::regnamespace",
+        (name,),
+    ).fetchone()
+    return row is not None
+
+
+def _has_column(connection: psycopg.Connection, table: str, column: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped",
+        (table, column),
+    ).fetchone()
+    return row is not None

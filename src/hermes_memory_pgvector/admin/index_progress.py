@@ -1,0 +1,62 @@
+"""How far the build of an index is, told while its connection is busy with it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from hermes_memory_pgvector.errors import ThreadUnavailable
+from hermes_memory_pgvector.service import start_thread
+
+LOOK_SECONDS = 1.0
+PROGRESS: LiteralString = """\
+SELECT phase, CASE WHEN blocks_total > 0 THEN least(1.0, blocks_done / blocks_total::double precision) END AS share
+FROM pg_stat_progress_create_index WHERE pid = %s"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build has come."""
+
+    name: str
+    phase: str
+    share: float | None
+
+
+Watch = Callable[[Progress], None]
+
+
+@contextmanager
+def watched(name: str, building: psycopg.Connection[TupleRow], dsn: str, watch: Watch) -> Iterator[None]:
+    """Tell how far a connection's build is, from a second one; without it there is no telling, that is all."""
+    ended = threading.Event()
+    builder = building.info.backend_pid
+
+    def look() -> None:
+        if ended.wait(LOOK_SECONDS):
+            return
+        try:
+            with psycopg.connect(dsn, autocommit=True, connect_timeout=5, prepare_threshold=None) as other:
+                while not ended.wait(LOOK_SECONDS):
+                    row: Any = other.execute(PROGRESS, (builder,)).fetchone()
+                    if row is not None:
+                        watch(Progress(name, str(row[0]), None if row[1] is None else float(row[1])))
+        except psycopg.Error:
+            return
+
+    thread: threading.Thread | None = None
+    with contextlib.suppress(ThreadUnavailable):
+        thread = start_thread(look, "hermes-pgvector-index-progress")
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread is not None:
+            thread.join(LOOK_SECONDS + 5)

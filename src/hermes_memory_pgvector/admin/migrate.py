@@ -1,0 +1,351 @@
+"""Brings a database to the schema this package needs. Admin only: nothing the runtime uses imports this module.
+
+Everything happens in one transaction under an advisory lock, so any number of migrations may run at once and a failed
+one leaves nothing behind. What was applied is recorded with its hash. A database made by the seed's schema or by the
+published package's migrations is adopted: its tables are set aside, and every row and vector is carried over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
+from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
+from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_functions, model_functions, shared_functions
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.store.errors import translated
+from hermes_memory_pgvector.store.statements import vector_tables
+
+FOLDER = resources.files("hermes_memory_pgvector") / "sql"
+LOCK_KEY = 0x6865726D65737067
+MINIMUM_SERVER = 140000
+MINIMUM_PGVECTOR = (0, 8, 2)
+DEFAULT_ROLE = "hermes"
+
+LEDGER: LiteralString = """\
+CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
+    version    integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    sha256     text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+)"""
+
+EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
+# Functions come before the tables they read and before each other.
+UNCHECKED: LiteralString = "SET LOCAL check_function_bodies = off"
+
+# Migrations that used to make or change functions too, by the hash they had then; the tables they make are the same.
+REWRITTEN = {
+    1: "1d926c627e4ee2ec26552759e97df559d4a5e6d0c22c053162f26c386e8687c7",
+    2: "08b058c4a062c4eebdb98c04e82c08c19aa2eab88d3bbbecdbe264d6ee209574",
+    4: "20439428f2861799c1da2c679b0ac83d18420542e101ffd96f980a51f5ec92e7",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of sql/migrations."""
+
+    version: int
+    name: str
+    text: LiteralString
+
+    @property
+    def sha256(self) -> str:
+        """What the ledger remembers of the file."""
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a migration did."""
+
+    applied: list[str] = field(default_factory=list)
+    adopted_memories: int = 0
+    adopted_turns: int = 0
+    adopted_vectors: int = 0
+    model_id: int | None = None
+    vectors_wanted: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+def migrations() -> list[Migration]:
+    """All migrations, in order."""
+    found = []
+    for file in (FOLDER / "migrations").iterdir():
+        number, _, rest = file.name.partition("_")
+        if file.name.endswith(".sql") and number.isdigit():
+            found.append(Migration(int(number), rest.removesuffix(".sql"), _text(f"migrations/{file.name}")))
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
+    """All the SQL a new database gets in that schema, without connecting to one."""
+    yield f"-- for schema {schema}\n-- ledger\n{LEDGER};\n"
+    yield f"-- functions\n{EXTENSION};\n{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
+    for migration in migrations():
+        yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
+    yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + _text("revoke.sql")
+    if model is not None:
+        yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
+        yield model_functions(1).as_string(None)
+        yield _views_sql(1).as_string(None)
+    ids = [1] if model is not None else []
+    yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
+
+
+def apply(
+    owner_dsn: str,
+    *,
+    runtime_role: str = DEFAULT_ROLE,
+    runtime_password: str | None = None,
+    model: ModelSpec | None = None,
+    adopt_model: str = "nomic-embed-text",
+    connect_seconds: int = 10,
+    report: Callable[[str], None] = lambda _: None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Bring the database up to date; safe to run again and from many processes at once.
+
+    `report` is told each step, `announce` what is about to be adopted.
+    """
+    outcome = Outcome()
+    with translated():
+        connection = psycopg.connect(
+            owner_dsn,
+            connect_timeout=connect_seconds,
+            application_name="hermes-pgvector-migrate",
+            prepare_threshold=None,
+        )
+    with connection, translated():
+        connection.add_notice_handler(lambda notice: _collect(outcome, notice))
+        _check_server(connection)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
+            connection.execute("SET LOCAL client_min_messages = notice")
+            schema = _schema_to_migrate(connection)
+            connection.execute(LEDGER)
+            _ensure_extension(connection)
+            _stay_within(connection, schema)
+            adoption = Adoption.find(connection)
+            if adoption is not None:
+                announce(adoption.intention(schema))
+                adoption.set_aside()
+            _note_neighbours(connection, schema, outcome)
+            drop_functions(connection)
+            connection.execute(UNCHECKED)
+            connection.execute(shared_functions(schema))
+            _apply_pending(connection, outcome, report)
+            _make_searches(connection, schema)
+            if model is not None:
+                outcome.model_id = ensure_model(connection, model, is_current=True)
+            if adoption is not None:
+                _note_adoption(outcome, adoption.carry_over(adopt_model, outcome.model_id))
+            if outcome.model_id is not None:
+                outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
+            _ensure_role(connection, runtime_role, runtime_password, outcome)
+            _grant(connection, runtime_role, outcome)
+        # Fresh statistics make the first searches plan like later ones.
+        if outcome.applied:
+            connection.execute("ANALYZE memory_entries, conversations")
+    return outcome
+
+
+def _make_searches(connection: psycopg.Connection, schema: str) -> None:
+    connection.execute(kind_functions(schema))
+    connection.execute(_text("revoke.sql"))
+    for (model_id,) in connection.execute("SELECT id FROM embedding_models ORDER BY id").fetchall():
+        connection.execute(model_functions(int(model_id)))
+
+
+def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
+    done = {
+        int(version): (str(name), str(digest))
+        for version, name, digest in connection.execute("SELECT version, name, sha256 FROM hermes_pgvector_migrations")
+    }
+    known = migrations()
+    newest = known[-1].version
+    if done and max(done) > newest:
+        raise SchemaError(
+            f"the database is at schema version {max(done)}, this package knows {newest}; "
+            "upgrade this package: pip install -U hermes-memory-pgvector"
+        )
+    for migration in known:
+        if migration.version in done:
+            if done[migration.version][1] not in (migration.sha256, REWRITTEN.get(migration.version)):
+                raise SchemaError(
+                    f"migration {migration.version:04d} was applied with other text than this package has; "
+                    "install the package version that migrated this database"
+                )
+            continue
+        report(f"applying {migration.version:04d} {migration.name}")
+        connection.execute(migration.text)
+        connection.execute(
+            "INSERT INTO hermes_pgvector_migrations (version, name, sha256) VALUES (%s, %s, %s)",
+            (migration.version, migration.name, migration.sha256),
+        )
+        outcome.applied.append(f"{migration.version:04d}_{migration.name}")
+
+
+def _check_server(connection: psycopg.Connection) -> None:
+    if connection.info.server_version < MINIMUM_SERVER:
+        raise SchemaError(
+            f"Postgres {connection.info.server_version // 10000} is too old, 14 or newer is needed; upgrade the server"
+        )
+    row = connection.execute(
+        """SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"""
+    ).fetchone()
+    if row is None:
+        raise SchemaError(
+            "pgvector is not available on this server; install it there (package postgresql-NN-pgvector), "
+            "then run: hermes-pgvector migrate"
+        )
+    version = str(row[0] or row[1])
+    if tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) < MINIMUM_PGVECTOR:
+        wanted = ".".join(map(str, MINIMUM_PGVECTOR))
+        raise SchemaError(
+            f"pgvector {version} is too old: {wanted} or newer is needed (half-precision vectors, bit codes and the "
+            "fixes to their parallel builds); install it, then run: ALTER EXTENSION vector UPDATE"
+        )
+    connection.rollback()
+
+
+def _schema_to_migrate(connection: psycopg.Connection) -> str:
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] is None:
+        raise SchemaError(
+            "the search_path of this login names no schema that exists; create the schema, "
+            "then run: hermes-pgvector migrate"
+        )
+    return str(row[0])
+
+
+def _stay_within(connection: psycopg.Connection, schema: str) -> None:
+    """Let names mean this schema's objects and nobody else's, now and in the functions that are made.
+
+    Another schema further along the login's search_path may hold another installation, which is not ours to touch.
+    Temporary tables are found last, so that none can stand in for one of ours.
+    """
+    connection.execute(
+        "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), quote_ident(n.nspname), 'pg_temp'), true)"
+        " FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
+        (schema,),
+    )
+
+
+def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:
+    """Say when other schemas of this database hold memories too: a search_path is easily another than was meant."""
+    if connection.execute("SELECT 1 FROM hermes_pgvector_migrations LIMIT 1").fetchone() is not None:
+        return
+    for name in other_installations(connection, schema):
+        outcome.notices.append(
+            f'schema "{name}" of this database holds memories too; they stay there, and "{schema}" starts by itself'
+        )
+
+
+def _ensure_extension(connection: psycopg.Connection) -> None:
+    try:
+        with connection.transaction():
+            connection.execute(EXTENSION)
+    except psycopg.errors.InsufficientPrivilege:
+        raise SchemaError(
+            "this user may not install pgvector into the database; ask an administrator for: CREATE EXTENSION vector; "
+            "then run: hermes-pgvector migrate"
+        ) from None
+
+
+def _ensure_role(connection: psycopg.Connection, role: str, password: str | None, outcome: Outcome) -> None:
+    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+    name = sql.Identifier(role)
+    try:
+        with connection.transaction():
+            if exists is None:
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
+                if password is None:
+                    outcome.notices.append(f'role "{role}" was created without a password; set one if it needs it')
+            if password is not None:
+                # A server that logs statements, and whoever reads its log, learns a verifier and not the password.
+                verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(verifier.decode())))
+    except psycopg.errors.InsufficientPrivilege:
+        outcome.notices.append(
+            f'role "{role}" could not be created or changed by this user; ask an administrator for: '
+            f"CREATE ROLE {role} LOGIN; then run: hermes-pgvector migrate --runtime-role {role}"
+        )
+
+
+def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
+    if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+        return
+    ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
+    current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
+    if current is not None:
+        connection.execute(_views_sql(int(current[0])))
+    # A new model's tables and remade views belong to every role that runs agents, not only to the one named now.
+    for name in {role, *_runtime_roles(connection)}:
+        connection.execute(_grants_sql(name, ids, has_views=current is not None))
+    may_create = connection.execute(
+        "SELECT quote_ident(current_schema()) WHERE has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)
+    ).fetchone()
+    if may_create is not None:
+        outcome.notices.append(
+            f'the runtime role "{role}" may create objects in this schema, as Postgres 14 lets everybody; '
+            f"to forbid it: REVOKE CREATE ON SCHEMA {may_create[0]} FROM PUBLIC"
+        )
+    owner = connection.execute("SELECT current_user").fetchone()
+    if owner is not None and owner[0] == role:
+        outcome.notices.append(
+            f'the runtime role "{role}" is the owner of the tables; give migrate another --admin-dsn to separate them'
+        )
+
+
+def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Composed:
+    parts: list[sql.Composable] = [
+        sql.SQL(_text("grants.sql")).format(role=sql.Identifier(role), role_literal=sql.Literal(role))
+    ]
+    parts += [
+        sql.SQL(_text("grants_model.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
+        for model_id in model_ids
+    ]
+    if has_views:
+        parts.append(sql.SQL(_text("grants_views.sql")).format(role=sql.Identifier(role)))
+    return sql.SQL("\n").join(parts)
+
+
+def _views_sql(model_id: int) -> sql.Composed:
+    return sql.SQL(_text("views.sql")).format(**vector_tables(model_id))
+
+
+def _runtime_roles(connection: psycopg.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT grantee FROM information_schema.role_table_grants"
+        " WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'"
+        " AND grantee NOT IN ('PUBLIC', current_user)"
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:
+    outcome.adopted_memories = adopted.memories
+    outcome.adopted_turns = adopted.turns
+    outcome.adopted_vectors = adopted.vectors
+    outcome.model_id = outcome.model_id or adopted.model_id
+    outcome.notices.append(adopted.notice)
+
+
+def _collect(outcome: Outcome, notice: psycopg.errors.Diagnostic) -> None:
+    text = notice.message_primary
+    if text and "already exists, skipping" not in text and "does not exist, skipping" not in text:
+        outcome.notices.append(text)
+
+
+def _text(path: str) -> LiteralString:
+    # Files of this package, reviewed like code.
+    return FOLDER.joinpath(path).read_text(encoding="utf-8")

@@ -1,0 +1,342 @@
+"""Approximate indexes that are worth having at size only: one over all themes, and one of a very large theme's own.
+
+Admin only: nothing the runtime uses imports this module. Indexes are made and dropped CONCURRENTLY, so agents go on
+writing. A build that was interrupted leaves an index that Postgres calls invalid and never reads; whoever makes the
+index again replaces it. A theme's index is used from the moment it is listed in `theme_indexes`, which is after it is
+complete and until before it goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow, class_row
+
+from hermes_memory_pgvector.admin.index_progress import Watch, watched
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.store import schema
+from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND, translated
+from hermes_memory_pgvector.store.vector_types import current_model
+from hermes_memory_pgvector.values import EmbeddingModel, is_private_theme
+
+Connection = psycopg.Connection[TupleRow]
+
+LARGE = 150_000
+"""Vectors above which an approximate index is faster than reading every code."""
+MOST_THEMES = 24
+"""Indexes of single themes a model may have: each costs every statement on the table planning time."""
+MOST_MEMORY_MB = 1024
+"""How much memory a build takes at most unless told otherwise."""
+LOCK_KEY = 0x6865726D65736978
+# What the graph needs beside each code while it is built.
+NODE_BYTES = 1000
+
+CREATE: LiteralString = (
+    "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (code bit_hamming_ops) WITH ({graph}) WHERE {rows}"
+)
+# Distances of codes are small whole numbers, many of them equal: with fewer edges a search loses its way among them.
+GRAPH: LiteralString = "m = 24, ef_construction = 128"
+PUBLIC_ROWS: LiteralString = "NOT hermes_is_private(agent_identity)"
+_IS_PUBLIC = re.compile(
+    r"USING hnsw \(code [\w.]*bit_hamming_ops\).* WHERE \(NOT [\w.]*hermes_is_private\(agent_identity\)\)$"
+)
+FIND: LiteralString = """\
+SELECT own.relname::text AS name, tab.relname::text AS "table", i.indisvalid AND i.indisready AS is_valid,
+       EXISTS (SELECT FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid) AS is_building,
+       pg_relation_size(i.indexrelid) AS size_bytes, pg_get_indexdef(i.indexrelid) AS definition
+FROM pg_index AS i
+JOIN pg_class AS own ON own.oid = i.indexrelid
+JOIN pg_class AS tab ON tab.oid = i.indrelid
+JOIN pg_am AS method ON method.oid = own.relam AND method.amname = 'hnsw'
+WHERE i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
+ORDER BY tab.relname DESC, own.relname"""
+# The indexes that every search reads, each with what interrupted rebuilds have left of it.
+KEYS: LiteralString = """\
+SELECT key.relname::text, ARRAY(
+    SELECT left_over.relname::text FROM pg_index AS l JOIN pg_class AS left_over ON left_over.oid = l.indexrelid
+    WHERE l.indrelid = i.indrelid AND NOT l.indisvalid AND starts_with(left_over.relname, key.relname || '_cc'))
+FROM pg_index AS i
+JOIN pg_class AS key ON key.oid = i.indexrelid
+JOIN pg_am AS method ON method.oid = key.relam AND method.amname = 'btree'
+WHERE i.indisvalid AND i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
+ORDER BY i.indrelid = to_regclass(%(turns)s) DESC, key.relname"""
+RAISE_MEMORY: LiteralString = """\
+SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024)
+                                          || 'kB', false)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An approximate index as the catalogue knows it."""
+
+    name: str
+    table: str
+    is_valid: bool
+    is_building: bool
+    size_bytes: int
+    definition: str
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it is one over all shared themes, whoever made it."""
+        return _IS_PUBLIC.search(self.definition) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeVectors:
+    """A theme that is large, or has an index."""
+
+    theme: str
+    vectors: int
+    index: Index | None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What there is for the current model."""
+
+    model: EmbeddingModel
+    public_vectors: int
+    everywhere: tuple[Index, ...]
+    themes: tuple[ThemeVectors, ...]
+    """The largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was made, found, or dropped."""
+
+    name: str
+    is_new: bool
+    seconds: float
+    size_bytes: int
+    replaced: int = 0
+    """How many unfinished indexes of an interrupted build were in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """An index to be made."""
+
+    name: str
+    table: str
+    rows: sql.Composable
+    memory_mb: int
+    watch: Watch
+
+
+def theme_index_name(model_id: int, theme: str) -> str:
+    """What the index of a theme is called."""
+    return f"turn_vectors_{model_id}_theme_{hashlib.sha256(theme.encode()).hexdigest()[:16]}"
+
+
+class VectorIndexes:
+    """The approximate indexes of a database's current model."""
+
+    def __init__(self, dsn: str, connection: Connection, model: EmbeddingModel) -> None:
+        self.model = model
+        self._dsn = dsn
+        self._connection = connection
+        self._turns = f"turn_vectors_{model.id}"
+        self._memories = f"memory_vectors_{model.id}"
+
+    @classmethod
+    @contextmanager
+    def open(cls, dsn: str, *, connect_seconds: int = 10) -> Iterator[VectorIndexes]:
+        """Connect; SchemaError when there is nothing to index yet."""
+        with translated():
+            connection = psycopg.connect(
+                dsn,
+                autocommit=True,
+                connect_timeout=connect_seconds,
+                application_name="hermes-pgvector-index",
+                prepare_threshold=None,
+            )
+        with connection, translated():
+            schema.verify(connection)
+            model = current_model(connection)
+            if model is None:
+                raise SchemaError(f"there are no vector tables yet; run: {MIGRATE_COMMAND}")
+            # A login may have limits that suit agents; a build takes as long as it takes.
+            connection.execute("SELECT set_config('statement_timeout', '0', false)")
+            yield cls(dsn, connection, model)
+
+    def survey(self, *, large: int = LARGE) -> Survey:
+        """The indexes there are, and the themes that are large."""
+        counts = self._counts()
+        indexes = {index.name: index for index in self._find()}
+        named = {theme: indexes.get(theme_index_name(self.model.id, theme)) for theme in counts}
+        shown = [
+            ThemeVectors(theme, count, named[theme])
+            for theme, count in counts.items()
+            if count >= large or named[theme] is not None
+        ]
+        return Survey(
+            self.model,
+            sum(count for theme, count in counts.items() if not is_private_theme(theme)),
+            tuple(index for index in indexes.values() if index.is_public),
+            tuple(sorted(shown, key=lambda each: (-each.vectors, each.theme))),
+        )
+
+    def create_all(self, *, memory_mb: int | None = None, watch: Watch = lambda _: None) -> list[Done]:
+        """Make the indexes over all shared themes, of turns and of memories, where they are missing."""
+        with self._alone():
+            memory_mb = memory_mb or self._need_mb(sum(self._counts().values()))
+            made = []
+            for table in (self._turns, self._memories):
+                present = [index for index in self._find() if index.table == table and index.is_public]
+                plan = _Plan(f"{table}_all", table, sql.SQL(PUBLIC_ROWS), memory_mb, watch)
+                made.append(self._ensure(plan, present))
+            return made
+
+    def create_theme(
+        self,
+        theme: str,
+        *,
+        force: bool = False,
+        large: int = LARGE,
+        most: int = MOST_THEMES,
+        memory_mb: int | None = None,
+        watch: Watch = lambda _: None,
+    ) -> Done:
+        """Make the index of one theme's turns and have searches use it; ConfigError when it is not worth it."""
+        name = theme_index_name(self.model.id, theme)
+        with self._alone():
+            vectors = self._count(theme)
+            if vectors == 0:
+                raise ConfigError(f"no theme {theme!r} has vectors of {self.model.name}; see: hermes-pgvector status")
+            if vectors < large and not force:
+                raise ConfigError(
+                    f"theme {theme!r} has {vectors:,} vectors; below {large:,} an index gains nothing and costs writes "
+                    "(--force makes it all the same)"
+                )
+            others = [index.name for index in self._find() if index.name.startswith(f"{self._turns}_theme_")]
+            if len(set(others) - {name}) >= most:
+                raise ConfigError(
+                    f"{most} themes have an index of their own already, and each costs every search planning time; "
+                    "drop one first: hermes-pgvector index drop --theme NAME"
+                )
+            rows = sql.SQL("agent_identity = {}").format(sql.Literal(theme))
+            present = [index for index in self._find() if index.name == name]
+            done = self._ensure(_Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch), present)
+            self._connection.execute(
+                "INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES (%s, %s, %s)"
+                " ON CONFLICT (agent_identity, model_id) DO UPDATE SET index_name = excluded.index_name",
+                (theme, self.model.id, name),
+            )
+            return done
+
+    def rebuild_keys(self, *, watch: Watch = lambda _: None) -> list[Done]:
+        """Build the vector tables' keys and codes anew: where much was deleted, their pages end up half empty."""
+        with self._alone():
+            keys: list[Any] = self._connection.execute(
+                KEYS, {"turns": self._turns, "memories": self._memories}
+            ).fetchall()
+            return [self._rebuild(name, leftovers, watch) for name, leftovers in keys]
+
+    def _rebuild(self, name: str, leftovers: Sequence[str], watch: Watch) -> Done:
+        started = time.monotonic()
+        for leftover in leftovers:
+            self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(leftover)))
+        with watched(name, self._connection, self._dsn, watch):
+            self._connection.execute(sql.SQL("REINDEX INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
+        row: Any = self._connection.execute("SELECT pg_relation_size(to_regclass(%s))", (name,)).fetchone()
+        return Done(name, True, time.monotonic() - started, int(row[0]), len(leftovers))
+
+    def drop_all(self) -> list[Done]:
+        """Drop the indexes over all themes, unfinished ones too."""
+        with self._alone():
+            return [self._drop(index) for index in self._find() if index.is_public]
+
+    def drop_theme(self, theme: str) -> Done:
+        """Drop a theme's index; ConfigError when it has none."""
+        name = theme_index_name(self.model.id, theme)
+        with self._alone():
+            listed = self._connection.execute(
+                "DELETE FROM theme_indexes WHERE agent_identity = %s AND model_id = %s", (theme, self.model.id)
+            )
+            for index in self._find():
+                if index.name == name:
+                    return self._drop(index)
+            if listed.rowcount == 0:
+                raise ConfigError(f"theme {theme!r} has no index of its own; see: hermes-pgvector index")
+            # Someone has dropped it by hand.
+            return Done(name, False, 0.0, 0)
+
+    def _ensure(self, plan: _Plan, present: Sequence[Index]) -> Done:
+        """The index over these rows, made unless there is one; unfinished ones are dropped first."""
+        started = time.monotonic()
+        unfinished = [index for index in present if not index.is_valid]
+        for index in unfinished:
+            self._drop(index)
+        for index in present:
+            if index.is_valid:
+                return Done(index.name, False, time.monotonic() - started, index.size_bytes, len(unfinished))
+        made = sql.Identifier(plan.name)
+        statement = sql.SQL(CREATE).format(
+            name=made, table=sql.Identifier(plan.table), graph=sql.SQL(GRAPH), rows=plan.rows
+        )
+        self._connection.execute(RAISE_MEMORY, (plan.memory_mb * 1024,))
+        with watched(plan.name, self._connection, self._dsn, plan.watch):
+            try:
+                self._connection.execute(statement)
+            except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
+                # Workers share the graph in shared memory, of which a container may have little; alone it needs none.
+                self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(made))
+                self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
+                self._connection.execute(statement)
+        size = next(index.size_bytes for index in self._find() if index.name == plan.name)
+        return Done(plan.name, True, time.monotonic() - started, size, len(unfinished))
+
+    def _drop(self, index: Index) -> Done:
+        started = time.monotonic()
+        if index.is_building:
+            raise DatabaseUnavailable(f"index {index.name} is being built by someone else; wait for its end")
+        self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.name)))
+        return Done(index.name, False, time.monotonic() - started, index.size_bytes)
+
+    def _need_mb(self, vectors: int) -> int:
+        """What a graph of so many codes takes while it is built, within reason."""
+        row: Any = self._connection.execute(
+            "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'code'", (self._turns,)
+        ).fetchone()
+        return min(MOST_MEMORY_MB, vectors * (int(row[0]) // 8 + NODE_BYTES) // 2**20)
+
+    def _find(self) -> list[Index]:
+        with self._connection.cursor(row_factory=class_row(Index)) as cursor:
+            return cursor.execute(FIND, {"turns": self._turns, "memories": self._memories}).fetchall()
+
+    def _counts(self) -> dict[str, int]:
+        with self._connection.transaction():
+            # An index alone tells it; the table is many times larger.
+            self._connection.execute("SET LOCAL enable_seqscan = off")
+            rows: list[Any] = self._connection.execute(
+                sql.SQL("SELECT agent_identity, count(*) FROM {} GROUP BY 1").format(sql.Identifier(self._turns))
+            ).fetchall()
+        return {str(theme): int(count) for theme, count in rows}
+
+    def _count(self, theme: str) -> int:
+        row: Any = self._connection.execute(
+            sql.SQL("SELECT count(*) FROM {} WHERE agent_identity = %s").format(sql.Identifier(self._turns)), (theme,)
+        ).fetchone()
+        return int(row[0])
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One command at a time; whoever comes second is told, for waiting within Postgres would hold up the first."""
+        row: Any = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone()
+        if not row[0]:
+            raise DatabaseUnavailable("another `hermes-pgvector index` is at work on this database; wait for its end")
+        try:
+            yield
+        finally:
+            if not self._connection.closed:
+                self._connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK_KEY,))

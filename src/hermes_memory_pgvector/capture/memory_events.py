@@ -1,0 +1,91 @@
+"""What the host announces of the memory tool and of subagents, as operations on our rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_memory_pgvector.capture.transcript import (
+    ID_MAX_CHARS,
+    MEMORY_CHARS,
+    capped,
+    entries_of,
+    id_of,
+    metadata_of,
+    spoken,
+    target_of,
+    text_of,
+)
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    AddTurn,
+    MemoryOperation,
+    Moment,
+    RecordDelegation,
+    RemoveMemory,
+    ReplaceMemory,
+    Session,
+    WriteItem,
+)
+
+ACTIONS = ("add", "replace", "remove")
+MEMORY_ENTRIES = 2000
+"""More entries in one write are left to the comparison with the file, which has them all."""
+_NOT_KEPT = frozenset({"old_text", "previous_content"})
+
+
+def memory_operations(
+    action: Any,
+    target: Any,
+    content: Any,
+    metadata: Any,
+    *,
+    theme: str,
+    when: Moment,
+    home_id: str,
+    max_chars: int,
+) -> list[MemoryOperation]:
+    """The operations behind a write of the memory tool; none for an unknown action or target, or when it says nothing.
+
+    There are several when the content holds the file's own delimiter: the host reads it back as so many entries.
+    """
+    kind = target_of(target)
+    verb = action[:ID_MAX_CHARS].strip().lower() if isinstance(action, str) else ""
+    if kind is None or verb not in ACTIONS:
+        return []
+    given: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
+    most = max(MEMORY_CHARS, max_chars)
+    texts = entries_of(text_of(content, most), max_chars)[:MEMORY_ENTRIES]
+    old = text_of(given.get("old_text"), most)
+    exact = capped(text_of(given.get("previous_content"), most), max_chars) or None
+    common: dict[str, Any] = {
+        "when": when,
+        "home_id": home_id,
+        "metadata": metadata_of({key: value for key, value in given.items() if key not in _NOT_KEPT}),
+    }
+    if verb == "remove":
+        # Hosts that name no old text give the entry itself.
+        wanted = old or (texts[0] if texts else "")
+        return [RemoveMemory(theme, kind, wanted, previous=exact, **common)] if wanted or exact else []
+    made: list[MemoryOperation] = [AddMemory(theme, kind, text, **common) for text in texts]
+    if verb == "replace" and texts:
+        made[0] = ReplaceMemory(theme, kind, texts[0], old, previous=exact, **common)
+    return made
+
+
+def delegation(
+    task: Any, result: Any, child_session_id: Any, session: Session, when: Moment, settings: Settings
+) -> list[WriteItem]:
+    """A subagent has finished: an edge between sessions and, where turns are kept, its work as one to be recalled."""
+    child = id_of(child_session_id)
+    most = settings.turn_max_chars
+    asked, done = (capped(text_of(side, 2 * most), most) for side in (task, result))
+    items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, when)]
+    told = spoken("tool", f"Delegated: {asked}\nResult: {done}", most)
+    if settings.sync_turns and told is not None and (asked or done):
+        marks = {"delegated_to": child}
+        items.append(
+            AddTurn(session.theme, session.session_id, told.role, told.content, 1, when, False, metadata=marks)
+        )
+    return items

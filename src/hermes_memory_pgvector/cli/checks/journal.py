@@ -1,0 +1,124 @@
+"""Checks of the journal and of the processes that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import journals
+from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.setup import terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.cli.checks.database import Seen
+    from hermes_memory_pgvector.config.settings import Settings
+
+LAG_SECONDS = 2.0
+OLD_SECONDS = 300.0
+
+
+def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
+    """Whether writes are safe, what waits, and who has found what out of order."""
+    yield from _writable(home, settings)
+    report = journals.report(home, seen.marks)
+    if seen.marks is not None:
+        waiting = terminal.count(report.records, "record")
+        age = report.oldest_age_seconds
+        if report.records and age > OLD_SECONDS:
+            yield warning(
+                "journal",
+                f"{waiting} waiting, the oldest for {terminal.seconds(age)}",
+                "they are stored as soon as hermes runs; to do it now: hermes-pgvector up",
+            )
+        else:
+            yield ok(
+                "journal",
+                f"{waiting} waiting" + (f", the oldest for {terminal.seconds(age)}" if report.records else ""),
+            )
+    elif report.records:
+        yield ok("journal", f"{terminal.size(report.bytes_on_disk)} on disk wait for the database")
+    if report.for_newer:
+        text = f"{terminal.count(report.for_newer, 'journal')} with records of a newer version of this package"
+        yield warning("journal", text, "they are kept; upgrade this installation and start hermes to store them")
+    if report.sync_lag_seconds > LAG_SECONDS:
+        yield warning("journal", f"the disk is {terminal.seconds(report.sync_lag_seconds)} behind")
+    yield from _refused(report)
+    if report.damaged:
+        place = data_folder(home) / journals.FOLDER_NAME
+        text = f"{terminal.count(report.damaged, 'damaged segment')} kept aside in {place}"
+        yield warning("journal", text, "look at the disk; remove the *.damaged files when you are done")
+    if seen.dead_letters:
+        text = f"{terminal.count(seen.dead_letters, 'record')} refused by Postgres"
+        yield warning("dead letters", text, "hermes-pgvector journal dead list")
+    elif seen.marks is not None:
+        yield ok("dead letters", "none")
+    yield from _processes(report)
+
+
+def _refused(report: journals.JournalReport) -> Iterator[Finding]:
+    if report.refused_waiting:
+        problems = dict.fromkeys(each.refused_problem for each in report.processes if each.refused_problem)
+        reason = "; ".join(problems) or "the journal is full, or its disk is"
+        text = f"{terminal.count(report.refused_waiting, 'refused write')} waiting: {reason}"
+        yield warning(
+            "refused writes", text, "make room or raise journal_max_mb; keep the processes running until then"
+        )
+    elif report.refused:
+        yield ok("refused writes", f"{report.refused} turned away, {report.refused_recovered} recovered since")
+    if report.refused_lost:
+        text = f"{terminal.count(report.refused_lost, 'refused write')} lost: neither kept here nor by the host"
+        yield warning("refused writes", text, "raise journal_max_mb, so that the next outage finds room")
+    if report.refused_left:
+        text = f"{terminal.count(report.refused_left, 'refused write')} noted by processes that are gone"
+        yield warning("refused writes", text, "they are recovered as soon as hermes runs")
+
+
+def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
+    """Take a writer's place in the journal and give it up again: the folder and its locks work, or they do not."""
+    from hermes_memory_pgvector.journal import Journal
+
+    folder = data_folder(home) / journals.FOLDER_NAME
+    journal = Journal(folder, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+    try:
+        journal.open()
+    except JournalError as error:
+        yield problem("journal", f"{folder}: {error}", "memories cannot be kept: make the folder writable")
+        return
+    locks_work = journal.stats().locks_work
+    journal.close(Deadline.after(5))
+    if locks_work:
+        yield ok("journal", f"writable, locks work, sync {settings.journal_sync}")
+    else:
+        text = "this file system has no working locks, so what dead processes left is taken over more slowly"
+        yield warning("journal", text, "keep the hermes home on a local disk")
+
+
+def _processes(report: journals.JournalReport) -> Iterator[Finding]:
+    gone = sum(each.writer_gone for each in report.processes)
+    if gone:
+        text = f"the database has gone back: {terminal.count(gone, 'record')} that it had cannot be stored again"
+        yield warning("journal", text, "was it restored from an older dump? if there is a newer one, restore that")
+    troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
+    for each in troubled:
+        for breaker in each.open_breakers:
+            since = f" since {terminal.seconds(_age(breaker.since))}" if breaker.since else ""
+            yield warning(
+                "processes", f"{each.command} {each.pid}: {breaker.name} is {breaker.state}{since}: {breaker.reason}"
+            )
+        if each.backlog_problem:
+            yield warning("processes", f"{each.command} {each.pid}: {each.backlog_problem}")
+        if each.failed_hooks:
+            failed = f"{terminal.count(each.failed_hooks, 'hook call')} failed, so a write may be missing"
+            yield warning("processes", f"{each.command} {each.pid}: {failed}; the latest: {each.latest_failure}")
+    if not troubled:
+        yield ok("processes", f"{len(report.processes)} at work, all well" if report.processes else "none at work now")
+
+
+def _age(since: float) -> float:
+    import time
+
+    return max(0.0, time.time() - since)

@@ -1,0 +1,264 @@
+"""What identifies an installation: a home's id, the place it belongs to, and the key its pseudonyms are made with.
+
+A home is copied by many roads: `cp -r`, a cloned profile, a container image started many times, a restored backup. Two
+homes of one id would take each other's entries for their own and delete what the other's files do not have. So the file
+that holds the id also holds where it was written: machine, host, device and inode, of that very file. A file found
+elsewhere is a copy, and takes an id of its own that follows from the old one and the new place, so that all processes
+of the copy arrive at the same. A home that was only moved keeps its id. The key of the pseudonyms is the same in every
+copy: the same person keeps the same theme.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.config.settings_file import data_folder
+
+logger = logging.getLogger(__name__)
+
+KEY_BYTES = 32
+ID_NAME = "home-id"
+LONGEST_LINEAGE = 32
+_MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+_BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file is. Unknown parts are empty."""
+
+    machine: str
+    host: str
+    boot: str
+    device: int
+    inode: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class HomeIdentity:
+    """What the id file of a home tells."""
+
+    id: str
+    place: Place | None = None
+    """Where the file was written; None in a file of an earlier version."""
+    machines: tuple[str, ...] = ()
+    """Machines that use this home; containers that share a folder are machines to themselves."""
+    predecessors: tuple[str, ...] = ()
+    """The ids of the homes this one is a copy of, the nearest first."""
+    original: str = ""
+    """The home beside which this copy was made, if it was still there."""
+
+
+def home_id(home: Path) -> str:
+    """A random id that stays with this home; it names the rows that came from its files."""
+    return identity(home).id
+
+
+def identity(home: Path) -> HomeIdentity:
+    """Who this home is; a copy becomes somebody else the moment it is first asked."""
+    path = private_folder(home) / ID_NAME
+    try:
+        _kept(path, lambda: secrets.token_hex(8))
+        # Text and place of the same file, also while another process puts a new one there.
+        with path.open("rb") as file:
+            found = _place_of(path, os.fstat(file.fileno()))
+            known = _parse(file.read().decode("utf-8", "surrogateescape"))
+    except OSError:
+        # A home that cannot be written to still needs an identity that does not change between processes.
+        return HomeIdentity(_digest(socket.gethostname(), str(home)))
+    return _settle(path, known, found)
+
+
+def homes_of(home: Path) -> list[Path]:
+    """The root home and every profile's home below it."""
+    root = home.parent.parent if home.parent.name == "profiles" else home
+    profiles = root / "profiles"
+    below = sorted(profiles.iterdir()) if profiles.is_dir() else []
+    return [root, *(path for path in below if path.is_dir() and not path.name.startswith("."))]
+
+
+def pseudonym_key(home: Path) -> bytes:
+    """The key that turns phone numbers and user ids into pseudonyms; it never leaves this folder.
+
+    Raises OSError rather than inventing one: a key that changes would give the same person a new theme each time.
+    """
+    return bytes.fromhex(_kept(private_folder(home) / "identity.key", lambda: secrets.token_hex(KEY_BYTES)))
+
+
+def private_folder(home: Path) -> Path:
+    """The folder of this plugin in a home, made if need be, closed to everybody else."""
+    folder = data_folder(home)
+    with contextlib.suppress(OSError):
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
+            _give(folder, home)
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+    return folder
+
+
+def is_copy(noted: Place, found: Place, machines: tuple[str, ...] = ()) -> bool:
+    """Whether a file noted at one place and found at another is a copy, rather than the same file.
+
+    In doubt it is one: a home with a needless new id keeps entries longer than its files do, while two homes of one id
+    delete each other's.
+    """
+    is_same_machine = found.machine == noted.machine or found.machine in machines
+    is_same_host = is_same_machine and found.host == noted.host
+    if found.inode == noted.inode:
+        is_same_run = bool(found.boot) and found.boot == noted.boot
+        # Device numbers change when a disk is mounted anew; containers that share a folder differ in all but these.
+        is_same_file = found.device == noted.device and (is_same_run or is_same_machine)
+        return not (is_same_file or is_same_host)
+    # Another file, but in its place: it was restored, and nobody else can be where it is.
+    return not (is_same_host and found.path == noted.path)
+
+
+def _settle(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
+    """The identity in force at this place, written down if it is news."""
+    noted = known.place
+    if noted == found:
+        return known
+    machines = known.machines if found.machine in known.machines else (*known.machines, found.machine)
+    if noted is None or not is_copy(noted, found, known.machines):
+        new = replace(known, machines=machines)
+    else:
+        new = HomeIdentity(
+            _digest(known.id, found.machine, found.host, found.boot, str(found.device), str(found.inode)),
+            machines=(found.machine,),
+            predecessors=(known.id, *known.predecessors)[:LONGEST_LINEAGE],
+            original=_original(noted, found, known.id),
+        )
+        logger.warning(
+            "this home is a copy of home %s: it goes on as home %s, and neither deletes what the other holds",
+            known.id,
+            new.id,
+        )
+    with contextlib.suppress(OSError):
+        _write(path, new, found)
+    return new
+
+
+def _original(noted: Place, found: Place, known_id: str) -> str:
+    """The home this one was copied from, if it is still at its place on this machine."""
+    if noted.path == found.path or noted.machine != found.machine:
+        return ""
+    try:
+        other = _parse(_read(Path(noted.path)))
+    except OSError:
+        return ""
+    return str(Path(noted.path).parent.parent) if other.id == known_id else ""
+
+
+def _place_of(path: Path, status: os.stat_result) -> Place:
+    return Place(_machine(), socket.gethostname(), _first_line(_BOOT_FILE), status.st_dev, status.st_ino, _real(path))
+
+
+def _machine() -> str:
+    return next(filter(None, map(_first_line, _MACHINE_FILES)), "")
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
+    except OSError:
+        return ""
+
+
+def _real(path: Path) -> str:
+    return str(path.parent.resolve() / path.name)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _parse(text: str) -> HomeIdentity:
+    """The id is the first line; what else is known is JSON below it, and may be missing or damaged."""
+    name, _, rest = text.partition("\n")
+    try:
+        told: dict[str, Any] = json.loads(rest)
+        return HomeIdentity(
+            name.strip(),
+            Place(**told["place"]),
+            tuple(map(str, told["machines"])),
+            tuple(map(str, told["predecessors"])),
+            str(told["original"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return HomeIdentity(name.strip())
+
+
+def _write(path: Path, known: HomeIdentity, found: Place) -> None:
+    """Replace the id file by one that names its own inode: whichever of two writers is last, the file is whole."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+            _give(file.fileno(), path.parent)
+            status = os.fstat(file.fileno())
+            told = asdict(replace(known, place=replace(found, device=status.st_dev, inode=status.st_ino)))
+            file.write(f"{told.pop('id')}\n{json.dumps(told)}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The content of a small private file, made once; whoever comes first decides for all."""
+    known = _read(path)
+    if known:
+        return known
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            _give(file.fileno(), path.parent)
+            file.write(make())
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(name, path)
+        except FileExistsError:
+            # An empty or foreign file is no identity: replace it.
+            if not _read(path):
+                Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return _read(path)
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            # A restored backup comes back readable for everybody.
+            with contextlib.suppress(OSError):
+                path.chmod(0o600)
+        return path.read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+
+
+def _give(file: int | Path, around: Path) -> None:
+    """As root, hand what we made to the owner of the folder around it, who could not read it otherwise."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        status = around.stat()
+        os.chown(file, status.st_uid, status.st_gid)
+
+
+def has_profile(home: Path, name: str) -> bool:
+    """Whether a profile of that name lives beneath this home."""
+    return os.path.isdir(home / "profiles" / name)  # noqa: PTH112 - a name too long for a folder is none

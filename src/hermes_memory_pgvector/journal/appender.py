@@ -1,0 +1,358 @@
+"""The growing end of this process's own series: the only place where records are written.
+
+`append` is the hook's path: one write(2), no open, no fsync (except `always`), no log call. The helper thread of the
+journal calls `rotate` and `sync`. The write keeps the interpreter lock: giving it up for a microsecond's work would
+cost a whole turn of every busy thread to get it back.
+
+The lock is reentrant and every step can be settled afterwards, because a signal handler may raise in the middle of an
+append, or append itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.journal import segment as files
+from hermes_memory_pgvector.journal.capacity import Room, Urgency
+from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
+from hermes_memory_pgvector.journal.segment import ActiveSegment
+
+SyncMode = Literal["process", "batch", "always"]
+
+_GIL_WRITE_BYTES = 64 * 1024
+
+
+# A write whose outcome is not yet noted: the segment, the record's number, the size before, the frame's length.
+_Pending = tuple[ActiveSegment, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TailState:
+    """The tail at one moment."""
+
+    writer: str
+    active_number: int | None
+    """None while there is no file to append to."""
+    active_size: int
+    last_seq: int
+    own_bytes: int
+
+
+class Tail:
+    """Appends records to the newest segment."""
+
+    def __init__(self, directory: Path, *, sync: SyncMode, segment_bytes: int, max_bytes: int) -> None:
+        self.lock = threading.RLock()
+        self.wake: Callable[[], None] = lambda: None
+        """Wakes the helper."""
+        self.revive: Callable[[], None] = lambda: None
+        """Called by the first append of a forked child: takes a new identity."""
+        self.is_asleep = False
+        """The helper waits to be woken by the next append."""
+        self.wants_rotation = False
+        self.lacks_disk = False
+        """Whether the disk had no room for the last record."""
+        self.room = Room(max_bytes)
+        self.sync_failures = 0
+        self.last_error = ""
+        self._directory = directory
+        self._sync = sync
+        self._segment_bytes = segment_bytes
+        self._active: ActiveSegment | None = None
+        self._pending: _Pending | None = None
+        self._writer = ""
+        self._seed = 0
+        self._seq = 0
+        self._dirty_since: float | None = None
+        self._syncing_since: float | None = None
+
+    def begin(self, writer: str) -> None:
+        """Start a new series; raises OSError when its first file cannot be made."""
+        active = files.create_segment(self._directory, writer, 1)
+        if self._sync == "always":
+            self._flush_directory()
+        with self.lock:
+            self.reset(writer)
+            self._active = active
+
+    def reset(self, writer: str) -> None:
+        """Forget the series without touching its files."""
+        self._active = self._pending = None
+        self._writer, self._seed = writer, seed_of(writer)
+        self._seq = 0
+        self.room.own = self.room.drained = 0
+        self._dirty_since = self._syncing_since = None
+        self.wants_rotation = self.is_asleep = False
+
+    def abandon(self, writer: str) -> None:
+        """In a forked child: close the parent's file, whose next records are the parent's, and be someone else."""
+        if self._active is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._active.fd)
+        self.reset(writer)
+        self.room.reset()
+        self.sync_failures = 0
+        self.last_error = ""
+
+    def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
+        """Go on under other settings; for the holder of the lock."""
+        self._sync = sync
+        self.room.bound(max_bytes)
+
+    def append(self, payload: bytes, urgency: Urgency, at_us: int | None = None) -> int:
+        """Write one record and return its number."""
+        total = HEADER_BYTES + len(payload)
+        room = self.room
+        with self.lock:
+            while True:
+                if self._pending is not None:
+                    self._settle()
+                active = self._active
+                if active is None or active.is_broken or total > MAX_PAYLOAD:
+                    active = self._usable(total)
+                if room.own - room.drained + room.foreign + total > room.turn_bytes:
+                    self._check_room(total, urgency)
+                seq = self._seq + 1
+                frame = encode(self._seed, seq, time.time_ns() // 1000 if at_us is None else at_us, payload)
+                pending = (active, seq, active.size, total)
+                # A signal handler may have appended or forked since. From here to the end of the write none can run.
+                if self._active is not active or self._seq + 1 != seq or self._pending is not None:
+                    continue
+                self._pending = pending
+                code = 0
+                if total <= _GIL_WRITE_BYTES and files.gil_write is not None:
+                    written = files.gil_write(active.fd, frame, total)
+                else:
+                    try:
+                        written = os.write(active.fd, frame)
+                    except OSError as error:
+                        written, code = -1, error.errno or errno.EIO
+                if written == total or self._rescue(pending, frame, written, code):
+                    break
+            self._landed(pending)
+            if self._sync == "always":
+                self._sync_record(active)
+            if self.is_asleep or (active.size >= self._segment_bytes and not self.wants_rotation):
+                self._nudge(active)
+        return seq
+
+    def state(self) -> TailState:
+        """A consistent snapshot; every record up to its number is in the files."""
+        with self.lock:
+            self._settle()
+            active = self._active
+            number, size = (None, 0) if active is None else (active.number, active.size)
+            return TailState(self._writer, number, size, self._seq, self.room.own)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest record, 0 when there is none."""
+        return self._seq
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether records wait for the disk."""
+        return self._dirty_since is not None
+
+    def sync_lag(self) -> float:
+        """Seconds since the oldest record that has not reached the disk was written."""
+        moments = [since for since in (self._syncing_since, self._dirty_since) if since is not None]
+        return max(0.0, time.monotonic() - min(moments)) if moments and self._sync == "batch" else 0.0
+
+    def set_waiting(self, waiting: int, own_bytes: int) -> None:
+        """Note that of the first `own_bytes` written all but `waiting` are drained."""
+        with self.lock:
+            self.room.drained = max(0, min(own_bytes - waiting, self.room.own))
+
+    def request_rotation(self) -> None:
+        """Ask the helper to seal the present segment."""
+        with self.lock:
+            if self._active is not None and self._active.size:
+                self._nudge(self._active, rotate=True)
+
+    def rotate(self) -> bool:
+        """Helper only: go on in a new segment; False when none can be made now."""
+        with self.lock:
+            old, writer = self._active, self._writer
+            if old is None or (old.size == 0 and not old.is_broken):
+                self.wants_rotation = False
+                return True
+        try:
+            new = files.create_segment(self._directory, writer, old.number + 1)
+        except OSError as error:
+            self.last_error = f"no new segment ({files.describe(error)})"
+            return False
+        self._flush_directory()
+        with self.lock:
+            self._settle()
+            was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
+            self._active, self._dirty_since, self.wants_rotation = new, None, False
+        if was_dirty:
+            self._flush(old)
+        self._syncing_since = None
+        os.close(old.fd)
+        return True
+
+    def sync(self) -> None:
+        """Helper only: make what was written survive the machine."""
+        with self.lock:
+            active = self._active
+            if active is None or self._dirty_since is None:
+                return
+            self._syncing_since, self._dirty_since = self._dirty_since, None
+        if not self._flush(active):
+            self.request_rotation()
+        self._syncing_since = None
+
+    def finish(self) -> int:
+        """Helper only: sync and close the file; returns the number of the last record."""
+        with self.lock:
+            self._settle()
+            active, self._active = self._active, None
+            was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
+            self._dirty_since = None
+        if active is not None:
+            if was_dirty:
+                self._flush(active)
+            os.close(active.fd)
+            if self._seq == 0:
+                active.path.unlink(missing_ok=True)
+        self._syncing_since = None
+        return self._seq
+
+    def _landed(self, pending: _Pending) -> None:
+        """Count a record that is in the file, once."""
+        if self._pending is not pending:
+            return
+        active, seq, _, length = pending
+        self._pending = None
+        self._seq = seq
+        active.size += length
+        self.room.own += length
+        if self._dirty_since is None:
+            self._dirty_since = time.monotonic()
+
+    def _settle(self) -> None:
+        """Find out what became of a write whose append was interrupted before it could note the outcome."""
+        pending = self._pending
+        if pending is None:
+            return
+        if os.fstat(pending[0].fd).st_size >= pending[2] + pending[3]:
+            self._landed(pending)
+        else:
+            self._restore(pending)
+
+    def _restore(self, pending: _Pending) -> bool:
+        """Take a partly written frame back; a file that does not let go of it takes no more records."""
+        active, _, size, _ = pending
+        restored = True
+        try:
+            # The second condition is looked at last: a signal handler may have settled and appended meanwhile.
+            if os.fstat(active.fd).st_size > size and self._pending is pending:
+                os.ftruncate(active.fd, size)
+        except OSError:
+            restored = False
+        if self._pending is pending:
+            self._pending = None
+        if not restored:
+            self._break(active)
+        return restored
+
+    def _rescue(self, pending: _Pending, frame: bytes, written: int, code: int) -> bool:
+        """After a failed or short write: True when the record is there after all, False to try again, else raise."""
+        active, _, size, length = pending
+        # A short write comes without a reason: there was no room for more.
+        code = code or (ctypes.get_errno() if written < 0 else errno.ENOSPC)
+        if 0 < written < length and self._pending is pending:
+            # The rest either fits or tells why the first part did not.
+            try:
+                written += os.write(active.fd, frame[written:])
+            except OSError as error:
+                code = error.errno or errno.EIO
+            if written == length:
+                return True
+        if written < 0 and os.fstat(active.fd).st_size >= size + length:
+            # Reported as failed and yet there: its number must not be given to another record.
+            self._landed(pending)
+            self._break(active)
+        else:
+            restored = self._restore(pending)
+            if code == errno.EINTR and restored:
+                return False
+            # A full disk may have room again for the same file; any other failure is the file's own.
+            self.lacks_disk = code in (errno.ENOSPC, errno.EDQUOT)
+            if not self.lacks_disk:
+                self._break(active)
+        reason = errno.errorcode.get(code, str(code))
+        self.last_error = f"write failed ({reason})"
+        raise JournalError(f"the journal could not take a record of {length} bytes: {reason}")
+
+    def _sync_record(self, active: ActiveSegment) -> None:
+        """`always`: the record is acknowledged only when the disk has it."""
+        self._dirty_since = None
+        if not self._flush(active):
+            # The record keeps its number: it may or may not survive, and a reader may find it.
+            self._break(active)
+            raise JournalError("the journal could not sync the record")
+
+    def _flush(self, active: ActiveSegment) -> bool:
+        """Sync one file; after a failure never again, for the kernel reports lost pages once and then forgets them."""
+        if self._sync == "process" or active.sync_failed:
+            return True
+        try:
+            files.sync_file(active.fd)
+        except OSError as error:
+            active.sync_failed = True
+            self.sync_failures += 1
+            self.last_error = f"sync failed ({files.describe(error)})"
+            return False
+        return True
+
+    def _flush_directory(self) -> None:
+        if self._sync == "process":
+            return
+        try:
+            files.sync_directory(self._directory)
+        except OSError as error:
+            self.sync_failures += 1
+            self.last_error = f"directory sync failed ({files.describe(error)})"
+
+    def _usable(self, total: int) -> ActiveSegment:
+        if total > MAX_PAYLOAD:
+            raise JournalError(f"a record of {total} bytes is too large for the journal")
+        if self._active is None:
+            self.revive()
+        if self._active is None:
+            raise JournalError("the journal is not open")
+        if self._active.is_broken:
+            self._nudge(self._active, rotate=True)
+            raise JournalError(f"the journal waits for a new segment: {self.last_error}")
+        return self._active
+
+    def _check_room(self, total: int, urgency: Urgency) -> None:
+        if self.room.admits(total, urgency):
+            return
+        if self.is_asleep:
+            # The helper learns what other processes have drained; without it a full journal would stay full.
+            self.is_asleep = False
+            self.wake()
+        raise self.room.refusal(urgency)
+
+    def _break(self, active: ActiveSegment) -> None:
+        active.is_broken = True
+        self._nudge(active, rotate=True)
+
+    def _nudge(self, active: ActiveSegment, *, rotate: bool = False) -> None:
+        self.is_asleep = False
+        self.wants_rotation = self.wants_rotation or rotate or active.size >= self._segment_bytes
+        self.wake()

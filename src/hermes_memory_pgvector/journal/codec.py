@@ -1,0 +1,201 @@
+"""Write items as journal payloads and back.
+
+A payload is one JSON object, {"v": 1, "items": [...]}, and after a line feed the words of its turns as they are, one
+after the other: the object names only their lengths, so that nothing is quoted while an agent waits. Decoding raises
+ValueError for anything that is not ours, which the writer turns into a dead letter: an unreadable record is kept, never
+guessed at. A record that a newer version of this package has made is NewerRecord instead: it waits for a process that
+knows it. So whoever changes the meaning of a field raises VERSION; a new kind of item may do without.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import Any, TypeVar, assert_never, cast, get_args
+
+from hermes_memory_pgvector.values import (
+    TARGETS,
+    AddMemory,
+    AddTurn,
+    ForgetTail,
+    ForgetTurns,
+    MemoryOperation,
+    Moment,
+    Origin,
+    RecordDelegation,
+    RemoveMemory,
+    ReplaceMemory,
+    Role,
+    WriteItem,
+)
+
+VERSION = 1
+KINDS = frozenset({"turn", "add", "replace", "remove", "forget", "tail", "trim", "delegation"})
+ROLES: tuple[Role, ...] = get_args(Role)
+MAX_ORDINAL = 2**31 - 1
+MAX_MICROSECONDS = 253_370_764_800_000_000
+"""The year 9999, where dates end."""
+RECORD_ITEMS = 64
+RECORD_CHARS = 256 * 1024
+_Word = TypeVar("_Word", bound=str)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class NewerRecord(ValueError):
+    """A record of a version or a kind that only a newer version of this package can know."""
+
+
+def portions(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
+    """The items, dealt out to records of moderate size."""
+    found: list[list[WriteItem]] = [[]]
+    size = 0
+    for item in items:
+        length = len(getattr(item, "content", ""))
+        if found[-1] and (len(found[-1]) >= RECORD_ITEMS or size + length > RECORD_CHARS):
+            found.append([])
+            size = 0
+        found[-1].append(item)
+        size += length
+    return found
+
+
+def encode(items: Sequence[WriteItem]) -> bytes:
+    """The payload for one journal record."""
+    words: list[bytes] = []
+    texts: list[str] = []
+    for item in items:
+        texts.append(_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)))
+    return f'{{"v":{VERSION},"items":[{",".join(texts)}]}}\n'.encode("utf-8", "surrogatepass") + b"".join(words)
+
+
+def decode(payload: bytes) -> list[WriteItem]:
+    """The items of one journal record; ValueError when it is not one of ours, NewerRecord when it will be."""
+    head, _, words = payload.partition(b"\n")
+    try:
+        record = json.loads(head)
+        version = record["v"]
+        if isinstance(version, int) and version > VERSION:
+            raise NewerRecord("the record's version is not known")
+        if version != VERSION:
+            raise ValueError("the record's version is not known")
+        source = io.BytesIO(words)
+        items = [_from_dict(raw, source) for raw in record["items"]]
+    except (KeyError, TypeError, AttributeError, RecursionError, IndexError, OverflowError) as error:
+        raise ValueError(f"not a record of this program ({type(error).__name__})") from error
+    if source.tell() != len(words):
+        raise ValueError("the record holds more words than it names")
+    return items
+
+
+def _turn(item: AddTurn, words: list[bytes]) -> str:
+    """A turn without its words, which are added to `words`; put together by hand, because an agent waits for it."""
+    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
+    content = item.content.encode("utf-8", "surrogatepass")
+    words.append(content)
+    theme, session_id, role, _, ordinal, when, is_live, parent_session_id, metadata = item
+    return (
+        f'{{"k":"turn",{_place(theme, session_id, parent_session_id)},"r":"{role}",'
+        f'"c":{len(content)},"n":{ordinal},"w":[{when[0]},{when[1]}],'
+        f'"l":{"true" if is_live else "false"},"m":{_encode(dict(metadata)) if metadata else "{}"}}}'
+    )
+
+
+@lru_cache(maxsize=256)
+def _place(theme: str, session_id: str, parent_session_id: str) -> str:
+    quote = encode_basestring
+    return f'"t":{quote(theme)},"s":{quote(session_id)},"p":{quote(parent_session_id)}'
+
+
+def _to_dict(item: MemoryOperation | ForgetTurns | ForgetTail | RecordDelegation) -> dict[str, Any]:
+    when = (item.when.wall_us, item.when.order_us)
+    match item:
+        case AddMemory():
+            return _memory("add", item, {"c": item.content})
+        case ReplaceMemory():
+            return _memory("replace", item, {"c": item.content, "o": item.old_text, "e": item.previous})
+        case RemoveMemory():
+            return _memory("remove", item, {"o": item.old_text, "e": item.previous})
+        case ForgetTurns():
+            return {"k": "forget", "t": item.theme, "s": item.session_id, "x": item.turns, "w": when}
+        case ForgetTail():
+            return {
+                "k": "tail", "t": item.theme, "s": item.session_id, "n": item.exchanges, "x": item.kept, "w": when,
+            }  # fmt: skip
+        case RecordDelegation():
+            return {
+                "k": "delegation", "t": item.theme, "s": item.session_id, "d": item.child_session_id, "c": item.task,
+                "o": item.result, "w": when, "m": item.metadata,
+            }  # fmt: skip
+        case _:
+            assert_never(item)
+
+
+def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "k": kind, "t": item.theme, "g": item.target, "w": (item.when.wall_us, item.when.order_us), "h": item.home_id,
+        "f": item.origin.value, "m": item.metadata, **own,
+    }  # fmt: skip
+
+
+def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
+    kind = _text(raw["k"])
+    if kind not in KINDS:
+        raise NewerRecord("the record's kind is not known")
+    when = Moment(_bounded(raw["w"][0], MAX_MICROSECONDS), _bounded(raw["w"][1], MAX_MICROSECONDS))
+    theme = _text(raw["t"])
+    if kind == "turn":
+        return AddTurn(
+            theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
+            _bounded(raw["n"], MAX_ORDINAL), when, bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
+        )  # fmt: skip
+    if kind in ("add", "replace", "remove"):
+        target = _one_of(raw["g"], TARGETS)
+        common: dict[str, Any] = {"when": when, "home_id": _text(raw["h"]), "origin": Origin(raw["f"])}
+        common["metadata"] = dict(raw["m"])
+        if kind == "add":
+            return AddMemory(theme, target, _text(raw["c"]), **common)
+        previous = None if raw["e"] is None else _text(raw["e"])
+        if kind == "replace":
+            return ReplaceMemory(theme, target, _text(raw["c"]), _text(raw["o"]), previous=previous, **common)
+        return RemoveMemory(theme, target, _text(raw["o"]), previous=previous, **common)
+    if kind in ("forget", "tail", "trim"):
+        turns = tuple((bytes.fromhex(digest).hex(), _bounded(ordinal, MAX_ORDINAL)) for digest, ordinal in raw["x"])
+        session_id = _text(raw["s"])
+        if kind == "tail":
+            return ForgetTail(theme, session_id, _bounded(raw["n"], MAX_ORDINAL), turns, when)
+        # "trim" named what stays instead of what goes, so it takes nothing back.
+        return ForgetTurns(theme, session_id, turns if kind == "forget" else (), when)
+    return RecordDelegation(
+        theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
+    )
+
+
+def _words(length: Any, words: io.BytesIO) -> str:
+    if not isinstance(length, int) or isinstance(length, bool) or length < 0:
+        raise TypeError
+    content = words.read(length)
+    if len(content) != length:
+        raise ValueError("words of the record are missing")
+    return content.decode("utf-8", "surrogatepass")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _bounded(value: Any, most: int) -> int:
+    number = int(value)
+    if not 0 <= number <= most:
+        raise ValueError("a number of the record is out of bounds")
+    return number
+
+
+def _one_of(value: Any, known: tuple[_Word, ...]) -> _Word:
+    if value not in known:
+        raise ValueError("a word of the record is not known")
+    return cast(_Word, value)

@@ -1,0 +1,114 @@
+"""MEMORY.md and USER.md: how they are read, and what changed between two readings. Pure but for the reading."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector.capture.transcript import entries_of
+from hermes_memory_pgvector.values import Target
+
+FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""A thousand times what the host lets a file grow to; a prompt waits while it is read."""
+MAX_ALIGNED_ENTRIES = 2000
+"""Finding which entry was edited into which takes the square of their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells cheaply whether a file has changed."""
+
+    modified_ns: int
+    size: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the file and the rows that came from it; `old` is None for an add, `new` for a remove."""
+
+    theme: str
+    old: str | None
+    new: str | None
+
+
+def stamp(path: Path) -> Stamp | None:
+    """The file's stamp, or None when there is no such file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def read(path: Path, max_chars: int) -> list[str] | None:
+    """The entries of a file in order; None when it cannot be told what it holds."""
+    try:
+        data = _content(path)
+    except FileNotFoundError:
+        # A missing file is an emptied memory only while its folder is there; a missing folder says nothing.
+        return [] if os.access(path.parent, os.R_OK | os.X_OK) else None
+    except OSError:
+        return None
+    return None if data is None else entries_of(data.decode("utf-8-sig", errors="replace"), max_chars)
+
+
+def emptied_at(path: Path) -> float | None:
+    """When a file that is missing can have been deleted at the latest; None when its folder does not tell."""
+    try:
+        return path.parent.stat().st_mtime
+    except OSError:
+        return None
+
+
+def _content(path: Path) -> bytes | None:
+    """What a plain file holds; None for one too large, and for a pipe or a device, which would never end."""
+    # Opening a pipe waits for somebody at its other end, unless it is told not to.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+            return None
+        data = file.read(MAX_FILE_BYTES + 1)
+    return data if len(data) <= MAX_FILE_BYTES else None
+
+
+def compare(
+    before: Sequence[str], now: Sequence[str], held: Mapping[str, Sequence[str]], own_theme: str
+) -> list[Change]:
+    """What makes the rows equal to the file.
+
+    `before` is the file as last compared, `held` maps the content of this home's rows to their themes. An entry edited
+    in its place stays in the themes that held it; a new entry belongs to the profile's own theme.
+    """
+    present = set(now)
+    fresh = [content for content in now if content not in held]
+    gone = [content for content in held if content not in present]
+    edited: dict[str, str] = {}
+    wanted = set(fresh)
+    for old, new in _aligned(before, now):
+        if old in held and old not in present and new in wanted:
+            edited[old] = new
+            wanted.discard(new)
+    changes = [
+        Change(theme, content, edited.get(content)) for content in gone for theme in dict.fromkeys(held[content])
+    ]
+    return changes + [Change(own_theme, None, content) for content in fresh if content in wanted]
+
+
+def _aligned(before: Sequence[str], now: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Entries that took the place of others."""
+    first = 0
+    while first < min(len(before), len(now)) and before[first] == now[first]:
+        first += 1
+    before, now = before[first:], now[first:]
+    if max(len(before), len(now)) > MAX_ALIGNED_ENTRIES:
+        return
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+        if tag == "replace" and end - start == new_end - new_start:
+            yield from zip(before[start:end], now[new_start:new_end], strict=True)

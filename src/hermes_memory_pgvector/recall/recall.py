@@ -1,0 +1,184 @@
+"""From a question to hits, within a Deadline.
+
+The question is embedded within a part of the time given; when that fails or takes too long, words alone answer and the
+answer says so. Errors of the database are the caller's to judge.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError, EmbeddingMisconfigured
+from hermes_memory_pgvector.store import neighbours
+from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, send
+from hermes_memory_pgvector.store.vector_types import current_model
+from hermes_memory_pgvector.store.verify import Check, verify_theme
+from hermes_memory_pgvector.text.lexemes import likely_speaker, question_terms
+from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question
+
+logger = logging.getLogger(__name__)
+
+EMBED_SHARE = 0.6
+"""The part of the time given that embedding may use; the rest is for the search."""
+MODEL_SECONDS = 60.0
+"""How long the current model is remembered: `migrate` and the self-check may change it."""
+EVERY_ROW = 2**31 - 1
+AMBIENT_CANDIDATES = 400
+"""Rows compared for a question nobody asked: what is not near by its code is no answer to it."""
+
+
+class QueryEmbedder(Protocol):
+    """What recall needs of an embedder."""
+
+    @property
+    def model(self) -> str:
+        """The name its vectors are stored under."""
+
+    def embed_query(self, text: str, deadline: Deadline) -> Sequence[float] | None:
+        """The vector of a question, or None when the text has none."""
+
+
+class RecallSettings(Protocol):
+    """What the operator decides about recall."""
+
+    @property
+    def embed_timeout(self) -> float:
+        """Seconds a question's embedding may take, within its own budget."""
+
+    @property
+    def hybrid_search(self) -> bool:
+        """Whether words count; they always answer when meaning cannot."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether every vector of a theme is compared, whatever its number of dimensions."""
+
+    @property
+    def recency_half_life_days(self) -> float:
+        """Days in which a hit loses half its weight; 0 leaves age out."""
+
+
+Reading = Callable[[Deadline], AbstractContextManager[Connection]]
+"""Lends a connection for one read: a transaction whose statements the server ends at the deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, and what kept the search from being complete, if anything."""
+
+    hits: tuple[Hit, ...]
+    degraded: str | None = None
+
+
+class Recall:
+    """Answers questions; thread-safe, holds no connection between them."""
+
+    def __init__(self, reading: Reading, embedder: QueryEmbedder | None, settings: RecallSettings) -> None:
+        self._reading = reading
+        self._embedder = embedder
+        self._settings = settings
+        self._known: tuple[float, EmbeddingModel | None] = (0.0, None)
+
+    def search(self, question: Question, deadline: Deadline) -> Answer:
+        """The best hits for a question; raises DatabaseError, or DeadlineExceeded when there is no time to ask."""
+        return self.search_together([question], deadline)[0]
+
+    def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        """Answers to questions in the same words, of several kinds: embedded once, asked in one go."""
+        text = questions[0].text
+        vector, degraded = self._embed(text, deadline)
+        wording = read_wording(questions[0])
+        deadline.check()
+        if vector is None and not wording.terms:
+            return [Answer((), degraded) for _ in questions]
+        meaning = None
+        if vector is not None:
+            meaning = self._meaning(vector, deadline)
+            degraded = None if meaning else "the stored vectors are of another model"
+        if meaning is not None and not self._settings.hybrid_search:
+            wording = replace(wording, terms=())
+        with self._reading(deadline) as connection:
+            pending = [
+                send(
+                    connection, question, _within_reach(question, meaning), wording, self._thresholds(question, meaning)
+                )
+                for question in questions
+            ]
+        # Read only now, the statements and the end of their transaction have travelled together.
+        answers = [Answer(tuple(each.receive()), degraded) for each in pending]
+        return [
+            self._with_neighbours(answer, deadline) if question.wants_neighbours and answer.hits else answer
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+
+    def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
+        """The same hits with the turns beside them; when those cannot be had, the hits alone are the answer."""
+        try:
+            with self._reading(deadline) as connection:
+                pending = neighbours.send(connection, answer.hits)
+            return replace(answer, hits=tuple(pending.receive()))
+        except (DatabaseError, DeadlineExceeded) as error:
+            logger.debug("answering without neighbours: %s", type(error).__name__)
+            return answer
+
+    def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
+        """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
+        with self._reading(deadline) as connection:
+            model = current_model(connection)
+            return None if model is None else verify_theme(connection, model, theme, samples=samples)
+
+    def _embed(self, text: str, deadline: Deadline) -> tuple[Sequence[float] | None, str | None]:
+        if self._embedder is None:
+            return None, "there is no embedder"
+        share = min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout)
+        try:
+            return self._embedder.embed_query(text, deadline.earlier(share)), None
+        except EmbeddingMisconfigured as error:
+            return None, str(error)
+        except (EmbeddingError, DeadlineExceeded) as error:
+            logger.debug("searching by words alone: %s", type(error).__name__)
+            return None, "the embedder does not answer"
+
+    def _meaning(self, vector: Sequence[float], deadline: Deadline) -> Meaning | None:
+        """The vector with the model it can be compared within, if that is the model in use."""
+        at, model = self._known
+        if model is None or time.monotonic() - at > MODEL_SECONDS:
+            with self._reading(deadline) as connection:
+                model = current_model(connection)
+            self._known = (time.monotonic(), model)
+        if model is None or self._embedder is None:
+            return None
+        if model.dim != len(vector) or model.name != self._embedder.model:
+            return None
+        return Meaning(replace(model, candidates=EVERY_ROW) if self._settings.exact else model, vector)
+
+    def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
+        floor = question.min_similarity
+        if floor <= 0:
+            # Whoever asks gets the nearest there is; what is offered unasked must be near.
+            floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
+        return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
+
+
+def _within_reach(question: Question, meaning: Meaning | None) -> Meaning | None:
+    if meaning is None or not question.is_ambient or meaning.model.candidates == EVERY_ROW:
+        return meaning
+    return replace(meaning, model=replace(meaning.model, candidates=min(AMBIENT_CANDIDATES, meaning.model.candidates)))
+
+
+def read_wording(question: Question) -> Wording:
+    """What a question's words say."""
+    return Wording(
+        terms=question_terms(question.text),
+        asks_when=asks_when(question.text),
+        speaker=likely_speaker(question.text),
+        period=named_period(question.text, question.now or datetime.now(UTC)),
+    )

@@ -1,0 +1,241 @@
+"""recall_memory and recall_conversation: what the system prompt says of them, schemas, argument checks, JSON answers.
+
+Whatever the model sends, the answer is JSON: hits, or a sentence that helps it to ask better. No answer carries a
+connection string, a password or a stack trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import Any
+
+from hermes_memory_pgvector.capture.identity import named, shown
+from hermes_memory_pgvector.capture.transcript import clean
+from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
+from hermes_memory_pgvector.recall.render import harmless, iso
+from hermes_memory_pgvector.values import (
+    TARGETS,
+    Hit,
+    Kind,
+    Neighbour,
+    Question,
+    Scope,
+    Session,
+    Target,
+    is_private_theme,
+)
+
+MEMORY_TOOL = "recall_memory"
+TURN_TOOL = "recall_conversation"
+ARGUMENT_CHARS = 200_000
+TOOL_NAMES = (MEMORY_TOOL, TURN_TOOL)
+CONTENT_CHARS = 2000
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 20
+
+_QUERY = {"type": "string", "description": "What to look for: a question, key words, or an exact token."}
+_LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+_DATES = {
+    "since": {"type": "string", "description": "Only from this ISO date or time on."},
+    "until": {"type": "string", "description": "Only up to this ISO date or time."},
+}
+
+
+def introduction(theme: str, degradation: str) -> str:
+    """What the system prompt says of the memory, with a sentence about what is out of order."""
+    text = (
+        "## Shared memory (pgvector)\n"
+        f"Your memory theme is '{harmless(shown(theme))}'. What you save with the memory tool and what is said here "
+        f"is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
+        "conversations; both search your own theme unless you pass a scope."
+    )
+    return f"{text}\n{degradation}" if degradation else text
+
+
+def schemas() -> list[dict[str, Any]]:
+    """The two tools as the host offers them to the model."""
+    return [
+        _schema(
+            MEMORY_TOOL,
+            "Search the long-term memory entries (facts, preferences, conventions) saved with the memory tool, by "
+            "meaning and by words. Use it before saying that you do not know or remember something.",
+            scopes="'current' (own theme), 'all' (every shared theme), or a theme's name.",
+            more={
+                "target": {"type": "string", "enum": ["both", "memory", "user"], "default": "both"},
+                "limit": _LIMIT,
+                **_DATES,
+            },
+        ),
+        _schema(
+            TURN_TOOL,
+            "Search what was said in past conversations, by meaning, by words and by date. Use it for 'what did we "
+            "decide', 'when did I mention', or to find an earlier answer.",
+            scopes="'current' (own theme), 'session' (this conversation only), 'all' (every shared theme), "
+            "or a theme's name.",
+            more={
+                "limit": _LIMIT,
+                **_DATES,
+                "context": {
+                    "type": "integer",
+                    "enum": [0, 1],
+                    "default": 0,
+                    "description": "1: each result also carries the turn before and the turn after it.",
+                },
+            },
+        ),
+    ]
+
+
+def _schema(name: str, description: str, *, scopes: str, more: dict[str, Any]) -> dict[str, Any]:
+    scope = {"type": "string", "default": "current", "description": scopes}
+    properties = {"query": _QUERY, "scope": scope, **more}
+    return {
+        "name": name,
+        "description": description,
+        "parameters": {"type": "object", "properties": properties, "required": ["query"]},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(Exception):
+    """An argument that cannot be used, in words for the model."""
+
+    sentence: str
+
+
+def answer(
+    name: str,
+    arguments: Any,
+    session: Session,
+    *,
+    scope_default: str,
+    max_query_chars: int,
+    search: Callable[[Question], list[Hit]],
+) -> str:
+    """The JSON answer to one tool call."""
+    try:
+        question = parse(name, arguments, session, scope_default=scope_default, max_query_chars=max_query_chars)
+        hits = search(question)
+    except Refusal as refusal:
+        return error(refusal.sentence)
+    except DatabaseRejected:
+        return error("The memory cannot search for that. Ask in other words, or with another scope.")
+    except MemoryPluginError:
+        return error("The memory is out of reach right now. Go on without it and try again later.")
+    return json.dumps({"results": [_row(hit) for hit in hits], "count": len(hits)}, ensure_ascii=False)
+
+
+def error(sentence: str) -> str:
+    """An error as the model sees it."""
+    return json.dumps({"error": sentence}, ensure_ascii=False)
+
+
+def parse(name: str, arguments: Any, session: Session, *, scope_default: str, max_query_chars: int) -> Question:
+    """A question from a model's arguments; Refusal when there is nothing to ask."""
+    if name not in TOOL_NAMES:
+        raise Refusal(f"There is no tool of that name here; use {MEMORY_TOOL} or {TURN_TOOL}.")
+    given = {key: _short(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
+    query = given.get("query")
+    text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
+    if not text:
+        raise Refusal("Give a query: a question, key words, or an exact token to look for.")
+    kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
+    scope, theme = _scope(given.get("scope"), session, kind, scope_default)
+    return Question(
+        text=text[:max_query_chars],
+        kind=kind,
+        theme=theme,
+        scope=scope,
+        session_id=session.session_id,
+        targets=_targets(given.get("target")),
+        limit=limit_of(given.get("limit")),
+        since=_date(given.get("since"), "since", at_end=False),
+        until=_date(given.get("until"), "until", at_end=True),
+        now=datetime.now(UTC),
+        wants_neighbours=kind is Kind.TURN and context_of(given.get("context")) > 0,
+    )
+
+
+def _short(value: Any) -> Any:
+    """An argument, not longer than anybody needs: what is done with it must not take long."""
+    return value.lstrip()[:ARGUMENT_CHARS] if isinstance(value, str) else value
+
+
+def limit_of(value: Any) -> int:
+    """A limit within bounds; nonsense becomes the default."""
+    if isinstance(value, bool):
+        return DEFAULT_LIMIT
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return DEFAULT_LIMIT
+    return max(1, min(MAX_LIMIT, number))
+
+
+def context_of(value: Any) -> int:
+    """How many turns on either side of a hit are wanted, none or one; nonsense means none."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+    return max(0, min(1, number))
+
+
+def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:
+    word = named(value) if isinstance(value, str) else ""
+    word = word or named(default) or "current"
+    if word == "current" or word == session.theme:
+        return Scope.CURRENT, session.theme
+    if word == "all":
+        return Scope.ALL, session.theme
+    if word == "session":
+        if kind is Kind.MEMORY:
+            return Scope.CURRENT, session.theme
+        return Scope.SESSION, session.theme
+    if is_private_theme(word):
+        raise Refusal("That theme is private: only its own conversation can recall it.")
+    return Scope.NAMED, word
+
+
+def _targets(value: Any) -> tuple[Target, ...]:
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return (word,) if word in TARGETS else TARGETS
+
+
+def _date(value: Any, name: str, *, at_end: bool) -> datetime | None:
+    if value is None or value == "":
+        return None
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refusal(f"{name} is not a date; give it like 2026-05-31 or 2026-05-31T14:00.") from None
+    if at_end and len(text) <= 10:
+        moment = datetime.combine(moment.date(), time.max)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _row(hit: Hit) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": hit.id, "agent_identity": harmless(hit.theme)}
+    if hit.kind is Kind.MEMORY:
+        row["target"] = hit.target
+    else:
+        row["session_id"] = None if hit.session_id is None else harmless(hit.session_id)
+        row["role"] = hit.role
+    row["ts"] = iso(hit.ts)
+    row["score"] = None if hit.score is None else round(hit.score, 4)
+    row["content"] = harmless(hit.content[:CONTENT_CHARS])
+    if hit.count > 1:
+        row["said_times"] = hit.count
+    for name, neighbour in (("before", hit.before), ("after", hit.after)):
+        if neighbour is not None:
+            row[name] = _beside(neighbour)
+    return row
+
+
+def _beside(neighbour: Neighbour) -> dict[str, Any]:
+    content = harmless(neighbour.content[:CONTENT_CHARS])
+    return {"role": neighbour.role, "ts": iso(neighbour.ts), "content": content}

@@ -1,0 +1,1 @@
+"""The embedded Postgres of a home: its binaries, its folder, starting, stopping, dumping."""

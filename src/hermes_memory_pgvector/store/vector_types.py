@@ -1,0 +1,132 @@
+"""The registry of embedding models, and vectors as Postgres takes them.
+
+Vectors travel in binary: formatting and parsing 768 numbers as text costs more than storing them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.adapt import Buffer, Dumper
+from psycopg.pq import Format
+from psycopg.rows import TupleRow, class_row
+
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.values import EmbeddingModel
+
+Connection = psycopg.Connection[TupleRow]
+
+_HALF_MAX = 65_504.0
+TEXT_OID = psycopg.adapters.types["text"].oid
+TSVECTOR_OID = psycopg.adapters.types["tsvector"].oid
+TIMESTAMPTZ_OID = psycopg.adapters.types["timestamptz"].oid
+INTEGER_OID = psycopg.adapters.types["int4"].oid
+BOOLEAN_OID = psycopg.adapters.types["bool"].oid
+# Postgres counts from the year 2000.
+_EPOCH_MICROS = 946_684_800_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HalfVector:
+    """One vector, for a parameter cast to halfvec."""
+
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfVectors:
+    """Several vectors, for a parameter cast to halfvec[]."""
+
+    rows: Sequence[Sequence[float]]
+    oid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One value per row, in binary, for a parameter cast to an array: far cheaper than a list of Python objects."""
+
+    oid: int
+    values: Sequence[bytes]
+
+
+def text_column(values: Iterable[str]) -> Column:
+    """Texts, for a parameter cast to text[]."""
+    return Column(TEXT_OID, [value.encode() for value in values])
+
+
+def time_column(micros: Iterable[int]) -> Column:
+    """Times, in microseconds since 1970, for a parameter cast to timestamptz[]."""
+    return Column(TIMESTAMPTZ_OID, [(each - _EPOCH_MICROS).to_bytes(8, "big", signed=True) for each in micros])
+
+
+def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> HalfVectors:
+    """Vectors as the parameter of the insert_*_vectors statements."""
+    for vector in vectors:
+        if len(vector) != model.dim:
+            raise ValueError(f"a vector has {len(vector)} numbers where {model.dim} are expected")
+    return HalfVectors(vectors, model.vector_oid)
+
+
+def current_model(connection: Connection) -> EmbeddingModel | None:
+    """The model whose vectors are searched, or None while there is none."""
+    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
+        return cursor.execute(statement("search_current_model")).fetchone()
+
+
+def find_model(connection: Connection, name: str, dim: int) -> EmbeddingModel:
+    """The model of that name and dimension; SchemaError when its tables were never made."""
+    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
+        found = cursor.execute(statement("search_model"), {"name": name, "dim": dim}).fetchone()
+    if found is None:
+        raise SchemaError(f"there are no vector tables for {name} with {dim} dimensions; run: hermes-pgvector migrate")
+    return found
+
+
+def _binary(values: Sequence[float]) -> bytes:
+    dim = len(values)
+    try:
+        return struct.pack(f">HH{dim}e", dim, 0, *values)
+    except OverflowError:
+        return struct.pack(f">HH{dim}e", dim, 0, *[max(-_HALF_MAX, min(_HALF_MAX, value)) for value in values])
+
+
+class _HalfVectorDumper(Dumper):
+    format = Format.BINARY
+    oid = 0  # the statement's cast says what it is
+
+    def dump(self, obj: HalfVector) -> Buffer:
+        return _binary(obj.values)
+
+
+class _HalfVectorsDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: HalfVectors) -> Buffer:
+        return _array(obj.oid, [_binary(row) for row in obj.rows])
+
+
+class _ColumnDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Column) -> Buffer:
+        return _array(obj.oid, obj.values)
+
+
+def _array(oid: int, values: Sequence[bytes]) -> bytes:
+    if not values:
+        return struct.pack(">iiI", 0, 0, oid)
+    parts = [struct.pack(">iiIii", 1, 0, oid, len(values), 1)]
+    for value in values:
+        parts += (len(value).to_bytes(4, "big"), value)
+    return b"".join(parts)
+
+
+psycopg.adapters.register_dumper(HalfVector, _HalfVectorDumper)
+psycopg.adapters.register_dumper(HalfVectors, _HalfVectorsDumper)
+psycopg.adapters.register_dumper(Column, _ColumnDumper)

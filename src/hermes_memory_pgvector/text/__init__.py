@@ -1,0 +1,1 @@
+"""What words say: clean text, lexemes, stems, time phrases. Pure."""

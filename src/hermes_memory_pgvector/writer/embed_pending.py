@@ -1,0 +1,189 @@
+"""Gives rows their vectors: those just stored, and those that an outage of the embedder has left without.
+
+Rows are taken on lease from a table that every process shares, so any process can finish what another has begun, and a
+vector arrives without anybody asking for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import Embedder, ModelInfo
+from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.vector_types import current_model
+from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
+from hermes_memory_pgvector.values import EmbeddingModel
+
+logger = logging.getLogger(__name__)
+
+BATCH_ROWS = 64
+LEASE_MARGIN_SECONDS = 30.0
+DATABASE_SECONDS = 30.0
+RETURN_PAUSE_SECONDS = 10.0
+HOLD_SECONDS = 30.0
+MODEL_SECONDS = 60.0
+LOOK_SECONDS = 300.0
+MIN_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogStatus:
+    """What an operator sees of the embedding of rows."""
+
+    embedded: int
+    problem: str
+    breaker: BreakerStatus
+
+
+class Backlog:
+    """Embeds rows that want a vector; used by one thread, asked by many."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        embedder: Embedder,
+        *,
+        pieces: Callable[[Wanting], Sequence[str]],
+        embed_seconds: float,
+        make_tables: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._pieces = pieces
+        self._embed_seconds = embed_seconds
+        self._make_tables = make_tables
+        self.breaker = Breaker("embedding of new rows", threshold=1, on_open=_outage_begins, on_close=_outage_ends)
+        self._lock = threading.Lock()
+        self._asked = 1
+        self._served = 0
+        self._look_again_at = 0.0
+        self._model: EmbeddingModel | None = None
+        self._model_at = 0.0
+        self._problem = ""
+        self._embedded = 0
+
+    def ask(self) -> None:
+        """There may be rows that want a vector."""
+        with self._lock:
+            self._asked += 1
+
+    def status(self) -> BacklogStatus:
+        """A snapshot for status and doctor."""
+        return BacklogStatus(self._embedded, self._problem, self.breaker.status())
+
+    def is_due(self) -> bool:
+        """Whether it is worth looking for rows."""
+        return self._asked != self._served or time.monotonic() >= self._look_again_at
+
+    def run(self) -> float:
+        """Embed one batch; return the seconds until the next is worth a look."""
+        if not self.is_due():
+            return self._look_again_at - time.monotonic()
+        if not self.breaker.allows():
+            return max(0.1, self.breaker.retry_in())
+        self._look_again_at = time.monotonic() + LOOK_SECONDS
+        asked = self._asked
+        try:
+            more = self._run_batch()
+        except EmbeddingError as error:
+            hold = None if isinstance(error, EmbeddingUnavailable) else HOLD_SECONDS
+            self.breaker.failed(str(error), hold_seconds=hold, is_told=not isinstance(error, EmbeddingMisconfigured))
+            return max(0.1, self.breaker.retry_in())
+        except BaseException:
+            self.breaker.released()
+            raise
+        if more:
+            return 0.0
+        self._served = asked
+        return 0.0 if self._asked != asked else max(0.0, self._look_again_at - time.monotonic())
+
+    def _run_batch(self) -> bool:
+        model = self._usable_model()
+        if model is None:
+            self.breaker.released()
+            return False
+        lease = self._embed_seconds + LEASE_MARGIN_SECONDS
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
+            vectors.store(connection, model, [], gone)
+            later = None if rows else vectors.seconds_until_next(connection)
+        if later is not None:
+            # Rows on lease elsewhere, or put off after a failure, come up again: without being asked for.
+            self._look_again_at = time.monotonic() + min(LOOK_SECONDS, max(MIN_PAUSE_SECONDS, later))
+        if not rows:
+            self.breaker.released()
+            return bool(gone)
+        try:
+            made, without = self._embed(rows)
+        except EmbeddingError:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+                vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
+            raise
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            vectors.store(connection, model, made, without)
+        self._embedded += len(rows)
+        self.breaker.succeeded()
+        return True
+
+    def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Key]]:
+        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(self._pieces(row))]
+        texts = [text for _, _, text in pieces]
+        found = self._embedder.embed_documents(texts, Deadline.after(self._embed_seconds))
+        made = [
+            Made(row, chunk, vector)
+            for (row, chunk, _), vector in zip(pieces, found, strict=True)
+            if vector is not None
+        ]
+        have = {item.row.key for item in made}
+        return made, [row.key for row in rows if row.key not in have]
+
+    def _usable_model(self) -> EmbeddingModel | None:
+        """The database's current model, when it is the one this process embeds with."""
+        if self._model is not None and time.monotonic() - self._model_at < MODEL_SECONDS:
+            return self._model
+        # Asked first: while there is no embedder, nobody needs a connection.
+        info = self._embedder.info(Deadline.after(self._embed_seconds))
+        model = self._read_model()
+        if model is None and self._make_tables():
+            model = self._read_model()
+        problem = mismatch(model, info)
+        if problem and problem != self._problem:
+            logger.warning("%s", problem)
+        self._problem = problem
+        self._model = None if problem else model
+        self._model_at = time.monotonic()
+        return self._model
+
+    def _read_model(self) -> EmbeddingModel | None:
+        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            return current_model(connection)
+
+
+def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:
+    """What is wrong between the database's model and ours; empty when they are the same."""
+    command = "run: hermes-pgvector migrate"
+    if model is None:
+        return f"the database has no vector tables yet; rows wait for their vectors; {command}"
+    if (model.name, model.dim) != (info.name, info.dim):
+        return (
+            f"the database's vectors are of {model.name} ({model.dim} dimensions), this process embeds with "
+            f"{info.name} ({info.dim}); rows wait for their vectors; set embed_model, or to change the model {command}"
+        )
+    return ""
+
+
+def _outage_begins(status: BreakerStatus) -> None:
+    logger.warning("%s; rows are stored without a vector until it is back", status.reason)
+
+
+def _outage_ends(status: BreakerStatus) -> None:
+    seconds = time.time() - (status.since or time.time())
+    logger.warning("embedding works again after %.0f s; waiting rows get their vectors", seconds)

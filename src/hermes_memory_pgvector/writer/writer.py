@@ -1,0 +1,526 @@
+"""The thread that empties the journal into Postgres.
+
+A batch is stored in one transaction that also moves the journal's watermark, so each record arrives exactly once. The
+watermark in Postgres is the only mark of progress: whatever it says is where reading goes on, also after a server that
+failed over has lost commits. Journals of dead processes are adopted, many in one transaction. What Postgres refuses is
+narrowed down to the item at fault and kept as a dead letter; everything else goes on. A journal with a record that only
+a newer version of this package knows is left, from that record on, to a process of that version.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
+    DatabaseError,
+    DatabaseRejected,
+    DatabaseUnavailable,
+    Held,
+    MemoryPluginError,
+    SchemaError,
+)
+from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
+from hermes_memory_pgvector.service import Service
+from hermes_memory_pgvector.store import schema, watermarks
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.writer.decode_ahead import ReadAhead
+
+logger = logging.getLogger(__name__)
+
+BATCH_BYTES = 4 * 1024 * 1024
+BATCH_ITEMS = 2000
+"""A record may hold many items: what one transaction stores is bounded by them, too."""
+BATCH_SECONDS = 60.0
+BACKLOG_BATCHES = 2
+HOLD_SECONDS = 30.0
+HELD_SECONDS = 5.0
+"""Whether the operator has spoken is a matter of a small file."""
+VISIT_SECONDS = 5.0
+RECHECK_SECONDS = 30.0
+WATCHED_SECONDS = 1000.0
+"""A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
+IDLE_SECONDS = 5.0
+FORGET_SECONDS = 2.0
+MAX_PORTION = 1 << 20
+FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """What an operator sees of the writer."""
+
+    stored: int
+    dead: int
+    gone: int
+    """Records that a database which went back no longer has, and the journal neither."""
+    waiting: int
+    last_error: str
+    breaker: BreakerStatus
+    for_newer: int
+    """Journals of other processes that only a newer version of this package can read on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """Of one journal: how many records the database had stored and no longer has, and how many are still on disk."""
+
+    missing: int
+    on_disk: int
+
+
+class Writer(Service):
+    """Drains this process's journal, and those that dead processes have left."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        pool: Pool,
+        *,
+        home_id: str,
+        batch_records: int,
+        new_batch: Callable[[Connection], Batch],
+        on_stored: Callable[[], None],
+        on_adopted: Callable[[], None] = lambda: None,
+        heal_schema: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__("hermes-pgvector-writer", first_wait=0.05)
+        self._journal = journal
+        self._pool = pool
+        self._home_id = home_id
+        self._batch_records = batch_records
+        self._window = batch_records
+        self._portion = MAX_PORTION
+        """Fewer records after a batch that took too long."""
+        self._new_batch = new_batch
+        self._on_stored = on_stored
+        self._heal_schema = heal_schema
+        self._on_adopted = on_adopted
+        self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
+        self._ahead = ReadAhead()
+        self._forgot_at = 0.0
+        self._marks: dict[str, int] = {}
+        self._progress = threading.Condition()
+        self._visited_at = 0.0
+        self._checked_at = 0.0
+        self._arrived_at = 0.0
+        self._settled: dict[str, int] = {}
+        """Journals of dead processes of which everything has arrived, with their watermarks."""
+        self._for_newer: dict[str, int] = {}
+        """Journals whose next record a newer version has made, with their watermarks."""
+        self._stored = 0
+        self._dead = 0
+        self._gone = 0
+        self._setbacks: list[Setback] = []
+        """Watermarks found behind what we remember; told together."""
+        self._burials: list[str] = []
+        """What the transaction under way puts aside; told when it is committed."""
+        self._stops: dict[str, int] = {}
+        """Where the transaction under way has met a newer version's record."""
+        self._last_error = ""
+        self._is_verified = False
+        self._told_news = ""
+        self._outage_stored = 0
+
+    def run_once(self) -> float:
+        """Store what waits; a failure is noted and tried again after a pause."""
+        if not self._is_due():
+            return IDLE_SECONDS
+        if not self.breaker.allows():
+            return max(0.05, self.breaker.retry_in())
+        try:
+            self._verify_once()
+            self._drain_all()
+        except (DatabaseDenied, SchemaError, Held) as error:
+            self._note(error)
+            healed = isinstance(error, SchemaError) and self._heal_schema()
+            pause = HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS
+            self.breaker.failed(str(error), hold_seconds=0.0 if healed else pause)
+        except MemoryPluginError as error:
+            self._note(error)
+            self.breaker.failed(str(error))
+        else:
+            self.breaker.succeeded()
+            return 0.0 if self._own_waits() else IDLE_SECONDS
+        return max(0.05, self.breaker.retry_in())
+
+    def nudge(self) -> None:
+        """A record was appended. During an outage the writer comes back by itself: waking it would only cost time."""
+        if not self.breaker.is_open and not self._wake.is_set():
+            self._wake.set()
+
+    def flush(self, deadline: Deadline) -> bool:
+        """Wait until everything appended so far has arrived; False when the deadline came first."""
+        writer, goal = self._journal.writer, self._journal.last_seq
+        self.wake()
+        with self._progress:
+            while self._marks.get(writer, 0) < goal and self._journal.writer == writer:
+                if deadline.is_over or not self.is_running:
+                    return False
+                self._progress.wait(min(0.2, deadline.remaining()))
+        return True
+
+    def status(self) -> WriterStatus:
+        """A snapshot for status and doctor."""
+        waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
+        status = self.breaker.status()
+        newer = len(self._for_newer)
+        return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
+
+    def mark(self, writer: str) -> int:
+        """The last known watermark of a journal."""
+        return self._marks.get(writer, 0)
+
+    def _is_due(self) -> bool:
+        """Whether there may be anything to do; keeps an idle process from holding a connection."""
+        now = time.monotonic()
+        return self._own_waits() or now - self._visited_at >= VISIT_SECONDS or now - self._checked_at >= RECHECK_SECONDS
+
+    def _own_waits(self) -> bool:
+        return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
+
+    def _verify_once(self) -> None:
+        if self._is_verified or not (self._own_waits() or self._journal.writers()):
+            return
+        with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
+            news = schema.verify(connection).news
+        self._is_verified = True
+        if news and news != self._told_news:
+            logger.warning("%s; until then it goes on as before", news)
+        self._told_news = news
+
+    def _drain_all(self) -> None:
+        own = self._journal.writer
+        if self._own_waits():
+            self._drain(own)
+        now = time.monotonic()
+        if now - self._visited_at >= VISIT_SECONDS:
+            self._visited_at = now
+            self._visit_others(own)
+        if now - self._checked_at >= RECHECK_SECONDS or self._setbacks:
+            self._checked_at = now
+            self._recheck(own)
+        self._tell_setbacks()
+
+    def _visit_others(self, own: str) -> None:
+        found = self._journal.writers()
+        there = set(found)
+        self._settled = {writer: mark for writer, mark in self._settled.items() if writer in there}
+        self._marks = {writer: mark for writer, mark in self._marks.items() if writer in there or writer == own}
+        for writer in self._for_newer.keys() - there:
+            self._is_read_on(writer)
+        new = [each for each in found if each != own and each not in self._settled and each not in self._for_newer]
+        self._visit(new)
+
+    def _visit(self, writers: Sequence[str]) -> None:
+        """Drain those of these journals whose processes are gone."""
+        for start in range(0, len(writers), ADOPTED_TOGETHER):
+            if self.is_stopping:
+                return
+            adopted = self._journal.adopt_all(writers[start : start + ADOPTED_TOGETHER])
+            try:
+                if adopted and self._drain_adopted(list(adopted)):
+                    self._on_adopted()
+            finally:
+                for adoption in adopted.values():
+                    adoption.release()
+            if self._own_waits():
+                self._drain(self._journal.writer)
+
+    def _drain_adopted(self, writers: list[str]) -> int:
+        """Store what adopted journals hold, most of which hold little; return how many records."""
+        total = 0
+        while writers and not self.is_stopping:
+            before = len(writers)
+            if before > 1:
+                try:
+                    finished, count = self._drain_together(writers)
+                except DatabaseRejected:
+                    # One of them is at fault: the other half goes on without it.
+                    total += self._drain_adopted(writers[: before // 2])
+                    writers = writers[before // 2 :]
+                    continue
+                total += count
+                self._settle(finished)
+                writers = [each for each in writers if each not in self._settled and each not in self._for_newer]
+            if len(writers) == before:
+                # A long one, or the only one.
+                first, *writers = writers
+                total += self._drain(first)
+                if not self.is_stopping and first not in self._for_newer:
+                    self._settle([first])
+        return total
+
+    def _settle(self, writers: Sequence[str]) -> None:
+        settled = {writer: self._marks[writer] for writer in writers}
+        self._settled.update(settled)
+        self._journal.forget_all(settled, self._end)
+
+    def _drain(self, writer: str) -> int:
+        """Store what a journal holds; return how many records."""
+        total = 0
+        while not self.is_stopping and (count := self._drain_batch(writer)):
+            total += count
+            if writer != self._journal.writer and self._own_waits():
+                self._drain_batch(self._journal.writer)
+        self._ahead.forget()
+        return total
+
+    def _recheck(self, own: str) -> None:
+        """Compare watermarks with what we remember: a server that failed over may have gone back."""
+        is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
+        if not is_watched and not self._settled:
+            return
+        with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
+            marks = watermarks.watermarks(connection, [own, *self._settled, *self._for_newer])
+        for writer in [own, *self._settled]:
+            self._compare(writer, marks.get(writer, 0))
+        for writer, mark in list(self._for_newer.items()):
+            if marks.get(writer, 0) != mark:
+                self._is_read_on(writer)
+        lost = [writer for writer, mark in self._settled.items() if marks.get(writer, 0) != mark]
+        for writer in lost:
+            del self._settled[writer]
+        self._visit(lost)
+        self._journal.forget_all({each: marks[each] for each in self._settled if each in marks}, self._end)
+        self._marks[own] = marks.get(own, 0)
+        self._journal.forget(own, self._marks[own])
+        if self._own_waits() and not self._drain(own):
+            self._go_on_behind(own, self._journal.last_seq)
+
+    def _compare(self, writer: str, mark: int) -> None:
+        """Note how far a watermark has gone back behind what we remember: its server was restored, or failed over."""
+        known = self._marks.get(writer, 0)
+        if mark >= known:
+            return
+        self._marks[writer] = mark
+        if known == watermarks.ENDED:
+            # A restored copy: how many records its original had is not known any more.
+            return
+        on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
+        self._setbacks.append(Setback(known - mark, on_disk))
+
+    def _tell_setbacks(self) -> None:
+        if not self._setbacks:
+            return
+        missing = sum(each.missing for each in self._setbacks)
+        on_disk = sum(each.on_disk for each in self._setbacks)
+        self._setbacks = []
+        self._gone += missing - on_disk
+        logger.warning(
+            "the database has gone back, as after a restore: of %d records it no longer has, "
+            "%d are stored again from the journal, and %d are gone",
+            missing,
+            on_disk,
+            missing - on_disk,
+        )
+
+    def _go_on_behind(self, own: str, last: int) -> None:
+        """Move the watermark past records that are neither in the database nor on disk: nobody can wait for them."""
+        with self._transaction([own]) as (connection, marks):
+            if marks[own] < last and not self._journal.depth(own, marks[own]).records:
+                marks[own] = last
+                watermarks.advance(connection, marks)
+        self._arrived(marks, 0)
+
+    def _drain_batch(self, writer: str) -> int:
+        """Store the next records of a journal, as many as are accepted together; return how many."""
+        most = min(self._window, self._portion)
+        while True:
+            try:
+                with self._transaction([writer]) as (connection, marks):
+                    mark = marks[writer]
+                    records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
+                    records, most = records[:most], min(most, len(records)) or most
+                    # A backlog goes in larger portions: what a transaction costs is shared by more records.
+                    is_full = len(records) >= self._batch_records
+                    self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
+                    batch = self._new_batch(connection)
+                    taken = self._take(connection, batch, records)
+                    if is_full and len(taken) == len(records):
+                        after = records[-1].seq
+                        self._ahead.expect(writer, after, self._read(writer, after, self._window))
+                    if taken:
+                        batch.store(while_waiting=self._ahead)
+                        mark = taken[-1].seq
+                        watermarks.advance(connection, {writer: mark})
+            except DatabaseRejected:
+                if most == 1:
+                    return self._store_apart(writer)
+                most //= 2
+                continue
+            self._arrived({writer: mark}, len(taken))
+            return len(taken)
+
+    def _drain_together(self, writers: Sequence[str]) -> tuple[list[str], int]:
+        """Store the next records of several journals in one transaction; those that are at their end, and how many."""
+        room, size = min(self._batch_records, self._portion), BATCH_BYTES
+        finished: list[str] = []
+        moved: dict[str, int] = {}
+        count = 0
+        with self._transaction(writers) as (connection, marks):
+            batch = self._new_batch(connection)
+            for writer in writers:
+                while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
+                    records = self._read(writer, marks[writer], room)
+                    taken = self._take(connection, batch, records)
+                    if not records:
+                        finished.append(writer)
+                    if not taken:
+                        break
+                    marks[writer] = moved[writer] = taken[-1].seq
+                    count += len(taken)
+                    room -= len(taken)
+                    size -= sum(len(record.payload) for record in taken)
+            if moved:
+                batch.store()
+                watermarks.advance(connection, moved)
+        self._arrived(marks, count)
+        return finished, count
+
+    def _store_apart(self, writer: str) -> int:
+        """Store the next record, which is refused as a whole, item by item."""
+        stored = 0
+        with self._transaction([writer]) as (connection, marks):
+            for record in self._read(writer, marks[writer], 1):
+                if self._store_items(connection, record):
+                    stored, marks[writer] = 1, record.seq
+                    watermarks.advance(connection, marks)
+        self._arrived(marks, stored)
+        return stored
+
+    @contextmanager
+    def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
+        """A transaction that holds the watermarks of journals."""
+        self._burials, self._stops = [], {}
+        deadline = Deadline.after(BATCH_SECONDS)
+        try:
+            with self._pool.transaction(deadline) as connection:
+                marks = watermarks.lock(connection, writers, self._home_id)
+                for writer, mark in marks.items():
+                    self._compare(writer, mark)
+                yield connection, marks
+        except DatabaseUnavailable:
+            if deadline.is_over:
+                # The same again would take as long again.
+                self._portion = max(1, min(self._portion, self._window) // 2)
+            raise
+
+    def _read(self, writer: str, after: int, most: int) -> list[Record]:
+        return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
+
+    def _take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
+        """Add records to a batch as long as this version knows them and the batch has room; return those."""
+        taken: list[Record] = []
+        for record in records:
+            if batch.size >= BATCH_ITEMS and taken:
+                break
+            try:
+                batch.add(record.writer, record.seq, self._ahead.items_of(record))
+            except ValueError as error:
+                if self._is_for_newer(record, error):
+                    break
+                self._bury(connection, record, record.payload, str(error))
+            taken.append(record)
+        return taken
+
+    def _store_items(self, connection: Connection, record: Record) -> bool:
+        """Store a refused record item by item, and keep what is at fault; False when it is left to a newer version."""
+        try:
+            items = codec.decode(record.payload)
+        except ValueError as error:
+            if self._is_for_newer(record, error):
+                return False
+            self._bury(connection, record, record.payload, str(error))
+            return True
+        refused: list[WriteItem] = []
+        reason = ""
+        for part, item in enumerate(items):
+            try:
+                with connection.transaction(), self._pool.translating():
+                    batch = self._new_batch(connection)
+                    batch.add(record.writer, record.seq, [item], first_part=part)
+                    batch.store()
+            except DatabaseRejected as error:
+                refused.append(item)
+                reason = str(error)
+        if refused:
+            self._bury(connection, record, codec.encode(refused), reason)
+        return True
+
+    def _is_for_newer(self, record: Record, error: ValueError) -> bool:
+        """Whether another process's journal stops here for us: a newer version of this package knows how to go on.
+
+        What stands in the own journal was written by this version, so there it is damage.
+        """
+        if not isinstance(error, codec.NewerRecord) or record.writer == self._journal.writer:
+            return False
+        self._stops[record.writer] = record.seq - 1
+        return True
+
+    def _is_read_on(self, writer: str) -> None:
+        """Somebody has taken a journal up, or it is gone."""
+        if self._for_newer.pop(writer, None) is not None:
+            logger.warning("the journal of %s no longer waits for a newer version of this package", writer)
+
+    def _end(self, writers: list[str]) -> None:
+        """Everything of these journals has arrived and their last files are about to go: so may their watermarks."""
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+            watermarks.end(connection, writers)
+
+    def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
+        watermarks.bury(connection, record.writer, record.seq, payload, reason)
+        self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
+
+    def _arrived(self, marks: dict[str, int], count: int) -> None:
+        now = time.monotonic()
+        if len(marks) == 1 and (count < self._batch_records or now - self._forgot_at >= FORGET_SECONDS):
+            # Within a backlog the reader is a batch ahead, and finding the mark again means walking the files.
+            self._forgot_at = now
+            for writer, mark in marks.items():
+                self._journal.forget(writer, mark, self._end)
+        if count >= self._portion:
+            self._portion = min(MAX_PORTION, 2 * self._portion)
+        self._arrived_at = now
+        for burial in self._burials:
+            logger.warning("%s", burial)
+        self._dead += len(self._burials)
+        for writer, mark in self._stops.items():
+            if writer not in self._for_newer:
+                logger.warning("the journal of %s goes on with %s", writer, FOR_NEWER)
+            self._for_newer[writer] = mark
+        with self._progress:
+            self._marks.update(marks)
+            self._stored += count
+            self._progress.notify_all()
+        if self.breaker.is_open:
+            self._outage_stored += count
+            if not self._own_waits():
+                self.breaker.succeeded()
+        if count:
+            self._on_stored()
+
+    def _note(self, error: MemoryPluginError) -> None:
+        self._last_error = str(error)
+        if isinstance(error, DatabaseError | SchemaError):
+            # Whatever was true of the schema may have changed with the server.
+            self._is_verified = False
+
+    def _outage_begins(self, status: BreakerStatus) -> None:
+        self._outage_stored = 0
+        logger.warning("%s; memories wait in the journal", status.reason)
+
+    def _outage_ends(self, status: BreakerStatus) -> None:
+        seconds = time.time() - (status.since or time.time())
+        logger.warning(
+            "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
+        )
