@@ -96,6 +96,7 @@ def test_every_table_and_column_is_documented_with_its_type(database: Database) 
                 "int2": "smallint",
                 "float4": "real",
                 "bool": "boolean",
+                "_text": "text[]",
             }
             actual.setdefault(table, {})[column] = str(usual.get(kind, kind))
     assert documented_columns() == actual
