@@ -37,8 +37,9 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, current_model, vector_array
+from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.lexemes import lexemes_of
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer.chunks import document_pieces

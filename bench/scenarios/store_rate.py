@@ -14,9 +14,9 @@ import numpy as np
 from bench.corpus import Corpus
 from bench.load import load, theme_name
 from bench.measure import Figure, Metric, Result, Target
-from bench.stage import DIM, MODEL, Seat, Stage
+from bench.stage import DIM, Seat, Stage
 from hermes_memory_pgvector.store import turns, vectors
-from hermes_memory_pgvector.store.vector_types import find_model
+from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment
 
@@ -53,7 +53,8 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
 def _round(seat: Seat, corpus: Corpus, batches: int, number: int) -> tuple[float, float]:
     random = np.random.default_rng([9, number])
     with seat.connect() as connection:
-        model = find_model(connection, MODEL, DIM)
+        model = current_model(connection)
+        assert model is not None
         prepared = []
         for batch in range(batches):
             rows = random.integers(0, corpus.rows, size=BATCH)

@@ -18,7 +18,6 @@ from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
-from hermes_memory_pgvector.store.vector_types import find_model
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
 
 DIM = 256
@@ -170,8 +169,3 @@ def test_words_are_looked_up_in_the_themes_part_of_their_index(
         assert scan["Index Name"] == "conversations_lexemes"
         assert {node["Index Name"] for node in ran.nodes if "Index Name" in node} == {"conversations_lexemes"}
         assert not ran.named("Seq Scan")
-
-
-def test_the_model_of_a_name_is_found(filled: tuple[Database, Store]) -> None:
-    _, store = filled
-    assert find_model(store.connection, "model", DIM) == store.model

@@ -26,8 +26,9 @@ def pool(database: Database) -> Iterator[Pool]:
     made.close()
 
 
-def test_nothing_is_opened_before_it_is_needed(pool: Pool) -> None:
-    assert pool.size() == 0
+@pytest.mark.usefixtures("pool")
+def test_nothing_is_opened_before_it_is_needed(database: Database) -> None:
+    assert Stored(database.owner_dsn).connections() == 0
 
 
 def test_a_connection_is_used_again(pool: Pool) -> None:
@@ -111,11 +112,8 @@ def test_idle_connections_are_closed(pool: Pool, database: Database) -> None:
     with pool.connection(Deadline.after(10)):
         pass
     pool.reap()
-    assert pool.size() == 1
-    for item in pool._idle:
-        item.since -= 60
-    pool.reap()
-    assert pool.size() == 0
+    assert Stored(database.owner_dsn).connections() == 1
+    pool.reap(idle_seconds=0)
     wait_until(lambda: Stored(database.owner_dsn).connections() == 0)
 
 

@@ -16,9 +16,9 @@ from fixtures.postgres import Database
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
 from hermes_memory_pgvector.recall.recall import Recall
+from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.vector_types import current_model
 from hermes_memory_pgvector.values import Kind, Question
 
 

@@ -432,11 +432,9 @@ def test_an_idle_writer_lets_its_connection_go(
     rig = make()
     rig.append(turn(1))
     rig.flush()
-    wait_until(lambda: rig.pool.size() == 1)
+    wait_until(lambda: stored.connections() == 1)
     wait_until(lambda: time.monotonic() - rig.writer._arrived_at > 0.3)
-    for item in list(rig.pool._idle):
-        item.since = 0.0
-    rig.pool.reap()
+    rig.pool.reap(idle_seconds=0)
     looked_at = rig.writer._checked_at
     wait_until(lambda: rig.writer._checked_at > looked_at)
     assert stored.connections() == 0

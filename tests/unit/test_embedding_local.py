@@ -98,13 +98,10 @@ def test_the_model_is_loaded_once_by_the_first_of_many_threads(monkeypatch: pyte
 
     monkeypatch.setattr(local, "_load", counted)
     embedder = LocalEmbedder()
-    assert embedder.load_seconds is None
     with ThreadPoolExecutor(8) as pool:
         vectors = list(pool.map(lambda _: embedder.embed_query("some words", soon()), range(8)))
     assert len(loads) == 1
     assert all(vector == vectors[0] for vector in vectors)
-    assert embedder.load_seconds is not None
-    assert embedder.load_seconds < 30
 
 
 @pytest.mark.usefixtures("unloaded")

@@ -280,7 +280,6 @@ def test_an_oversize_text_does_not_fail_its_neighbours(server: EmbedServer, make
     vectors = embedder.embed_documents(texts, soon())
     assert [index for index, vector in enumerate(vectors) if vector is None] == [3, 17]
     assert all(same(vectors[index], texts[index]) for index in range(20) if index not in (3, 17))
-    assert embedder.refused_texts == 2
 
 
 def test_an_oversize_question_has_no_vector(server: EmbedServer, make: MakeEmbedder) -> None:

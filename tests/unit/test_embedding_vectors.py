@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import array
 import math
-import struct
 
 import pytest
 from fixtures.embed_server import meaningful_vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector, vector_binary, vector_text
+from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.known_models import DEFAULT_MIN_SIMILARITY, LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import EmbeddingRejected
 
@@ -112,19 +110,6 @@ def test_any_list_of_numbers_becomes_a_unit_vector_or_is_rejected(values: list[f
         assert not any(values) or not math.isfinite(math.hypot(*values))
         return
     assert math.hypot(*vector) == pytest.approx(1.0, abs=1e-5)
-
-
-@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=50))
-def test_text_and_binary_forms_lose_nothing(values: list[float]) -> None:
-    vector = array.array("f", values)
-    text = vector_text(vector)
-    assert text[0] == "["
-    assert text[-1] == "]"
-    assert array.array("f", [float(part) for part in text[1:-1].split(",")]) == vector
-    binary = vector_binary(vector)
-    dim, unused = struct.unpack(">HH", binary[:4])
-    assert (dim, unused) == (len(values), 0)
-    assert struct.unpack(f">{dim}f", binary[4:]) == tuple(vector)
 
 
 @given(st.text(alphabet=st.characters(), max_size=300), st.integers(1, 200))

@@ -23,8 +23,8 @@ from psycopg.rows import TupleRow, class_row
 from hermes_memory_pgvector.admin.index_progress import Watch, watched
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.store import schema
+from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND, translated
-from hermes_memory_pgvector.store.vector_types import current_model
 from hermes_memory_pgvector.values import EmbeddingModel, is_private_theme
 
 Connection = psycopg.Connection[TupleRow]

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _usable_model(engine: Engine) -> EmbeddingModel:
     """The database's model, when it is the one we embed with."""
     from hermes_memory_pgvector.store import schema
-    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.store.current_model import current_model
     from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:

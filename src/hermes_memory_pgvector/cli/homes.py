@@ -107,7 +107,7 @@ def _take_over(home: Path, former: str, heir: str) -> int:
     from hermes_memory_pgvector.clock import Clock
     from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
     from hermes_memory_pgvector.mirror.mirror import take_over
-    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.store.current_model import current_model
 
     clock = Clock.of_home(data_folder(home))
     with (

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Everything the database can tell, in one connection."""
     from hermes_memory_pgvector.store import overview, schema, vectors, watermarks
-    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.store.current_model import current_model
 
     with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)

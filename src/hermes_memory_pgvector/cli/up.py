@@ -172,7 +172,7 @@ def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | Non
 def _is_ready(home: Path, settings: Settings) -> bool:
     """Whether the configured database has the schema and the vector tables we need."""
     from hermes_memory_pgvector.store import schema
-    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.store.current_model import current_model
 
     with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
         try:

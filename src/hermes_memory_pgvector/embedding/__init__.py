@@ -5,18 +5,13 @@ from hermes_memory_pgvector.embedding.base import (
     ModelInfo,
     Vector,
     create_embedder,
-    vector_binary,
-    vector_text,
 )
-from hermes_memory_pgvector.embedding.cache import CachedEmbedder, CacheStats
+from hermes_memory_pgvector.embedding.cache import CachedEmbedder
 
 __all__ = [
-    "CacheStats",
     "CachedEmbedder",
     "Embedder",
     "ModelInfo",
     "Vector",
     "create_embedder",
-    "vector_binary",
-    "vector_text",
 ]

@@ -1,6 +1,6 @@
 """What every embedder promises, and the checks every vector passes before anyone else sees it.
 
-A vector is an `array.array('f')` of unit length: four bytes a number, one `tobytes()` away from pgvector's binary form.
+A vector is an `array.array('f')` of unit length: four bytes a number.
 Unit length keeps any endpoint's scale inside the range of `halfvec`; cosine does not notice. Vectors are shared by the
 cache between callers: treat them as read-only.
 """
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import array
 import math
-import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -124,16 +122,3 @@ def unit_vector(values: object, dim: int | None, source: str) -> Vector:
     if norm == 0.0:
         raise EmbeddingRejected(f"{source} returned a zero vector")
     return array.array("f", [value / norm for value in values])
-
-
-def vector_text(vector: Vector) -> str:
-    """The vector as pgvector reads it from text, `[0.1,-0.2]`, exact to the last bit of a float32."""
-    return "[" + ",".join([f"{value:.9g}" for value in vector]) + "]"
-
-
-def vector_binary(vector: Vector) -> bytes:
-    """The vector in the binary form of pgvector's `vector` type (its send/receive format)."""
-    numbers = array.array("f", vector)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return struct.pack(">HH", len(numbers), 0) + numbers.tobytes()

@@ -11,23 +11,12 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector
 from hermes_memory_pgvector.embedding.known_models import spec_of
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
-
-
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """How the cache is doing; `hits` includes texts another thread was already embedding."""
-
-    entries: int
-    capacity: int
-    hits: int
-    misses: int
 
 
 class _Flight:
@@ -53,8 +42,6 @@ class CachedEmbedder:
         self._query_space = f"{inner.model}\0{spec.query_prefix}\0".encode("utf-8", "surrogatepass")
         self._document_space = f"{inner.model}\0{spec.document_prefix}\0".encode("utf-8", "surrogatepass")
         self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
-        self._hits = 0
-        self._misses = 0
         self.forget_parent()
         renew_after_fork(self)
 
@@ -72,11 +59,6 @@ class CachedEmbedder:
     def inner(self) -> Embedder:
         """The embedder behind the cache."""
         return self._inner
-
-    def stats(self) -> CacheStats:
-        """A snapshot for status and doctor."""
-        with self._lock:
-            return CacheStats(len(self._vectors), self._capacity, self._hits, self._misses)
 
     def info(self, deadline: Deadline) -> ModelInfo:
         """The inner embedder's facts."""
@@ -125,13 +107,10 @@ class CachedEmbedder:
                 vector = self._vectors.get(key)
                 if vector is not None:
                     self._vectors.move_to_end(key)
-                    self._hits += 1
                     found[key] = vector
                 elif (flight := self._flights.get(key)) is not None:
-                    self._hits += 1
                     awaited[key] = flight
                 else:
-                    self._misses += 1
                     led[key] = self._flights[key] = _Flight()
         return led, awaited
 

@@ -43,7 +43,6 @@ class _Model:
     weights: np.ndarray
     is_word: np.ndarray
     """Per token, whether it carries meaning: not a special token, a single byte of an unknown character, or spaces."""
-    load_seconds: float
 
 
 class _Shared:
@@ -57,10 +56,6 @@ class _Shared:
     def forget_parent(self) -> None:
         self._lock = threading.Lock()
 
-    @property
-    def loaded(self) -> _Model | None:
-        return self._model
-
     def get(self, deadline: Deadline) -> _Model:
         """The model, loaded by the first caller while the others wait within their deadlines."""
         if self._model is not None:
@@ -69,8 +64,9 @@ class _Shared:
             raise EmbeddingUnavailable("the local embedding model was not loaded in time")
         try:
             if self._model is None:
+                started = time.perf_counter()
                 self._model = _load()
-                logger.debug("the local embedding model was loaded in %.2f s", self._model.load_seconds)
+                logger.debug("loaded the local embedding model in %.2f s", time.perf_counter() - started)
             return self._model
         finally:
             self._lock.release()
@@ -88,7 +84,6 @@ def _folder() -> Path:
 
 
 def _load() -> _Model:
-    started = time.perf_counter()
     folder = _folder()
     try:
         import numpy as np
@@ -112,7 +107,7 @@ def _load() -> _Model:
     tokenizer.no_truncation()
     is_word = np.zeros(len(weights), dtype=np.bool_)
     is_word[[token_id for token, token_id in vocabulary.items() if not _MEANINGLESS.fullmatch(token)]] = True
-    return _Model(tokenizer, weights, is_word, time.perf_counter() - started)
+    return _Model(tokenizer, weights, is_word)
 
 
 _MEANINGLESS = re.compile(r"<unk>|</?s>|<0x[0-9A-F]{2}>|▁+")
@@ -135,11 +130,6 @@ class LocalEmbedder:
     def model(self) -> str:
         """The name its vectors are stored under."""
         return LOCAL_MODEL
-
-    @property
-    def load_seconds(self) -> float | None:
-        """How long loading took, or None before the first use."""
-        return model.load_seconds if (model := _shared.loaded) is not None else None
 
     def info(self, deadline: Deadline) -> ModelInfo:  # noqa: ARG002 - nothing to wait for
         """The model's facts, without loading it; EmbeddingUnavailable when it is not installed."""

@@ -46,7 +46,6 @@ class RemoteEmbedder:
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
         self._client = HttpClient(self._endpoint, _headers(self._endpoint, api_key))
-        self._refused_texts = 0
         self.forget_parent()
         renew_after_fork(self)
 
@@ -58,11 +57,6 @@ class RemoteEmbedder:
     def model(self) -> str:
         """The model's name as the endpoint knows it."""
         return self._model
-
-    @property
-    def refused_texts(self) -> int:
-        """How many texts got no vector because the endpoint refused them alone."""
-        return self._refused_texts
 
     def info(self, deadline: Deadline) -> ModelInfo:
         """The model's facts; embeds one word when neither setting nor name tells the dimension."""
@@ -122,8 +116,6 @@ class RemoteEmbedder:
 
     def _without_refused(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
         if len(texts) == 1:
-            with self._lock:
-                self._refused_texts += 1
             return [None]
         middle = len(texts) // 2
         vectors: list[Vector | None] = []

@@ -41,10 +41,10 @@ from hermes_memory_pgvector.recall.recall import Answer, Recall
 from hermes_memory_pgvector.server.folder import has_data
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.errors import concerns_everyone
 from hermes_memory_pgvector.store.installation import Doorkeeper
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.vector_types import current_model
 from hermes_memory_pgvector.values import AddTurn, EmbeddingModel, Question, WriteItem
 from hermes_memory_pgvector.writer.chunks import document_pieces
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -110,10 +110,12 @@ class Engine:
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
         self.embedder = GuardedEmbedder(configured, _breaker("embedding of questions"))
         self.read_breaker = _breaker("database reads")
-        self.recall = Recall(self.pool.reading, self.embedder, settings)
+        self.current_model = CurrentModel()
+        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model)
         self.backlog = Backlog(
             self.pool,
             self.embedder,
+            self.current_model,
             pieces=document_pieces,
             embed_seconds=settings.embed_write_timeout,
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
@@ -161,7 +163,6 @@ class Engine:
         self._take_over_thread: threading.Thread | None = None
         self._has_complained = False
         self._lacks_threads = False
-        self._model: tuple[float, EmbeddingModel | None] = (0.0, None)
         self._tell: Callable[[str], None] | None = None if predecessor is None else predecessor._tell
 
     def start(self) -> None:
@@ -387,14 +388,6 @@ class Engine:
         if tell is not None:
             self._tell = tell
 
-    def current_model(self, connection: Connection) -> EmbeddingModel | None:
-        """The database's current embedding model, read now and then."""
-        at, model = self._model
-        if time.monotonic() - at > MODEL_SECONDS or at == 0.0:
-            model = current_model(connection)
-            self._model = (time.monotonic(), model)
-        return model
-
     def similarity_floor(self) -> float:
         """How near a memory must be to be offered unasked; 0 leaves it to the model's calibration."""
         return self.settings.min_similarity if self.settings.is_set("min_similarity") else 0.0
@@ -406,7 +399,7 @@ class Engine:
     def _new_batch(self, connection: Connection) -> Batch:
         return Batch(
             connection,
-            model_id=_id(self.current_model(connection)),
+            model_id=_id(self.current_model.get(connection)),
             retry_window=self.settings.turn_retry_window,
             wants_vector=self._wants_vector,
             memories_want_vectors=self.settings.embed_on_write,
@@ -445,7 +438,7 @@ class Engine:
         if self.writer.breaker.is_open:
             return 5.0
         with self.pool.connection(Deadline.after(MODEL_SECONDS)) as connection:
-            model_id = _id(self.current_model(connection))
+            model_id = _id(self.current_model.get(connection))
         made = self.mirror.changes_made
         pause = self.mirror.run(self.profile_theme, lambda: self.writer.status().waiting == 0, model_id)
         if self.mirror.changes_made != made:

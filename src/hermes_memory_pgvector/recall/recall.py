@@ -7,7 +7,6 @@ answer says so. Errors of the database are the caller's to judge.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,19 +16,17 @@ from typing import Protocol
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError, EmbeddingMisconfigured
 from hermes_memory_pgvector.store import neighbours
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, send
-from hermes_memory_pgvector.store.vector_types import current_model
 from hermes_memory_pgvector.store.verify import Check, verify_theme
 from hermes_memory_pgvector.text.lexemes import likely_speaker, question_terms
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question
+from hermes_memory_pgvector.values import Hit, Question
 
 logger = logging.getLogger(__name__)
 
 EMBED_SHARE = 0.6
 """The part of the time given that embedding may use; the rest is for the search."""
-MODEL_SECONDS = 60.0
-"""How long the current model is remembered: `migrate` and the self-check may change it."""
 EVERY_ROW = 2**31 - 1
 AMBIENT_CANDIDATES = 400
 """Rows compared for a question nobody asked: what is not near by its code is no answer to it."""
@@ -81,11 +78,17 @@ class Answer:
 class Recall:
     """Answers questions; thread-safe, holds no connection between them."""
 
-    def __init__(self, reading: Reading, embedder: QueryEmbedder | None, settings: RecallSettings) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        embedder: QueryEmbedder | None,
+        settings: RecallSettings,
+        current_model: CurrentModel | None = None,
+    ) -> None:
         self._reading = reading
         self._embedder = embedder
         self._settings = settings
-        self._known: tuple[float, EmbeddingModel | None] = (0.0, None)
+        self._current_model = current_model or CurrentModel()
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
         """The best hits for a question; raises DatabaseError, or DeadlineExceeded when there is no time to ask."""
@@ -132,7 +135,7 @@ class Recall:
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
         with self._reading(deadline) as connection:
-            model = current_model(connection)
+            model = self._current_model.read(connection)
             return None if model is None else verify_theme(connection, model, theme, samples=samples)
 
     def _embed(self, text: str, deadline: Deadline) -> tuple[Sequence[float] | None, str | None]:
@@ -149,11 +152,10 @@ class Recall:
 
     def _meaning(self, vector: Sequence[float], deadline: Deadline) -> Meaning | None:
         """The vector with the model it can be compared within, if that is the model in use."""
-        at, model = self._known
-        if model is None or time.monotonic() - at > MODEL_SECONDS:
+        model = self._current_model.remembered()
+        if model is None:
             with self._reading(deadline) as connection:
-                model = current_model(connection)
-            self._known = (time.monotonic(), model)
+                model = self._current_model.read(connection)
         if model is None or self._embedder is None:
             return None
         if model.dim != len(vector) or model.name != self._embedder.model:

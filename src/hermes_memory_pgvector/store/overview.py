@@ -79,6 +79,11 @@ class Visibility:
         return min(1.0, self.visible / self.pages) if self.pages else 1.0
 
 
+def ping(connection: Connection) -> None:
+    """One round trip."""
+    connection.execute("SELECT 1").fetchone()
+
+
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     row: Any = connection.execute(statement("overview_server"), {"contrib": list(CONTRIB)}).fetchone()

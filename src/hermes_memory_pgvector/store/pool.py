@@ -134,11 +134,6 @@ class Pool:
             (list(limits), list(limits.values())),
         )
 
-    def size(self) -> int:
-        """Connections open or being opened."""
-        with self._condition:
-            return len(self._idle) + self._in_use + self._connecting
-
     def close(self) -> None:
         """Close what is idle and refuse new uses; what is in use closes when it is given back."""
         with self._condition:
@@ -149,9 +144,9 @@ class Pool:
         for item in idle:
             item.connection.close()
 
-    def reap(self) -> None:
-        """Close connections that nobody has needed for a while."""
-        limit = time.monotonic() - MAX_IDLE_SECONDS
+    def reap(self, idle_seconds: float = MAX_IDLE_SECONDS) -> None:
+        """Close connections that nobody has used for that long."""
+        limit = time.monotonic() - idle_seconds
         with self._condition:
             old = [item for item in self._idle if item.since <= limit]
             self._idle = [item for item in self._idle if item.since > limit]

@@ -1,6 +1,6 @@
-"""The registry of embedding models, and vectors as Postgres takes them.
+"""Vectors and columns of values in the binary form Postgres takes.
 
-Vectors travel in binary: formatting and parsing 768 numbers as text costs more than storing them.
+Formatting and parsing 768 numbers as text costs more than storing them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.adapt import Buffer, Dumper
 from psycopg.pq import Format
-from psycopg.rows import TupleRow, class_row
 
-from hermes_memory_pgvector.errors import SchemaError
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import EmbeddingModel
-
-Connection = psycopg.Connection[TupleRow]
 
 _HALF_MAX = 65_504.0
 TEXT_OID = psycopg.adapters.types["text"].oid
@@ -69,21 +64,6 @@ def vector_array(model: EmbeddingModel, vectors: Sequence[Sequence[float]]) -> H
         if len(vector) != model.dim:
             raise ValueError(f"a vector has {len(vector)} numbers where {model.dim} are expected")
     return HalfVectors(vectors, model.vector_oid)
-
-
-def current_model(connection: Connection) -> EmbeddingModel | None:
-    """The model whose vectors are searched, or None while there is none."""
-    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
-        return cursor.execute(statement("search_current_model")).fetchone()
-
-
-def find_model(connection: Connection, name: str, dim: int) -> EmbeddingModel:
-    """The model of that name and dimension; SchemaError when its tables were never made."""
-    with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
-        found = cursor.execute(statement("search_model"), {"name": name, "dim": dim}).fetchone()
-    if found is None:
-        raise SchemaError(f"there are no vector tables for {name} with {dim} dimensions; run: hermes-pgvector migrate")
-    return found
 
 
 def _binary(values: Sequence[float]) -> bytes:

@@ -17,8 +17,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
 from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.vector_types import current_model
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 
@@ -29,7 +29,6 @@ LEASE_MARGIN_SECONDS = 30.0
 DATABASE_SECONDS = 30.0
 RETURN_PAUSE_SECONDS = 10.0
 HOLD_SECONDS = 30.0
-MODEL_SECONDS = 60.0
 LOOK_SECONDS = 300.0
 MIN_PAUSE_SECONDS = 0.1
 
@@ -50,6 +49,7 @@ class Backlog:
         self,
         pool: Pool,
         embedder: Embedder,
+        current_model: CurrentModel,
         *,
         pieces: Callable[[Wanting], Sequence[str]],
         embed_seconds: float,
@@ -57,6 +57,7 @@ class Backlog:
     ) -> None:
         self._pool = pool
         self._embedder = embedder
+        self._current_model = current_model
         self._pieces = pieces
         self._embed_seconds = embed_seconds
         self._make_tables = make_tables
@@ -65,8 +66,8 @@ class Backlog:
         self._asked = 1
         self._served = 0
         self._look_again_at = 0.0
-        self._model: EmbeddingModel | None = None
-        self._model_at = 0.0
+        self._usable: EmbeddingModel | None = None
+        """The model that was last found to be the one this process embeds with."""
         self._problem = ""
         self._embedded = 0
 
@@ -147,8 +148,9 @@ class Backlog:
 
     def _usable_model(self) -> EmbeddingModel | None:
         """The database's current model, when it is the one this process embeds with."""
-        if self._model is not None and time.monotonic() - self._model_at < MODEL_SECONDS:
-            return self._model
+        remembered = self._current_model.remembered()
+        if remembered is not None and remembered == self._usable:
+            return remembered
         # Asked first: while there is no embedder, nobody needs a connection.
         info = self._embedder.info(Deadline.after(self._embed_seconds))
         model = self._read_model()
@@ -158,13 +160,12 @@ class Backlog:
         if problem and problem != self._problem:
             logger.warning("%s", problem)
         self._problem = problem
-        self._model = None if problem else model
-        self._model_at = time.monotonic()
-        return self._model
+        self._usable = None if problem else model
+        return self._usable
 
     def _read_model(self) -> EmbeddingModel | None:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            return current_model(connection)
+            return self._current_model.read(connection)
 
 
 def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:

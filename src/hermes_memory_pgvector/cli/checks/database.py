@@ -70,14 +70,14 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
 
 def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Iterator[Finding]:
     """Everything the database can tell."""
-    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.store import overview, schema
 
     hint = "look at the server and at dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
     try:
         with options.open_pool(home, settings) as pool:
             started = time.perf_counter()
             with pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-                connection.execute("SELECT 1").fetchone()
+                overview.ping(connection)
                 took = terminal.seconds(time.perf_counter() - started)
                 yield ok("database", f"{options.place(home, settings)}; answers in {took}")
                 yield from _server(connection)
@@ -153,7 +153,7 @@ def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
 
 def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator[Finding]:
     from hermes_memory_pgvector.store import overview
-    from hermes_memory_pgvector.store.vector_types import current_model
+    from hermes_memory_pgvector.store.current_model import current_model
     from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     model = seen.model = current_model(connection)
