@@ -19,15 +19,15 @@ test: ## run every test, none skipped
 	$(PYTHON) start.py test
 
 check: setup ## lint, types, floors, generated files
-	$(BIN)/ruff check src tests bench docs start.py
-	$(BIN)/ruff format --check src tests bench docs start.py
+	$(BIN)/ruff check src testing tests bench docs start.py
+	$(BIN)/ruff format --check src testing tests bench docs start.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 
 format: setup ## format the code
-	$(BIN)/ruff format src tests bench docs
-	$(BIN)/ruff check --fix src tests bench docs
+	$(BIN)/ruff format src testing tests bench docs
+	$(BIN)/ruff check --fix src testing tests bench docs
 
 docs: setup ## write the generated reference pages and the schema snapshot
 	$(BIN)/python docs/generate.py
@@ -39,7 +39,7 @@ bench-full: setup ## the same at 100k and 1M rows
 	$(BIN)/python -m bench run --size full
 
 faults: setup ## the large fault battery: a million writes, two hundred kills
-	$(BIN)/python -m bench.faults
+	$(BIN)/python -m tests.faults.battery
 
 build: setup ## build wheel and sdist
 	$(BIN)/python -m build --outdir dist .

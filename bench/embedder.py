@@ -10,14 +10,10 @@ import json
 import re
 import sys
 import zlib
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from fixtures import embed_server
-from fixtures.embed_server import EmbedServer, Mode
+from testing.embed_server import EmbedServer, Mode
 
 POOL = 2048
 ASKED = re.compile(r"\bzq(\d+)\b")
@@ -47,28 +43,32 @@ def _json(row: np.ndarray) -> str:
     return "[" + ",".join(f"{value:.7g}" for value in row.tolist()) + "]"
 
 
-def main() -> None:
-    """Serve until stdin ends; the first line printed is the address."""
-    vectors = Vectors(int(sys.argv[1]))
+class BenchServer(EmbedServer):
+    """The tests' endpoint with vectors that are ready before they are asked for."""
 
-    def content(mode: Mode, protocol: str, texts: tuple[str, ...], dim: int) -> bytes:
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        self.vectors = Vectors(dim)
+
+    def content(self, mode: Mode, protocol: str, texts: tuple[str, ...]) -> bytes:
+        """The body of an answer."""
+        found = (self.vectors.of(text) for text in texts)
         if protocol == "ollama":
-            return ('{"model":"bench","embeddings":[' + ",".join(vectors.of(text) for text in texts) + "]}").encode()
-        rows = (
-            f'{{"object":"embedding","index":{index},"embedding":{vectors.of(text)}}}'
-            for index, text in enumerate(texts)
-        )
+            return ('{"model":"bench","embeddings":[' + ",".join(found) + "]}").encode()
+        rows = (f'{{"object":"embedding","index":{index},"embedding":{vector}}}' for index, vector in enumerate(found))
         return ('{"object":"list","model":"bench","data":[' + ",".join(rows) + "]}").encode()
 
-    embed_server._content = content
-    with EmbedServer(int(sys.argv[1])) as server:
+
+def main() -> None:
+    """Serve until stdin ends; the first line printed is the address."""
+    with BenchServer(int(sys.argv[1])) as server:
         print(server.url, flush=True)
         for line in sys.stdin:
             order = json.loads(line)
             server.latency = order.get("latency", server.latency)
             server.mode = order.get("mode", server.mode)
             if "vectors" in order:
-                vectors.load(order["vectors"])
+                server.vectors.load(order["vectors"])
             texts = sum(request.inputs for request in server.requests)
             print(json.dumps({"requests": len(server.requests), "texts": texts}), flush=True)
 

@@ -25,6 +25,7 @@ from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
+ROOT = Path(__file__).resolve().parents[1]
 MODEL = "nomic-embed-text"
 DIM = 768
 # A usual server's memory; everything else as Postgres ships it, synchronous_commit and fsync included.
@@ -45,7 +46,8 @@ class Embedder:
 
     def __init__(self, dim: int) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("embedder.py")), str(dim)],
+            [sys.executable, "-m", "bench.embedder", str(dim)],
+            cwd=ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
         assert self._process.stdout is not None

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 
 from hermes_memory_pgvector.server.binaries import installed_binaries
 
-pytest_plugins = ["fixtures.postgres", "fixtures.hermes", "fixtures.agent"]
+pytest_plugins = ["testing.postgres", "testing.hermes", "testing.agent"]
 
 # A busy machine is no failure, and examples may share a home: none depends on what another left there.
 settings.register_profile(

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-
-from fixtures.hermes_servers import GATEWAY_KEY, Gateway, free_port
-from fixtures.llm_server import API_KEY, MODEL, ScriptedLLM
-
 from bench.measure import Metric, Result, Target, percentile
 from bench.stage import Seat, Stage, wait_for
 from bench.system import System
+from testing.hermes_servers import GATEWAY_KEY, Gateway, free_port
+from testing.llm_server import API_KEY, MODEL, ScriptedLLM
 
 AT_ONCE = 8
 THEMES = 10

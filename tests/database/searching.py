@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-from fixtures.postgres import Database, new_database
 from psycopg.rows import TupleRow
 
 from hermes_memory_pgvector.admin import migrate
@@ -25,6 +24,7 @@ from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.lexemes import lexemes_of, memory_lexemes
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
+from testing.postgres import Database, new_database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Vector = list[float]

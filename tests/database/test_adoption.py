@@ -6,13 +6,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
 from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.errors import SchemaError
+from testing.command import Commands, with_password
+from testing.postgres import Database
 
 DIM = 8
 VECTOR = "[" + ",".join(["0.5"] * DIM) + "]"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.command import Commands, with_password
-from fixtures.postgres import MODEL, Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.admin import vector_indexes
 from hermes_memory_pgvector.admin.vector_indexes import Index, Survey, ThemeVectors, theme_index_name
 from hermes_memory_pgvector.cli.index import advice_all, advice_theme
 from hermes_memory_pgvector.values import EmbeddingModel
+from testing.command import Commands, with_password
+from testing.postgres import MODEL, Database
+from testing.stored import Stored
 
 ROWS = """
 INSERT INTO conversations (agent_identity, session_id, role, content)

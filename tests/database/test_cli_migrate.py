@@ -6,12 +6,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.command import Commands, with_password
-from fixtures.embed_server import EmbedServer
-from fixtures.postgres import DIM, Database, new_database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.server.server import ConnectionInfo
+from testing.command import Commands, with_password
+from testing.embed_server import EmbedServer
+from testing.postgres import DIM, Database, new_database
+from testing.stored import Stored
 
 
 @pytest.fixture

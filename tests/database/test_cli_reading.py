@@ -8,17 +8,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.agent import wait_until
-from fixtures.command import Commands, with_password
-from fixtures.embed_server import EmbedServer
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.values import AddTurn, Moment
+from testing.command import Commands, with_password
+from testing.embed_server import EmbedServer
+from testing.postgres import DIM, MODEL, Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 ROWS = """
 INSERT INTO memory_entries (agent_identity, target, content) VALUES

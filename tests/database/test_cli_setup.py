@@ -8,14 +8,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
-from fixtures.stored import Stored
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.stored import Stored
 
 OWN_FILE = "# mine\nmodel:\n  default: some-model  # kept\n"
 

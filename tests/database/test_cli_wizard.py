@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from fixtures.command import Commands, Finished, with_password
-from fixtures.embed_server import EmbedServer
-from fixtures.postgres import DIM, Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.command import Commands, Finished, with_password
+from testing.embed_server import EmbedServer
+from testing.postgres import DIM, Database
+from testing.stored import Stored
 
 WIZARD = "import pathlib, sys; from hermes_memory_pgvector.cli import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
 

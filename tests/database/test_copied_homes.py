@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.mirror.mirror import Mirror
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.postgres import Database
 from psycopg import sql
 
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from testing.postgres import Database
 
 Connection = psycopg.Connection[Any]
 DEFINERS = """

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.postgres import FAST
 
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.config.home import home_id
@@ -19,6 +18,7 @@ from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.server.folder import PostgresFolder, has_data
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.postgres import FAST
 
 
 def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import Said, store_of
-from fixtures.postgres import Database
 from psycopg.rows import TupleRow
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
+from testing.postgres import Database
 
 FILES = sorted((Path(hermes_memory_pgvector.__file__).parent / "sql" / "functions").rglob("*.sql"))
 LONGEST = 60

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import START, Said, Store, settle, store_of, unit
-from fixtures.postgres import DIM, Database
 
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.store.vector_types import HalfVector
+from testing.postgres import DIM, Database
 
 NEAR = (0.9, 0.7, 0.5)
 """How far the rows of a theme are pulled towards the question."""

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
@@ -16,6 +14,9 @@ from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddMemory, Moment
+from testing.agent import AgentHome
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 
 def write(agent: PgvectorMemoryProvider, action: str, content: str = "", old: str | None = None, **more: Any) -> None:

@@ -9,13 +9,13 @@ from importlib import resources
 
 import psycopg
 import pytest
-from fixtures.postgres import Database
 from psycopg import sql
 
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.store import schema
+from testing.postgres import Database
 
 MODEL = ModelSpec("test-model", 64)
 

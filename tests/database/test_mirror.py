@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from testing.agent import AgentHome
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 Rows = dict[str, list[str]]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from database.searching import Said, Store, new_store, settle, store_of, unit
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.recall.recall import EVERY_ROW
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, Wording, search
 from hermes_memory_pgvector.values import Kind, Question, Scope
+from testing.postgres import Database
 
 DIM = 128
 ROWS = 6000

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from database.searching import START, Said, Store, store_of
 from database.test_plans import nodes
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.store import neighbours
 from hermes_memory_pgvector.values import Hit, Neighbour, Scope
+from testing.postgres import Database
 
 
 @pytest.fixture

@@ -8,14 +8,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DeadlineExceeded
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.values import Kind, Question
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 LONG = "a" * 3000
 WIDE = "\U0001f9e0" * 3000

@@ -12,13 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import Said, Store, new_store, settle, unit
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
+from testing.postgres import Database
 
 DIM = 256
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from fixtures.agent import wait_until
-from fixtures.postgres import Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
 from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 
 @pytest.fixture

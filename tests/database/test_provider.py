@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from fixtures.postgres import Database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +20,8 @@ from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 Make = Callable[..., PgvectorMemoryProvider]
 U = "How large is the budget of the spring campaign in Berlin this year?"
@@ -136,7 +136,7 @@ def test_files_are_imported_into_the_profiles_theme_only(make: Make, database: D
     memories.mkdir()
     (memories / "MEMORY.md").write_text("Servers run Debian 12\n§\nDeploys happen on Thursdays", encoding="utf-8")
     provider = make("marketing")
-    wait_for(lambda: len(rows(database, "SELECT FROM memory_entries")) == 2)
+    wait_until(lambda: len(rows(database, "SELECT FROM memory_entries")) == 2)
     assert set(rows(database, "SELECT agent_identity FROM memory_entries")) == {("hermes",)}
     assert tool(provider, "recall_memory", query="which day do deploys happen")["count"] == 0
 
@@ -255,13 +255,6 @@ def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) ->
     assert isinstance(provider.system_prompt_block(), str)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in time"
-        time.sleep(0.02)
-
-
 def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Path) -> None:
     home = tmp_path / "new"
     home.mkdir()
@@ -270,7 +263,7 @@ def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Pa
     provider.on_memory_write("add", "memory", "The lathe needs bearings SKF-6203", {})
     server = EmbeddedPostgres(home / "pgvector")
     try:
-        wait_for(lambda: provider._current().settle(Deadline.after(1)), seconds=90)
+        wait_until(lambda: provider._current().settle(Deadline.after(1)), seconds=90)
         assert tool(provider, "recall_memory", query="bearings")["count"] == 1
     finally:
         registry.close_all(Deadline.after(10))

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import Said, Store, settle, store_of, unit
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
@@ -20,6 +19,7 @@ from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import Kind, Question
+from testing.postgres import Database
 
 
 @dataclass

@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import START, Said, Store, everywhere, settle, store_of, unit
-from fixtures.postgres import Database, new_database
 
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
@@ -18,6 +17,7 @@ from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.text.stemmer import stem
 from hermes_memory_pgvector.values import Kind, Scope
+from testing.postgres import Database, new_database
 
 THEMES = [
     "plain",

@@ -16,12 +16,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.postgres import FAST, Database, new_database
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hermes_memory_pgvector
@@ -31,6 +30,8 @@ from hermes_memory_pgvector.server import binaries
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
+from testing.postgres import FAST, Database, new_database
+from testing.waiting import wait_until
 
 IS_ROOT = os.geteuid() == 0
 # Root can become anybody and so tests an ordinary user as well; anybody else is the ordinary user.
@@ -61,14 +62,6 @@ print(json.dumps({"began": began, "uid": os.getuid(), "dsn": info.runtime_dsn}))
 def soon() -> Deadline:
     """Time enough for anything that is not stuck."""
     return Deadline.after(60)
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something that is about to happen."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -348,7 +341,7 @@ def test_a_busy_orphan_of_a_killed_postmaster_does_not_block_the_next_start(used
         backend = connection.info.backend_pid
         # A loop inside one function call never looks at its postmaster.
         connection.pgconn.send_query(b"select count(*) from generate_series(1, 100000000000)")
-        until(lambda: one(info.owner_dsn, f"select state from pg_stat_activity where pid = {backend}") == "active")
+        wait_until(lambda: one(info.owner_dsn, f"select state from pg_stat_activity where pid = {backend}") == "active")
         os.kill(pid_of(server), signal.SIGKILL)
         again = server.ensure_running(Deadline.after(30))
         assert one(again.owner_dsn, "select n from kept") == 42
@@ -385,7 +378,7 @@ def test_a_stale_pid_file_does_not_prevent_the_start(used_home: Path, content: s
 def test_a_creation_that_was_killed_is_begun_anew(home: Path) -> None:
     command = [sys.executable, "-c", PRELUDE + START, str(home), ""]
     with subprocess.Popen(command) as process:
-        until(lambda: any(home.glob("checkpoints/new-*/base")))
+        wait_until(lambda: any(home.glob("checkpoints/new-*/base")))
         process.kill()
     info = EmbeddedPostgres(home).ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1

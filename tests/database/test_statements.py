@@ -8,12 +8,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.postgres import DIM, Database, new_database
-from fixtures.sql_rules import TENANT_TABLES, changes, without_comments
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.statements import model_statement, search_statement
+from testing.postgres import DIM, Database, new_database
+from testing.sql_rules import TENANT_TABLES, changes, without_comments
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
 QUERIES = sorted((PACKAGE / "sql" / "queries").glob("*.sql"))

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome
 
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from testing.agent import AgentHome
 
 Message = dict[str, Any]
 

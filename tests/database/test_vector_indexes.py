@@ -11,14 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 from database.searching import Said, Store, store_of, unit
-from fixtures.agent import wait_until
-from fixtures.postgres import Database
-from fixtures.stored import Stored
 from psycopg import sql
 
 from hermes_memory_pgvector.admin import index_progress, vector_indexes
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 LARGE = 50
 ODD = 'o\'brien \\ "x" %s {y} 斑马'

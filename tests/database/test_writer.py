@@ -11,9 +11,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import wait_until
-from fixtures.postgres import Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
@@ -22,6 +19,9 @@ from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
 from hermes_memory_pgvector.writer.writer import Writer
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 MIB = 1024 * 1024
 START = 1_700_000_000_000_000

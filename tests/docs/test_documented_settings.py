@@ -18,7 +18,7 @@ STATED = re.compile(r"`(?P<name>[a-z_]+)`,? \(?(?P<value>\d+(?:\.\d+)?)(?: s| MB
 FOREIGN = {
     "pg_dump", "pg_restore", "session_search", "memory_agents", "memory_maintenance_log", "v_agent_memory",
 }  # fmt: skip
-SOURCES = ("src", "tests/fixtures")
+SOURCES = ("src", "testing")
 
 
 @cache

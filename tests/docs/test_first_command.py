@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 from docs.pages import ROOT, page
-from fixtures.command import PROGRAM, Commands, Finished
+
+from testing.command import PROGRAM, Commands, Finished
 
 REMEMBERED = "grandmother's appointment"
 

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from docs.pages import ROOT, Page, page
-from fixtures.postgres import Database
 from psycopg import sql
 
 from hermes_memory_pgvector.admin import migrate
@@ -25,6 +24,7 @@ from hermes_memory_pgvector.recall import prefetch, recall, render, tools
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer import chunks, embed_pending, writer
+from testing.postgres import Database
 
 _ROW = re.compile(r"^\| (?P<cells>.+) \|$", re.MULTILINE)
 RIGHTS = {"SELECT", "INSERT", "UPDATE", "DELETE"}

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome
-from fixtures.faulty import FaultyServer, expect, new_database, say
-from fixtures.postgres import Database
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from testing.agent import AgentHome
+from testing.faulty import FaultyServer, expect, new_database, say
+from testing.postgres import Database
 
 TEXTS = st.one_of(
     st.text(max_size=60),

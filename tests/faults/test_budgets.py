@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome
-from fixtures.embed_server import EmbedServer, Mode
-from fixtures.faulty import FaultyServer, expect, say
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.proxy import Mode as ProxyMode
-from fixtures.proxy import Proxy
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from testing.agent import AgentHome
+from testing.embed_server import EmbedServer, Mode
+from testing.faulty import FaultyServer, expect, say
+from testing.postgres import DIM, MODEL, Database
+from testing.proxy import Mode as ProxyMode
+from testing.proxy import Proxy
 
 BUDGET = 1.0
 SLACK = 2.0

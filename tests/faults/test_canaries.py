@@ -17,13 +17,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import wait_until
-from fixtures.command import Commands
-from fixtures.embed_server import EmbedServer, Mode
-from fixtures.faulty import FaultyServer, through
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.proxy import Proxy
-from fixtures.stored import Stored
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -32,6 +25,13 @@ from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.writer import embed_pending
+from testing.command import Commands
+from testing.embed_server import EmbedServer, Mode
+from testing.faulty import FaultyServer, through
+from testing.postgres import DIM, MODEL, Database
+from testing.proxy import Proxy
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 KEY = "sk-canary-key-51b2"
 WRONG_PASSWORD = "canary-wrong-password-9e"

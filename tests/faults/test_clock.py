@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome
-from fixtures.faulty import heard
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.clock import BOOT_ID, Clock
+from testing.agent import AgentHome
+from testing.faulty import heard
+from testing.postgres import Database
 
 HOUR = 3600
 

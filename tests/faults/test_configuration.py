@@ -19,11 +19,6 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from fixtures.agent import PLAIN, wait_until
-from fixtures.command import Commands, with_password
-from fixtures.faulty import FaultyServer, new_database
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.stored import Stored
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.admin import migrate
@@ -34,6 +29,12 @@ from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.folder import DATA_NAME
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
+from testing.agent import PLAIN
+from testing.command import Commands, with_password
+from testing.faulty import FaultyServer, new_database
+from testing.postgres import DIM, MODEL, Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 CHILD = """
 import sys

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-from fixtures.agent import PREAMBLE, AgentHome, wait_until
-from fixtures.faulty import expect
-
 from hermes_memory_pgvector.engine import status_file
+from testing.agent import PREAMBLE, AgentHome
+from testing.faulty import expect
+from testing.waiting import wait_until
 
 # A namespace of pids without a /proc of its own, as the poorest of containers has it.
 ISOLATED = ["unshare", "--pid", "--fork", "--kill-child=KILL"]

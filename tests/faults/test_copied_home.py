@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from faults.battery.copies import copy_and_deliver
 
-from fixtures.agent import AgentHome, wait_until
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from bench.faults_copies import copy_and_deliver
+from testing.agent import AgentHome
+from testing.waiting import wait_until
 
 WRITES = """
 import time

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands
-from fixtures.faulty import expect, say
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.clock import BOOT_ID
 from hermes_memory_pgvector.engine import status_file
+from testing.agent import AgentHome
+from testing.command import Commands
+from testing.faulty import expect, say
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 BOOT = BOOT_ID.read_text(encoding="ascii").strip()
 

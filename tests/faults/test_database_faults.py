@@ -10,15 +10,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.faulty import FaultyServer, expect, new_database, outage, say, through
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.proxy import Proxy
 
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.writer import writer
+from testing.agent import AgentHome
+from testing.faulty import FaultyServer, expect, new_database, outage, say, through
+from testing.postgres import DIM, MODEL, Database
+from testing.proxy import Proxy
+from testing.waiting import wait_until
 
 MIB = 1024 * 1024
 END_OURS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hermes-pgvector'"

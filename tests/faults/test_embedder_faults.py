@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.embed_server import EmbedServer, Mode
-from fixtures.faulty import expect, say
-from fixtures.postgres import DIM, MODEL, Database
 
 from hermes_memory_pgvector.writer import embed_pending
+from testing.agent import AgentHome
+from testing.embed_server import EmbedServer, Mode
+from testing.faulty import expect, say
+from testing.postgres import DIM, MODEL, Database
+from testing.waiting import wait_until
 
 MODES: list[Mode] = ["500", "429", "401", "hang", "drip", "huge", "redirect", "nan", "wrongdim", "short"]
 

@@ -13,12 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.agent import wait_until
-from fixtures.command import Commands
-from fixtures.embed_server import EmbedServer
-from fixtures.faulty import SURVIVES_A_STOP
-from fixtures.postgres import DIM, MODEL, Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
@@ -28,6 +22,12 @@ from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.writer import embed_pending
+from testing.command import Commands
+from testing.embed_server import EmbedServer
+from testing.faulty import SURVIVES_A_STOP
+from testing.postgres import DIM, MODEL, Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 CANARY = "sk-Canary-7f3a91"
 KEY_VARIABLE = "TEST_EMBED_KEY"

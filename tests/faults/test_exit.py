@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from fixtures.agent import PREAMBLE, AgentHome, wait_until
-from fixtures.faulty import expect, heard
-from fixtures.interpreters import interpreters, other_environment
+
+from testing.agent import PREAMBLE, AgentHome
+from testing.faulty import expect, heard
+from testing.interpreters import interpreters, other_environment
+from testing.waiting import wait_until
 
 # Registered before the plugin is imported, as a host does: it runs after the plugin's own exit handler.
 LATE = """

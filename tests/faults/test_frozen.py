@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fixtures.agent import AgentHome, wait_until
-from fixtures.faulty import expect
-from fixtures.proxy import Proxy
+from testing.agent import AgentHome
+from testing.faulty import expect
+from testing.proxy import Proxy
+from testing.waiting import wait_until
 
 IMPATIENT = """
 from hermes_memory_pgvector.store import pool

@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 import pytest
-from fixtures.agent import PREAMBLE, AgentHome
+
+from testing.agent import PREAMBLE, AgentHome
 
 MOUNTED = ["unshare", "--mount"]
 ON_A_SMALL_DISK = """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.faulty import expect, outage, say
-from fixtures.proxy import Mode, Proxy
 
 from hermes_memory_pgvector.writer import writer
+from testing.agent import AgentHome
+from testing.faulty import expect, outage, say
+from testing.proxy import Mode, Proxy
+from testing.waiting import wait_until
 
 HOOK_SECONDS = 1.0
 """Generous: hooks return in microseconds, a wait for the database would take seconds."""

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands
-from fixtures.faulty import FaultyServer, expect, heard, outage, say
-from fixtures.interpreters import PYENV, interpreters, other_environment
-from fixtures.postgres import Database
-from fixtures.proxy import Proxy
+
+from testing.agent import AgentHome
+from testing.command import Commands
+from testing.faulty import FaultyServer, expect, heard, outage, say
+from testing.interpreters import PYENV, interpreters, other_environment
+from testing.postgres import Database
+from testing.proxy import Proxy
+from testing.waiting import wait_until
 
 # Says each number after both of its hooks have returned.
 WRITES = """

@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.faulty import FaultyServer, expect, outage, say
-from fixtures.refusing import Disk
 
 from hermes_memory_pgvector.engine import engine as engine_module
 from hermes_memory_pgvector.mirror import mirror
+from testing.agent import AgentHome
+from testing.faulty import FaultyServer, expect, outage, say
+from testing.refusing import Disk
+from testing.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.postgres import Database
-from fixtures.refusing import PICTURE, Disk, Host
 
 from hermes_memory_pgvector.capture import refused_writes
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import engine as engine_module
+from testing.agent import AgentHome
+from testing.postgres import Database
+from testing.refusing import PICTURE, Disk, Host
+from testing.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)

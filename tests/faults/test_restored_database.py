@@ -8,10 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
-from fixtures.stored import Stored
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
@@ -20,6 +16,11 @@ from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddTurn, Moment
 from hermes_memory_pgvector.writer.writer import Writer
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.waiting import wait_until
 
 MIB = 1024 * 1024
 START = 1_700_000_000_000_000

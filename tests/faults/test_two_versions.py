@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.agent import AgentHome, wait_until
-from fixtures.command import Commands, with_password
-from fixtures.postgres import Database
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.store.schema import wanted_version
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.waiting import wait_until
 
 NEWER = wanted_version() + 1
 

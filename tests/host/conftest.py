@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fixtures.hermes import MakeHome
-from fixtures.hermes_home import HermesHome
-from fixtures.hermes_servers import Gateway
+
+from testing.hermes import MakeHome
+from testing.hermes_home import HermesHome
+from testing.hermes_servers import Gateway
 
 SEEDED = [
     "The customer Arbogast pays by bank transfer only",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.hermes_home import BareHome
-from fixtures.llm_server import Say, ScriptedLLM
 
 from hermes_memory_pgvector.config.home import home_id, homes_of, identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.hermes_home import BareHome
+from testing.llm_server import Say, ScriptedLLM
 
 QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
 ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from fixtures.hermes_home import HermesHome
+
+from testing.hermes_home import HermesHome
 
 DOOR = Path(__file__).parents[2] / "src" / "hermes_memory_pgvector" / "hermes_plugin"
 SOURCES = sorted(DOOR.rglob("*.py"))

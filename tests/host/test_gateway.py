@@ -6,9 +6,10 @@ import json
 from functools import partial
 from typing import Any
 
-from fixtures.hermes_home import HermesHome
-from fixtures.hermes_servers import GATEWAY_KEY, Gateway, eventually
-from fixtures.llm_server import Call, Request, Say, ScriptedLLM
+from testing.hermes_home import HermesHome
+from testing.hermes_servers import GATEWAY_KEY, Gateway
+from testing.llm_server import Call, Request, Say, ScriptedLLM
+from testing.waiting import wait_until
 
 
 def remember(gateway: Gateway, llm: ScriptedLLM, theme: str, fact: str, **arguments: Any) -> None:
@@ -45,16 +46,16 @@ def test_two_session_keys_are_two_themes(gateway: Gateway, gateway_home: HermesH
         gateway.chat(message, theme=theme)
     stored = gateway_home.stored
     for theme, message in said.items():
-        assert len(eventually(partial(stored.turns, theme, message))) == 1, theme
-        assert eventually(lambda: len(stored.turns("marketing") + stored.turns("trading")) == 4)
+        assert len(wait_until(partial(stored.turns, theme, message))) == 1, theme
+        wait_until(lambda: len(stored.turns("marketing") + stored.turns("trading")) == 4)
         assert [role for role, _, _ in stored.turns(theme)] == ["user", "assistant"]
         assert stored.themes_of(message) == {theme}
-    assert eventually(lambda: stored.turns_with_vector("marketing") == 2)
+    wait_until(lambda: stored.turns_with_vector("marketing") == 2)
 
 
 def test_session_keys_are_folded_to_one_spelling(gateway: Gateway, gateway_home: HermesHome) -> None:
     gateway.chat("The observatory opens its dome for visitors on clear Fridays.", theme="  Star GAZERS ")
-    assert eventually(lambda: len(gateway_home.stored.turns("star gazers")) == 2)
+    wait_until(lambda: len(gateway_home.stored.turns("star gazers")) == 2)
 
 
 def test_a_streamed_chat_is_stored_like_any_other(gateway: Gateway, gateway_home: HermesHome) -> None:
@@ -63,13 +64,13 @@ def test_a_streamed_chat_is_stored_like_any_other(gateway: Gateway, gateway_home
     headers = {"Authorization": f"Bearer {GATEWAY_KEY}", "X_Hermes_Session_Key": "tides"}
     answer = gateway.request("POST", "/v1/chat/completions", body, **headers)
     assert answer.body.rstrip().endswith("data: [DONE]")
-    assert eventually(lambda: [role for role, _, _ in gateway_home.stored.turns("tides")] == ["user", "assistant"])
+    wait_until(lambda: [role for role, _, _ in gateway_home.stored.turns("tides")] == ["user", "assistant"])
 
 
 def test_a_messaging_key_is_stored_under_a_pseudonym(gateway: Gateway, gateway_home: HermesHome) -> None:
     message = "My sister wants to know when the choir rehearses for the winter concert."
     gateway.chat(message, theme="agent:main:whatsapp:dm:+49170555123")
-    assert eventually(lambda: gateway_home.stored.themes_of(message))
+    wait_until(lambda: gateway_home.stored.themes_of(message))
     (theme,) = gateway_home.stored.themes_of(message)
     assert theme.startswith("dm-")
     assert "555123" not in theme
@@ -79,14 +80,14 @@ def test_a_messaging_key_is_stored_under_a_pseudonym(gateway: Gateway, gateway_h
 def test_add_replace_remove_are_mirrored(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
     stored = gateway_home.stored
     remember(gateway, llm, "ops", "The staging cluster has three nodes")
-    assert eventually(lambda: stored.memories("ops") == [("memory", "The staging cluster has three nodes")])
+    wait_until(lambda: stored.memories("ops") == [("memory", "The staging cluster has three nodes")])
     remember(
         gateway, llm, "ops", "four nodes",
         action="replace", target="memory", old_text="staging cluster", content="The staging cluster has four nodes",
     )  # fmt: skip
-    assert eventually(lambda: stored.memories("ops") == [("memory", "The staging cluster has four nodes")])
+    wait_until(lambda: stored.memories("ops") == [("memory", "The staging cluster has four nodes")])
     remember(gateway, llm, "ops", "gone", action="remove", target="memory", old_text="staging cluster")
-    assert eventually(lambda: stored.memories("ops") == [])
+    wait_until(lambda: stored.memories("ops") == [])
 
 
 def test_a_batch_is_mirrored_in_its_order(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
@@ -98,7 +99,7 @@ def test_a_batch_is_mirrored_in_its_order(gateway: Gateway, gateway_home: Hermes
     ]
     remember(gateway, llm, "garden", "batch", target="memory", operations=operations)
     expected = [("memory", "The greenhouse is heated to twenty degrees")]
-    assert eventually(lambda: gateway_home.stored.memories("garden") == expected)
+    wait_until(lambda: gateway_home.stored.memories("garden") == expected)
 
 
 def test_an_add_said_twice_is_one_entry(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
@@ -106,7 +107,7 @@ def test_an_add_said_twice_is_one_entry(gateway: Gateway, gateway_home: HermesHo
     remember(gateway, llm, "archive", fact)
     gateway.chat(f"Tool call for archive: {fact}", theme="archive", session="again")
     remember(gateway, llm, "archive", "The archive is closed on Mondays")
-    assert eventually(lambda: len(gateway_home.stored.memories("archive")) == 2)
+    wait_until(lambda: len(gateway_home.stored.memories("archive")) == 2)
     assert ("memory", fact) in gateway_home.stored.memories("archive")
 
 
@@ -117,14 +118,14 @@ def test_an_entry_that_another_theme_takes_out_of_the_shared_file_is_gone(
     stored = gateway_home.stored
     fact, correction = "The bakery's sourdough rests for fourteen hours", "The brewery's mash rests for two hours"
     remember(gateway, llm, "bakery", fact)
-    assert eventually(lambda: stored.memories("bakery") == [("memory", fact)])
+    wait_until(lambda: stored.memories("bakery") == [("memory", fact)])
     remember(
         gateway, llm, "brewery", correction,
         action="replace", target="memory", old_text="sourdough rests", content=correction,
     )  # fmt: skip
-    assert eventually(lambda: stored.memories("brewery") == [("memory", correction)])
+    wait_until(lambda: stored.memories("brewery") == [("memory", correction)])
     gateway.chat("The brewery asks about hops and about the water of the valley.", theme="brewery")
-    assert eventually(lambda: stored.themes_of(fact) == set())
+    wait_until(lambda: stored.themes_of(fact) == set())
     assert stored.memories("brewery") == [("memory", correction)]
 
 
@@ -133,7 +134,7 @@ def test_the_files_of_the_home_are_imported_into_its_own_theme_only(
 ) -> None:
     gateway.chat("The sales team would like to know what is known about customers.", theme="sales")
     for entry in seeded_memories:
-        assert eventually(partial(gateway_home.stored.themes_of, entry)) == {"hermes"}
+        assert wait_until(partial(gateway_home.stored.themes_of, entry)) == {"hermes"}
 
 
 def test_recalled_words_are_in_the_request_of_their_theme_only(
@@ -141,7 +142,7 @@ def test_recalled_words_are_in_the_request_of_their_theme_only(
 ) -> None:
     said = "The glacier station measures ice thickness with radar every November."
     gateway.chat(said, theme="glaciology")
-    assert eventually(lambda: gateway_home.stored.turns_with_vector("glaciology") == 2)
+    wait_until(lambda: gateway_home.stored.turns_with_vector("glaciology") == 2)
     question = "With what does the glacier station measure ice thickness in November?"
     gateway.chat(question, theme="glaciology")
     assert said in last_request(llm, question).recalled
@@ -154,7 +155,7 @@ def test_a_session_is_not_told_the_same_thing_twice(
 ) -> None:
     said = "The puppet theatre repaints its stage curtain every leap year."
     gateway.chat(said, theme="theatre")
-    assert eventually(lambda: gateway_home.stored.turns_with_vector("theatre") == 2)
+    wait_until(lambda: gateway_home.stored.turns_with_vector("theatre") == 2)
     first = "When does the puppet theatre repaint its stage curtain, in which year?"
     second = "So the puppet theatre repaints the stage curtain, and in which year again?"
     gateway.chat(first, theme="theatre", session="curtain")
@@ -166,7 +167,7 @@ def test_a_session_is_not_told_the_same_thing_twice(
 def test_recall_memory_answers_inside_a_chat(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
     fact = "The planetarium projector needs a new lamp every two thousand hours"
     remember(gateway, llm, "planetarium", fact)
-    assert eventually(lambda: gateway_home.stored.memories("planetarium"))
+    wait_until(lambda: gateway_home.stored.memories("planetarium"))
     call = Call("recall_memory", {"query": "planetarium projector lamp hours"})
     result = ask_with_tool(gateway, llm, "planetarium", "Look up the projector lamp for me, please.", call)
     assert result["count"] == 1
@@ -183,7 +184,7 @@ def test_recall_conversation_answers_inside_a_chat(
 ) -> None:
     said = "The clockmaker oils the town hall clock with sperm whale substitute twice a year."
     gateway.chat(said, theme="clocks")
-    assert eventually(lambda: len(gateway_home.stored.turns("clocks")) == 2)
+    wait_until(lambda: len(gateway_home.stored.turns("clocks")) == 2)
     call = Call("recall_conversation", {"query": "clockmaker oils the town hall clock"})
     result = ask_with_tool(gateway, llm, "clocks", "What did I tell you of oiling? Search our talks.", call)
     assert said in contents(result)
@@ -195,7 +196,7 @@ def test_recall_conversation_answers_inside_a_chat(
 def test_another_theme_is_recalled_only_by_name(gateway: Gateway, gateway_home: HermesHome, llm: ScriptedLLM) -> None:
     fact = "The ferry company sells monthly tickets at pier four"
     remember(gateway, llm, "ferries", fact)
-    assert eventually(lambda: gateway_home.stored.memories("ferries"))
+    wait_until(lambda: gateway_home.stored.memories("ferries"))
     query = {"query": "ferry company monthly tickets pier"}
     named = ask_with_tool(
         gateway,
@@ -219,7 +220,7 @@ def test_colliding_session_ids_do_not_open_another_theme(
     secret = "The merger with the northern shipyard is announced on the ninth of May."
     llm.when(opening, Say(secret))
     first = gateway.chat(opening, theme="board")
-    assert eventually(lambda: len(gateway_home.stored.turns("board")) == 2)
+    wait_until(lambda: len(gateway_home.stored.turns("board")) == 2)
     cue = "Search this session for the northern shipyard merger."
     history = [
         {"role": "user", "content": opening},
@@ -249,7 +250,7 @@ def test_no_log_line_holds_the_password_or_what_was_said(
 ) -> None:
     remember(gateway, llm, "logs", "Zanzibarquux is the code word of the lodge")
     gateway.chat("Plimsollquux is another word that nobody else would ever use.", theme="logs")
-    assert eventually(lambda: len(gateway_home.stored.turns("logs")) >= 3)
+    wait_until(lambda: len(gateway_home.stored.turns("logs")) >= 3)
     logs = gateway_home.logs()
     assert logs
     assert gateway_home.password not in logs

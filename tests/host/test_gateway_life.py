@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from fixtures.embed_server import EmbedServer
-from fixtures.hermes import MakeHome, install_probe
-from fixtures.hermes_home import HermesHome
-from fixtures.hermes_servers import Gateway, eventually, free_port
 
 from hermes_memory_pgvector.cli.install import install_door
 from hermes_memory_pgvector.config.home import homes_of
+from testing.embed_server import EmbedServer
+from testing.hermes import MakeHome, install_probe
+from testing.hermes_home import HermesHome
+from testing.hermes_servers import Gateway, free_port
+from testing.waiting import wait_until
 
 AT_ONCE = 8
 THREADS_OF_OURS = 6
@@ -44,7 +45,7 @@ def test_eight_cold_requests_at_once_all_have_memory(make_home: MakeHome) -> Non
     home = make_home()
     with home.gateway() as gateway:
         gateway.chat_all(chats(AT_ONCE), at_once=AT_ONCE)
-        assert eventually(lambda: home.stored.count("conversations") == 2 * AT_ONCE)
+        wait_until(lambda: home.stored.count("conversations") == 2 * AT_ONCE)
     assert "no provider instance found" not in home.logs()
 
 
@@ -72,7 +73,7 @@ def test_many_requests_stay_within_the_budget_of_threads_and_connections(
             most_connections = max(most_connections, home.stored.connections())
             wait([load], timeout=0.2)
         load.result()
-    assert eventually(lambda: home.stored.count("conversations") >= before + 2 * count)
+    wait_until(lambda: home.stored.count("conversations") >= before + 2 * count)
     assert home.stored.count("conversations") == before + 2 * count
     assert 0 < len(most_threads) <= THREADS_OF_OURS, most_threads
     assert 0 < most_connections <= CONNECTIONS_OF_OURS
@@ -98,7 +99,7 @@ def test_turns_said_while_the_database_is_away_arrive_with_the_next_process(make
     home.ask(message)
     home.change_setting("dsn", dsn)
     home.ask("And here is another question about the lamps, asked on a better day.")
-    assert eventually(lambda: home.stored.themes_of(message) == {"hermes"})
+    wait_until(lambda: home.stored.themes_of(message) == {"hermes"})
     assert home.stored.count("conversations") == 4
 
 
@@ -109,12 +110,12 @@ def test_turns_of_a_killed_gateway_arrive_with_the_next_process(make_home: MakeH
     message = "Before the power fails I want to say that the spare fuses are in the shed."
     with home.gateway() as gateway:
         gateway.chat(message, theme="attic")
-        assert eventually(lambda: is_on_disk(message, home.path / "pgvector"))
+        wait_until(lambda: is_on_disk(message, home.path / "pgvector"))
         gateway.process.kill()
         gateway.process.wait(10)
     home.change_setting("dsn", dsn)
     home.ask("This process finds what the other one could not deliver any more.")
-    assert eventually(lambda: [role for role, _, _ in home.stored.turns("attic")] == ["user", "assistant"])
+    wait_until(lambda: [role for role, _, _ in home.stored.turns("attic")] == ["user", "assistant"])
 
 
 def is_on_disk(text: str, folder: Path) -> bool:
@@ -126,8 +127,8 @@ def test_gateway_and_command_line_share_a_home(make_home: MakeHome) -> None:
     with home.gateway() as gateway:
         gateway.chat("The gateway and the command line share this home and its journal.", theme="shared")
         home.ask("The command line speaks at the same time as the gateway is running.")
-        assert eventually(lambda: home.stored.themes() == {"shared", "hermes"})
-        assert eventually(lambda: home.stored.count("conversations") == 4)
+        wait_until(lambda: home.stored.themes() == {"shared", "hermes"})
+        wait_until(lambda: home.stored.count("conversations") == 4)
 
 
 def test_profiles_behind_one_gateway_keep_their_own_files(make_home: MakeHome) -> None:
@@ -142,8 +143,8 @@ def test_profiles_behind_one_gateway_keep_their_own_files(make_home: MakeHome) -
     with home.gateway() as gateway:
         gateway.chat("The default profile asks about the release calendar of the team.")
         gateway.chat("The coder profile asks about the release calendar of the team.", profile="coder")
-        assert eventually(lambda: home.stored.themes() == {"hermes", "coder"})
-        assert eventually(lambda: home.stored.themes_of(entry) == {"coder"})
+        wait_until(lambda: home.stored.themes() == {"hermes", "coder"})
+        wait_until(lambda: home.stored.themes_of(entry) == {"coder"})
     assert [content for role, _, content in home.stored.turns("coder") if role == "user"] == [
         "The coder profile asks about the release calendar of the team."
     ]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fixtures.hermes_home import BareHome
-from fixtures.llm_server import Say, ScriptedLLM
+
+from testing.hermes_home import BareHome
+from testing.llm_server import Say, ScriptedLLM
 
 QUESTION = "Which flowers grow on the northern slope of the vineyard hill in early April?"
 ANSWER = "Wild tulips and grape hyacinths grow on the northern slope of the vineyard hill."

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-from fixtures.hermes import MakeHome
-from fixtures.hermes_home import HermesHome
-from fixtures.llm_server import Call, Say, ScriptedLLM
-
 from hermes_memory_pgvector.cli.install import install_door
 from hermes_memory_pgvector.config.home import homes_of
+from testing.hermes import MakeHome
+from testing.hermes_home import HermesHome
+from testing.llm_server import Call, Say, ScriptedLLM
 
 
 def test_a_chat_lands_in_theme_hermes_with_both_sides_and_vectors(hermes_home: HermesHome, llm: ScriptedLLM) -> None:

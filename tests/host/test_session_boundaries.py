@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fixtures.hermes_home import HermesHome
+from testing.hermes_home import HermesHome
 
 DRIVER = """
 import json, os, sys

@@ -11,9 +11,10 @@ import zipfile
 from typing import Any
 
 import pytest
-from fixtures.hermes import MakeHome
-from fixtures.hermes_home import HERMES, HermesHome
-from fixtures.hermes_servers import WebServer
+
+from testing.hermes import MakeHome
+from testing.hermes_home import HERMES, HermesHome
+from testing.hermes_servers import WebServer
 
 CHOSEN: dict[str, Any] = {
     "prefetch_limit": 3,

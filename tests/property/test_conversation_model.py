@@ -17,8 +17,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome
-from fixtures.postgres import Database, new_database
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -32,6 +30,8 @@ from hypothesis.stateful import (
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import ConnectionInfo
+from testing.agent import AgentHome
+from testing.postgres import Database, new_database
 
 THEME = "marketing"
 SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] What was said before."

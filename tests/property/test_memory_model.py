@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
-from fixtures.postgres import Database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from testing.postgres import Database
 
 HOMES = ("home-a", "home-b")
 # Few words with few letters, so that substrings, wildcards, quotes and repetitions meet each other often.
@@ -88,7 +88,7 @@ def test_the_fold_is_what_the_contract_says(made: list[MemoryOperation]) -> None
 
 @pytest.fixture(scope="module")
 def connection(postgres_server: object, migrated_template: Database) -> Iterator[Connection]:
-    from fixtures.postgres import new_database
+    from testing.postgres import new_database
 
     with (
         new_database(postgres_server, template=migrated_template.name) as made,  # type: ignore[arg-type]

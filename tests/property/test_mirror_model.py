@@ -12,8 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from fixtures.agent import AgentHome
-from fixtures.postgres import Database, new_database
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -21,6 +19,8 @@ from tools.memory_tool import MemoryStore
 
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.server.server import ConnectionInfo
+from testing.agent import AgentHome
+from testing.postgres import Database, new_database
 
 TARGETS = st.sampled_from(("memory", "user"))
 THEMES = st.sampled_from(("marketing", "trading"))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench import adapter
 from bench.corpus import TOP, Corpus, Truth, common_questions, recall_at_ten, truth_of, unit, vocabulary

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from fixtures.postgres import DIM, MODEL, Database
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bench.adapter import ROW
 from bench.corpus import Corpus, Floats, recall_at_ten
@@ -22,6 +18,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import Kind, Question, Scope
+from testing.postgres import DIM, MODEL, Database
 
 ROWS, THEMES = 4000, 40
 

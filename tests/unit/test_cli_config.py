@@ -6,7 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from fixtures.command import Commands
+
+from testing.command import Commands
 
 FILE = """\
 # my own words

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from fixtures.command import PROGRAM, Commands
 
 from hermes_memory_pgvector import __version__, cli
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
+from testing.command import PROGRAM, Commands
 
 PROMISED = ("up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal")
 LIGHT = """

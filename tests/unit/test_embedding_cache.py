@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fixtures.embed_server import EmbedServer, meaningful_vector
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import CachedEmbedder, Embedder, Vector, create_embedder
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
+from testing.embed_server import EmbedServer, meaningful_vector
+from testing.waiting import wait_until
 
 DIM = 32
 
@@ -68,13 +69,6 @@ class WatchedDeadline(Deadline):
 def in_threads(count: int, call: Callable[[int], object]) -> list[object]:
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(call, range(count)))
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not is_true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_the_same_text_is_embedded_once(server: EmbedServer, make: MakeCached) -> None:

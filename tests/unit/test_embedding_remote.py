@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from fixtures.embed_server import EmbedServer, Mode, meaningful_vector
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Vector, auto
@@ -17,6 +16,7 @@ from hermes_memory_pgvector.embedding.http import MAX_IDLE
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.embedding.url import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
+from testing.embed_server import EmbedServer, Mode, meaningful_vector
 
 DIM = 64
 KEY = "sk-KEY-that-must-stay-secret"

@@ -18,12 +18,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from fixtures.embed_server import EmbedServer
 
+import testing
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import dial as dialing
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
+from testing.embed_server import EmbedServer
 
 
 def embedder_at(url: str) -> RemoteEmbedder:
@@ -251,10 +252,10 @@ def test_an_http_answer_to_a_tls_client_is_no_crash() -> None:
         embedder_at(server.url.replace("http://", "https://")).embed_query("anything", Deadline.after(2))
 
 
+ROOT = Path(testing.__file__).parents[1]
 FORKING = """
 import os, sys, threading, time
-sys.path.insert(0, {tests!r})
-from fixtures.embed_server import EmbedServer
+from testing.embed_server import EmbedServer
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import create_embedder
 
@@ -292,8 +293,12 @@ os._exit(0)
 
 
 def test_a_forked_child_inherits_no_lock_no_wait_and_no_connection() -> None:
-    script = FORKING.format(tests=str(Path(__file__).parents[1]))
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "ignore", "-c", FORKING],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert run.stdout == "child 0\n", run.stderr

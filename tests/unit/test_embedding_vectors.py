@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
-from fixtures.embed_server import meaningful_vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.known_models import DEFAULT_MIN_SIMILARITY, LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import EmbeddingRejected
+from testing.embed_server import meaningful_vector
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.errors import JournalError, JournalFull
 from hermes_memory_pgvector.journal import Journal, Record, SyncMode, Urgency
 from hermes_memory_pgvector.journal import segment as segment_module
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, encode, seed_of
+from testing.waiting import wait_until
 
 MIB = 1024 * 1024
 
@@ -42,13 +43,6 @@ def make(directory: Path) -> Iterator[Callable[..., Journal]]:
     yield build
     for journal in made:
         journal.close(Deadline.after(5))
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = Deadline.after(seconds)
-    while not condition():
-        deadline.check()
-        threading.Event().wait(0.002)
 
 
 def drain(journal: Journal, writer: str, after: int = 0, batch: int = 64) -> list[Record]:

@@ -17,6 +17,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import Journal, SyncMode
 from hermes_memory_pgvector.journal import segment as segment_module
+from testing.waiting import wait_until
 
 MIB = 1024 * 1024
 
@@ -34,13 +35,6 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Journal]]:
     yield build
     for journal in made:
         journal.close(Deadline.after(5))
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = Deadline.after(seconds)
-    while not condition():
-        deadline.check()
-        threading.Event().wait(0.002)
 
 
 def append_when_ready(journal: Journal, payload: bytes) -> int:

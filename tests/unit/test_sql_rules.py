@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fixtures.sql_rules import TENANT_TABLES, changes, fault
 
 import hermes_memory_pgvector
+from testing.sql_rules import TENANT_TABLES, changes, fault
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
 FILES = sorted(path for path in SQL.rglob("*.sql") if path.name != "schema.sql")

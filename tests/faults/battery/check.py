@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from bench.faults_writer import MEMORY_EVERY, THEMES, Life, Shared, memory_write
+from .writer import MEMORY_EVERY, THEMES, Life, Shared, memory_write
 
 
 @dataclass(frozen=True, slots=True)

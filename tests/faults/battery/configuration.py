@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from bench.faults_check import Verdict
 from hermes_memory_pgvector.server.folder import DATA_NAME
+
+from .check import Verdict
 
 SECONDS = 3.0
 EVERY = 3

@@ -1,6 +1,6 @@
 """The large fault battery: a million acknowledged writes, two hundred kills, and a database that keeps failing.
 
-    python -m bench.faults [--scale 0.01] [--no-tests] [--seed 7]
+    python -m tests.faults.battery [--scale 0.01] [--no-tests] [--seed 7]
 
 Several processes write turns and memories through the real provider, into one home, and are killed with SIGKILL at
 random moments while Postgres is stopped, frozen, locked, cut off and made read-only. A write is acknowledged when its
@@ -34,20 +34,20 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from bench import faults_config
-from bench.faults_check import Verdict, check
-from bench.faults_copies import copy_and_deliver
-from bench.faults_writer import MEMORY_LOG, PAUSE_SLOT, SLOT_BYTES, Life, Shared, live
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
+from testing.proxy import Proxy
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-from fixtures.proxy import Proxy  # noqa: E402
+from . import configuration
+from .check import Verdict, check
+from .copies import copy_and_deliver
+from .writer import MEMORY_LOG, PAUSE_SLOT, SLOT_BYTES, Life, Shared, live
+
+TESTS = Path(__file__).resolve().parents[2]
 
 WRITES = 1_050_000
 KILLS = 220
@@ -147,7 +147,7 @@ def network(mode: Any) -> Callable[[Stage], None]:
 
 
 def rewrite_configuration(stage: Stage) -> None:
-    faults_config.rewrite(stage.home, stage.settings)
+    configuration.rewrite(stage.home, stage.settings)
 
 
 FAULTS: dict[str, Callable[[Stage], None]] = {
@@ -179,7 +179,7 @@ def set_up(folder: Path) -> Stage:
         "dsn": runtime, "embed_url": "http://127.0.0.1:9/", "embed_on_write": False, "bulk_sync_on_init": False,
         "turn_min_chars": 1, "journal_max_mb": 4096, "shutdown_drain_timeout": 1, "write_queue_maxsize": 512,
     }  # fmt: skip
-    faults_config.write(home, settings)
+    configuration.write(home, settings)
     proxy = Proxy(server.folder.socket_path())
     proxy.__enter__()
     return Stage(home, server, proxy, owner, runtime, settings)
@@ -207,7 +207,7 @@ class Battery:
         self.lives: list[Life] = []
         self.over = threading.Event()
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["bench.faults_writer"])
+        self.context.set_forkserver_preload([live.__module__])
 
     def run(self) -> None:
         breaker = threading.Thread(target=self._break, name="breaker")
@@ -245,7 +245,7 @@ class Battery:
 
     def _life(self) -> Life:
         number = len(self.lives)
-        settings = {} if faults_config.reads_file(number) else dict(self.stage.settings)
+        settings = {} if configuration.reads_file(number) else dict(self.stage.settings)
         if number % WRITERS_AT_ONCE == 0:
             settings["dsn"] = through_proxy(self.stage)
         life = Life(
@@ -315,7 +315,7 @@ def run_tests(verdicts: list[Verdict]) -> None:
     # The tests look at what is logged, which only the battery does not want to see.
     logging.getLogger("hermes_memory_pgvector").setLevel(logging.NOTSET)
     collector = Collector()
-    folders = [str(ROOT / "tests" / name) for name in ("faults", "property")]
+    folders = [str(TESTS / name) for name in ("faults", "property")]
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
         # An empty mark also chooses the tests that are too large for every day.
@@ -348,7 +348,7 @@ def main() -> int:
         wrote = time.monotonic() - begun
         drained = drain(stage)
         verdicts = check(stage.owner_dsn, battery.lives, battery.shared, folder / MEMORY_LOG, battery.killed)
-        verdicts += faults_config.check(stage.home)
+        verdicts += configuration.check(stage.home)
         for name, count in battery.done_faults.items():
             verdicts.append(Verdict(name, f"{count} times", True))
     finally:
