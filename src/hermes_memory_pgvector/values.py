@@ -104,7 +104,7 @@ MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
 
 
 class AddTurn(NamedTuple):
-    """Something said. `ordinal` counts sayings of the same words by the same role within the session.
+    """A turn. `ordinal` is 2 for the second occurrence of the same words by the same role in the session.
 
     A tuple, because it is made while an agent waits: a frozen dataclass takes four times as long.
     """
@@ -116,13 +116,13 @@ class AddTurn(NamedTuple):
     ordinal: int
     when: Moment
     is_live: bool
-    """True when announced as it was said; False when found in a transcript afterwards."""
+    """True when a hook reported it at once; False when it was found in a transcript afterwards."""
     parent_session_id: str = ""
     metadata: Mapping[str, Any] = MappingProxyType({})
 
 
-ONLY_SAYING = 0
-"""In place of an ordinal: the words, if they were said but once in the session."""
+ONLY_OCCURRENCE = 0
+"""In place of an ordinal: the words, if they occur only once in the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ForgetTurns:
     theme: str
     session_id: str
     turns: tuple[tuple[str, int], ...]
-    """(hex digest, ordinal or ONLY_SAYING) of each."""
+    """(hex digest, ordinal or ONLY_OCCURRENCE) of each."""
     when: Moment
 
 
@@ -145,7 +145,7 @@ class ForgetTail:
     exchanges: int
     """So many, at most."""
     kept: tuple[tuple[str, int], ...]
-    """(hex digest, ordinal or ONLY_SAYING) of turns that remain: only what was stored after all of them goes."""
+    """(hex digest, ordinal or ONLY_OCCURRENCE) of turns that remain: only what was stored after all of them goes."""
     when: Moment
     """When the session was resumed; what was said later stays."""
 

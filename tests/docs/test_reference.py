@@ -20,7 +20,7 @@ from hermes_memory_pgvector.engine import engine
 from hermes_memory_pgvector.journal import journal
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from hermes_memory_pgvector.recall import prefetch, recall, render, tools
+from hermes_memory_pgvector.recall import prefetch, recall, tools
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer import chunks, embed_pending, writer
@@ -215,7 +215,7 @@ RECALL, DURABILITY, EMBEDDERS = (
     page(f"docs/{name}.md") for name in ("explanation/recall", "explanation/durability", "guides/embedders")
 )
 FIGURES: list[tuple[Page, str]] = [
-    (RECALL, f"one line of at most {render.LINE_CHARS} characters"),
+    (RECALL, f"one line of at most {prefetch.LINE_CHARS} characters"),
     (RECALL, f"within {recall.EMBED_SHARE:.0%}".replace("%", " %")),
     (RECALL, f"at most {EmbeddingModel(0, '', 1, 0.0).candidates:,}\nfor one that nothing in the theme is about"),
     (RECALL, f"compares at most {recall.AMBIENT_CANDIDATES}"),
@@ -238,7 +238,7 @@ def test_figures_are_those_of_the_code(one: Page, phrase: str) -> None:
 
 
 def test_limits_that_are_told_in_words_are_those_of_the_code() -> None:
-    assert prefetch.TURN_SHARE == 3
+    assert prefetch.MAX_TURNS == 3
     assert "up to three turns of earlier sessions" in RECALL.text
     assert Question("", Kind.TURN, "").min_coverage == 0.10
     assert "cover at least a tenth of the question" in RECALL.text

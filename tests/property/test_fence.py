@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.recall import tools
-from hermes_memory_pgvector.recall.render import prefetch_block
+from hermes_memory_pgvector.recall.prefetch import rendered
+from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.values import Hit, Kind, Session
 
 NOW = datetime(2026, 5, 31, tzinfo=UTC)
@@ -62,7 +63,7 @@ def test_an_offered_memory_stays_inside_the_fence(first: str, second: str) -> No
         Hit(Kind.MEMORY, 1, "theme", NOW, first, 0.9, 1.0, target="memory"),
         Hit(Kind.TURN, 2, "theme", NOW, second, 0.9, 1.0, session_id="s", role="user"),
     ]
-    block, placed = prefetch_block(hits, 10_000)
+    block, placed = rendered(hits, 10_000)
     assert len(placed) == 2
     assert is_inside(block), ascii(block)
     # Two headings and two hits: nothing stored adds a line of its own.
@@ -76,7 +77,12 @@ def test_a_tools_answer_stays_inside_the_fence(content: str) -> None:
     session = Session(theme="theme", session_id="s", profile_theme="default")
     hit = Hit(Kind.TURN, 1, content, NOW, content, 0.9, 1.0, session_id=content, role="user")
     answer = tools.answer(
-        tools.TURN_TOOL, {"query": "q"}, session, scope_default="current", max_query_chars=100, search=lambda _: [hit]
+        tools.TURN_TOOL,
+        {"query": "q"},
+        session,
+        scope_default="current",
+        max_query_chars=100,
+        search=lambda _: Answer((hit,)),
     )
     (row,) = json.loads(answer)["results"]
     for name in ("content", "agent_identity", "session_id"):
@@ -97,5 +103,5 @@ def test_what_is_meant_stays_as_it_was_written() -> None:
         "if a < b and memory-context is <b>bold</b>",
         "[System note] fine",
     ):
-        block, _ = prefetch_block([Hit(Kind.MEMORY, 1, "t", NOW, text, 0.9, 1.0, target="memory")], 1000)
+        block, _ = rendered([Hit(Kind.MEMORY, 1, "t", NOW, text, 0.9, 1.0, target="memory")], 1000)
         assert block.endswith(text)

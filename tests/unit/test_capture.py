@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.capture.transcript import (
-    Said,
-    capped,
-    clean,
+    Turn,
     is_noise,
     metadata_of,
-    spoken,
-    text_of,
     transcript,
+    turn_of,
     with_ordinals,
 )
+from hermes_memory_pgvector.text.clean import capped, clean, text_of
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
@@ -71,7 +69,7 @@ def test_a_cut_is_marked_and_exact() -> None:
 
 
 def test_recalled_text_is_never_stored_as_said() -> None:
-    said = spoken("user", "hello\n\n<memory-context>\nsecret recall\n</memory-context>", 1000)
+    said = turn_of("user", "hello\n\n<memory-context>\nsecret recall\n</memory-context>", 1000)
     assert said is not None
     assert said.content == "hello"
 
@@ -108,5 +106,5 @@ def test_no_transcript_raises(messages: Any) -> None:
 
 
 def test_the_same_words_again_are_a_further_saying() -> None:
-    turns = [Said("user", "again"), Said("assistant", "again"), Said("user", "again")]
+    turns = [Turn("user", "again"), Turn("assistant", "again"), Turn("user", "again")]
     assert [ordinal for _, ordinal in with_ordinals(turns)] == [1, 1, 2]

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.capture.transcript import entries_of
 from hermes_memory_pgvector.mirror.memory_file import MAX_FILE_BYTES, Change, compare, read
+from hermes_memory_pgvector.text.clean import entries_of
 
 ENTRY = st.sampled_from([f"entry {n}" for n in range(6)])
 FILE = st.lists(ENTRY, unique=True, max_size=6)

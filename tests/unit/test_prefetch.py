@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from hermes_memory_pgvector.capture.session_ledger import Sessions
 from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.recall import prefetch
-from hermes_memory_pgvector.recall.render import prefetch_block, shortened
+from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.recall.shown import MAX_HITS, MAX_SESSIONS, ShownHits
+from hermes_memory_pgvector.text.clean import shortened
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
 SESSION = Session("marketing", "s1", "hermes")
@@ -27,18 +29,19 @@ def turn(number: int, session_id: str = "old") -> Hit:
 def offer(
     hits: list[Hit],
     *,
-    sessions: Sessions | None = None,
+    given: ShownHits | None = None,
     session: Session = SESSION,
     settings: Settings | None = None,
-    shown: frozenset[str] = frozenset(),
+    by_host: frozenset[str] = frozenset(),
     query: str = "what about the facts?",
 ) -> str:
-    def search(questions: list[Question]) -> list[list[Hit]]:
+    def search(questions: Sequence[Question]) -> list[Answer]:
         assert all(question.theme == session.theme and question.is_ambient for question in questions)
-        return [[hit for hit in hits if hit.kind is question.kind][: question.limit] for question in questions]
+        kinds = [[hit for hit in hits if hit.kind is question.kind][: question.limit] for question in questions]
+        return [Answer(tuple(found), "keyword search only: a test") for found in kinds]
 
     return prefetch.block(
-        query, session, settings or Settings(), sessions or Sessions(), search=search, floor=0.3, shown_by_host=shown
+        query, session, settings or Settings(), given or ShownHits(), search=search, floor=0.3, shown_by_host=by_host
     )
 
 
@@ -53,25 +56,25 @@ def test_nothing_relevant_is_nothing_at_all() -> None:
 
 
 def test_a_session_is_never_given_the_same_twice() -> None:
-    sessions = Sessions()
+    given = ShownHits()
     hits = [memory(n) for n in range(8)]
-    first, second, third = (offer(hits, sessions=sessions) for _ in range(3))
+    first, second, third = (offer(hits, given=given) for _ in range(3))
     assert "fact 0" in first
     assert "fact 0" not in second
     assert "fact 5" in second
     assert third == ""
-    assert "fact 0" in offer(hits, sessions=sessions, session=Session("marketing", "other", "hermes"))
+    assert "fact 0" in offer(hits, given=given, session=Session("marketing", "other", "hermes"))
 
 
 def test_after_compression_it_may_be_given_again() -> None:
-    sessions = Sessions()
-    offer([memory(1)], sessions=sessions)
-    sessions.forget_shown(("marketing", "s1"))
-    assert "fact 1" in offer([memory(1)], sessions=sessions)
+    given = ShownHits()
+    offer([memory(1)], given=given)
+    given.clear(SESSION)
+    assert "fact 1" in offer([memory(1)], given=given)
 
 
 def test_what_the_host_shows_anyway_is_left_out() -> None:
-    assert offer([memory(1), memory(2)], shown=frozenset({"fact 1"})) == "Relevant memories:\n- fact 2"
+    assert offer([memory(1), memory(2)], by_host=frozenset({"fact 1"})) == "Relevant memories:\n- fact 2"
 
 
 def test_past_turns_are_dated_and_never_of_the_running_session() -> None:
@@ -82,17 +85,17 @@ def test_past_turns_are_dated_and_never_of_the_running_session() -> None:
 
 @pytest.mark.parametrize("budget", [200, 500, 2000])
 def test_the_budget_of_characters_is_hard(budget: int) -> None:
-    block, placed = prefetch_block([memory(n, "word " * 50) for n in range(30)], budget)
+    block, included = prefetch.rendered([memory(n, "word " * 50) for n in range(30)], budget)
     assert len(block) <= budget
-    assert len(placed) == block.count("\n- ")
+    assert len(included) == block.count("\n- ")
 
 
 def test_what_found_no_room_is_not_marked_as_shown() -> None:
-    sessions = Sessions()
+    given = ShownHits()
     small = parse({"f": {"prefetch_max_chars": 200}}).settings
     hits = [memory(n, f"{n} " + "word " * 25) for n in range(3)]
-    first = offer(hits, sessions=sessions, settings=small)
-    second = offer(hits, sessions=sessions, settings=small)
+    first = offer(hits, given=given, settings=small)
+    second = offer(hits, given=given, settings=small)
     assert first != second
     assert second
 
@@ -105,3 +108,13 @@ def test_a_memory_cannot_close_the_fence_or_add_lines() -> None:
 
 def test_lines_are_cut_between_words() -> None:
     assert shortened("alpha beta gamma delta", 15) == "alpha beta…"
+
+
+def test_what_was_shown_is_remembered_for_so_many_sessions_and_hits() -> None:
+    given = ShownHits()
+    for number in range(MAX_SESSIONS + 1):
+        given.add(Session("t", str(number), "t"), [memory(1)])
+    assert given.new(Session("t", "0", "t"), [memory(1)]) == [memory(1)]
+    assert given.new(Session("t", "1", "t"), [memory(1)]) == []
+    given.add(SESSION, [memory(number) for number in range(MAX_HITS + 1)])
+    assert given.new(SESSION, [memory(0), memory(1)]) == [memory(0)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable
 from hermes_memory_pgvector.recall import tools
+from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.values import Hit, Kind, Neighbour, Question, Scope, Session
 
 SESSION = Session("marketing", "s1", "hermes")
@@ -19,13 +20,17 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def ask(
-    name: str, arguments: Any, hits: list[Hit] | None = None, session: Session = SESSION
+    name: str,
+    arguments: Any,
+    hits: list[Hit] | None = None,
+    session: Session = SESSION,
+    degraded: str | None = None,
 ) -> tuple[Any, Question | None]:
     asked: list[Question] = []
 
-    def search(question: Question) -> list[Hit]:
+    def search(question: Question) -> Answer:
         asked.append(question)
-        return hits or []
+        return Answer(tuple(hits or ()), degraded)
 
     text = tools.answer(name, arguments, session, scope_default="current", max_query_chars=2048, search=search)
     return json.loads(text), asked[0] if asked else None
@@ -175,7 +180,7 @@ def test_a_wrong_date_is_a_helpful_error() -> None:
 
 
 def test_an_outage_is_told_without_a_connection_string() -> None:
-    def search(question: Question) -> list[Hit]:
+    def search(question: Question) -> Answer:
         raise DatabaseUnavailable("host=secret password=hunter2")
 
     text = tools.answer(
@@ -183,6 +188,12 @@ def test_an_outage_is_told_without_a_connection_string() -> None:
     )
     assert "error" in json.loads(text)
     assert "hunter2" not in text
+
+
+def test_the_model_is_told_what_the_search_left_out_and_only_then() -> None:
+    note = "keyword search only: the embedding service is out of reach"
+    assert ask("recall_memory", {"query": "q"}, degraded=note)[0] == {"results": [], "count": 0, "note": note}
+    assert ask("recall_memory", {"query": "q"})[0] == {"results": [], "count": 0}
 
 
 def test_recalled_text_cannot_break_out_of_the_hosts_fence() -> None:

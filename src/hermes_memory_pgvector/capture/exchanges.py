@@ -1,9 +1,9 @@
 """The conversation of one agent, cut into exchanges as the host's /undo cuts it. Pure: no clock, no files, no database.
 
-The host says that it has taken something back, never what: it cuts its transcript at a message of the user and goes on.
-What went is worked out here, from the transcript as it was before and as the next hook shows it. Whatever is absent for
-another reason (a summary took its place, the session was resumed, the transcript is of another time) was not undone, so
-only a cut that is certain takes anything back, and it names each turn.
+The host reports an undo but not what it undid: it cuts its transcript at a user message and goes on. This module
+compares the transcript before the cut with the one that the next hook shows. A turn can be missing for other reasons: a
+summary replaced it, the session was resumed, the transcript is an old one. So only a certain cut undoes anything, and
+it names every turn.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hermes_memory_pgvector.capture.session_ledger import Numbered, Wording
-from hermes_memory_pgvector.capture.transcript import Line, Said
+from hermes_memory_pgvector.capture.session_ledger import NumberedTurn, TranscriptWords
+from hermes_memory_pgvector.capture.transcript import Line, Turn
 from hermes_memory_pgvector.values import Role
 
 READ_MESSAGES = 400
-"""How many of a transcript's last messages are read when it is first seen; further ones as they come."""
+"""How many of the last messages of a transcript are read when it is first seen; later ones are read as they come."""
 RECENT_EXCHANGES = 8
-"""How many turns may be under way at once, as far as an undo is concerned."""
+"""How many of the latest exchanges may still be waiting for their report."""
 
 ReadLines = Callable[[Sequence[Any]], list[Line]]
 
 
-class Turn(NamedTuple):
-    """A turn that may be stored."""
+class StoredTurn(NamedTuple):
+    """A turn as the database may hold it."""
 
-    said: Said
+    turn: Turn
     ordinal: int
     session_id: str | None
-    """The session it is stored under; None when it is not this conversation's to take back."""
+    """The session it is stored under; None when this conversation may not undo it."""
     is_sure: bool
-    """Whether the ordinal is that of the database; behind a summary nobody knows how often the words were said."""
+    """Whether the ordinal is the database's own; after a summary nobody can count earlier occurrences."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """A message of the user and what followed it."""
+    """A user message and what followed it."""
 
-    words: list[Said] = field(default_factory=list)
-    """As the transcript has them, or as reported while no transcript has shown them."""
     turns: list[Turn] = field(default_factory=list)
+    """As the transcript has them, or as reported while no transcript has shown them."""
+    stored: list[StoredTurn] = field(default_factory=list)
     is_user: bool = True
-    """Whether it begins with a message of the user, so that an undo can take it back."""
+    """Whether it begins with a user message, which is where an undo can cut."""
     is_note: bool = False
-    """Whether the host's summary of earlier turns stands in it."""
+    """Whether it contains the host's summary of earlier turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostTail:
-    """So many exchanges were taken back before this process had seen them; these are the turns that remain."""
+    """How many exchanges were undone before this process had seen them, and the turns that remain."""
 
     exchanges: int
-    kept: tuple[Turn, ...]
+    kept: tuple[StoredTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What a transcript has shown: its wording, and what turns out to have been taken back."""
+class TranscriptView:
+    """What a transcript shows: its words, and what was undone since the last one."""
 
-    wording: Wording
+    words: TranscriptWords
     undone: list[Exchange] = field(default_factory=list)
     lost: LostTail | None = None
 
@@ -73,74 +73,76 @@ class Exchanges:
         self._lock = threading.Lock()
         self._session_id = session_id
         self.since_us = since_us
-        """When the provider took up this session: whatever it has not seen was said before."""
+        """When the provider joined this session; what it has not seen is older."""
         self._is_known = is_new
-        """Whether a transcript was seen, or there can be none yet."""
+        """Whether a transcript was seen, or the session is so new that there is none."""
         self._reading = _Reading()
         self._live: list[Exchange] = []
         """Exchanges begun or reported since the last transcript."""
         self._before: list[Exchange] | None = None
         """The conversation as it was before the first undo since the last transcript."""
         self._unseen = 0
-        """How often something was taken back that nobody had seen."""
+        """How many undone exchanges this process has never seen."""
         self._is_summarised = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said yet, as far as is known."""
+        """Whether no exchange is known."""
         with self._lock:
             return not self._live and not self._reading.exchanges
 
-    def begin(self, asked: Said | None) -> None:
+    def begin(self, question: Turn | None) -> None:
         """A turn starts; the host may never report its end, because the user interrupts it."""
         with self._lock:
-            self._live.append(Exchange([] if asked is None else [asked]))
+            self._live.append(Exchange([] if question is None else [question]))
 
-    def see_turn(self, messages: Sequence[Any], read: ReadLines, asked: Said | None) -> Shown:
-        """The transcript at the end of a turn that was asked with these words."""
+    def see_turn(self, messages: Sequence[Any], read: ReadLines, question: Turn | None) -> TranscriptView:
+        """The transcript at the end of the exchange that began with this question."""
         with self._lock:
             is_cut = self._before is not None or self._unseen or self._is_summarised
             if not is_cut and self._reading.continues(messages):
                 known = len(self._reading.exchanges)
                 self._reading.extend(messages, read, self._session_id)
-                self._settle_live(self._reading.exchanges[known:], asked)
-                return Shown(self._reading.wording())
-            return self._replace(_Reading.of(messages, read, self._session_id), asked, is_turn=True)
+                self._match_live(self._reading.exchanges[known:], question)
+                return TranscriptView(self._reading.words())
+            return self._replace(_Reading.of(messages, read, self._session_id), question, is_turn=True)
 
-    def see_transcript(self, messages: Sequence[Any], lines: list[Line]) -> Shown:
-        """The transcript at some boundary. The host may show one from before an undo: that one says nothing."""
+    def see_transcript(self, messages: Sequence[Any], lines: list[Line]) -> TranscriptView:
+        """The transcript at a session boundary. The host may show one from before an undo; that one is ignored."""
         with self._lock:
             reading = _Reading()
-            reading.take(lines, self._session_id)
+            reading.add(lines, self._session_id)
             reading.note_end(messages)
             return self._replace(reading, None, is_turn=False)
 
     def report(
         self,
-        asked: Said | None,
-        words: Sequence[Said],
-        told: Sequence[Numbered],
-        new: Sequence[Numbered],
+        question: Turn | None,
+        turns: Sequence[Turn],
+        stored: Sequence[NumberedTurn],
+        new: Sequence[NumberedTurn],
         *,
         is_shown: bool,
     ) -> None:
-        """A turn is complete and stored as `told`, some of it `new`; `is_shown` when a transcript was seen with it."""
+        """An exchange is complete. `stored` is how its turns are stored, `new` those stored now; `is_shown` says
+        whether the host showed a transcript with it.
+        """
         with self._lock:
             if is_shown and self._reading.exchanges:
-                self._reading.store(told, new, self._session_id)
+                self._reading.store(stored, new, self._session_id)
                 return
             recent = self._live[-RECENT_EXCHANGES:]
-            found = next((each for each in reversed(recent) if not each.turns and each.words[:1] == [asked]), None)
+            found = next((each for each in reversed(recent) if not each.stored and each.turns[:1] == [question]), None)
             if found is None:
-                found = next((each for each in reversed(recent) if not each.turns), None)
+                found = next((each for each in reversed(recent) if not each.stored), None)
             if found is None:
                 found = Exchange()
                 self._live.append(found)
-            found.words = list(words)
-            found.turns = [Turn(said, ordinal, self._session_id, is_sure=True) for said, ordinal in told]
+            found.turns = list(turns)
+            found.stored = [StoredTurn(turn, ordinal, self._session_id, is_sure=True) for turn, ordinal in stored]
 
     def undo(self) -> list[Exchange]:
-        """The host has cut its transcript: the last exchange, if it is known; the next transcript shows the rest."""
+        """The host has cut its transcript: return the last exchange, if known; the next transcript shows the rest."""
         with self._lock:
             shown = self._reading.exchanges
             if self._before is None:
@@ -159,9 +161,9 @@ class Exchanges:
             return []
 
     def go_on_as(self, session_id: str, *, is_copy: bool) -> None:
-        """The conversation goes on under this id: with a summary in place of some turns, or as a copy of itself.
+        """The conversation goes on under this id, with a summary in place of some turns or as a copy.
 
-        What a copy has so far belongs to the session that it was copied from.
+        The turns that a copy starts with belong to the session it was copied from.
         """
         with self._lock:
             self._session_id = session_id
@@ -169,66 +171,66 @@ class Exchanges:
                 self._is_summarised = True
                 return
             for exchange in (*self._reading.exchanges, *self._live):
-                exchange.turns = [turn._replace(session_id=None) for turn in exchange.turns]
+                exchange.stored = [each._replace(session_id=None) for each in exchange.stored]
 
-    def _replace(self, reading: _Reading, asked: Said | None, *, is_turn: bool) -> Shown:
-        """Go on from this transcript, and find out what was taken back since the last one."""
+    def _replace(self, reading: _Reading, question: Turn | None, *, is_turn: bool) -> TranscriptView:
+        """Go on from this transcript, and find out what was undone since the last one."""
         now = reading.exchanges
         old = self._before if self._before is not None else [*self._reading.exchanges, *self._live]
         remaining = len(self._reading.exchanges) if self._before is not None else len(old)
-        previous = now[: self._begin_of_new(now, asked, is_turn=is_turn)]
+        previous = now[: self._start_of_new(now, question, is_turn=is_turn)]
         new = now[len(previous) :]
         last = self._last_common(old, previous, reading)
         if self._before is not None and not is_turn and last is not None and last >= remaining:
-            return Shown(reading.wording())
+            return TranscriptView(reading.words())
         if last is not None and last >= 0:
             _pair_up(old[: last + 1], previous)
         if self._before is None:
             _pair_begun(old[-1:], new)
         undone: list[Exchange] = []
         if self._before is not None and last is not None:
-            still = [each.words for each in new]
-            undone = [each for each in old[last + 1 : remaining] if each.is_user and each.words not in still]
+            still = [each.turns for each in new]
+            undone = [each for each in old[last + 1 : remaining] if each.is_user and each.turns not in still]
         lost = None
         if self._unseen and not self._is_known:
             lost = LostTail(self._unseen, _turns_after_notes(previous))
-        self._settle_live(new, asked)
+        self._match_live(new, question)
         self._reading = reading
         self._before = None
         self._unseen = 0
         self._is_known = True
         self._is_summarised = False
-        return Shown(reading.wording(), undone, lost)
+        return TranscriptView(reading.words(), undone, lost)
 
-    def _begin_of_new(self, now: list[Exchange], asked: Said | None, *, is_turn: bool) -> int:
-        """How many exchanges of a transcript were there before those that began since the last one."""
-        begun = [each.words[0] for each in self._live if each.words]
-        if asked is not None and asked not in begun:
-            begun.append(asked)
+    def _start_of_new(self, now: list[Exchange], question: Turn | None, *, is_turn: bool) -> int:
+        """Where in a transcript the exchanges start that began since the last one."""
+        begun = [each.turns[0] for each in self._live if each.turns]
+        if question is not None and question not in begun:
+            begun.append(question)
         end = len(now)
-        while end > 0 and now[end - 1].words and now[end - 1].words[0] in begun:
-            begun.remove(now[end - 1].words[0])
+        while end > 0 and now[end - 1].turns and now[end - 1].turns[0] in begun:
+            begun.remove(now[end - 1].turns[0])
             end -= 1
         return len(now) - 1 if is_turn and end == len(now) and now else end
 
-    def _settle_live(self, shown: list[Exchange], asked: Said | None) -> None:
-        """A transcript shows these new exchanges; a turn begun after the one that was asked so is not among them."""
+    def _match_live(self, shown: list[Exchange], question: Turn | None) -> None:
+        """A transcript shows these new exchanges; whatever began after this question is not among them."""
         for known in self._live:
-            found = next((each for each in shown if known.turns and each.words == known.words), None)
+            found = next((each for each in shown if known.stored and each.turns == known.turns), None)
             if found is not None:
-                found.turns = known.turns
-        begun = [each.words[:1] for each in self._live]
-        if asked is not None and self._live:
-            place = begun.index([asked]) if [asked] in begun else begun.index([]) if [] in begun else 0
-            del self._live[: place + 1]
-        first_words = [each.words[:1] for each in shown]
-        self._live = [each for each in self._live if each.words[:1] not in first_words and not each.turns]
+                found.stored = known.stored
+        begun = [each.turns[:1] for each in self._live]
+        if question is not None and self._live:
+            position = begun.index([question]) if [question] in begun else begun.index([]) if [] in begun else 0
+            del self._live[: position + 1]
+        first_turns = [each.turns[:1] for each in shown]
+        self._live = [each for each in self._live if each.turns[:1] not in first_turns and not each.stored]
 
     def _last_common(self, old: list[Exchange], now: list[Exchange], reading: _Reading) -> int | None:
-        """Which of the old exchanges is the last that a transcript still has; -1 for none of them, None when in doubt.
+        """The index of the last old exchange that a transcript still has; -1 if it has none, None when in doubt.
 
-        The exchanges before it must be the same as well, back to the start or to a summary. Where repeated words allow
-        several answers, the latest takes back the least.
+        All exchanges before it must match too, back to the start or to a summary. Where repeated words allow several
+        answers, the latest one undoes the least.
         """
         is_whole = self._is_known and self._reading.is_whole and reading.is_whole and not self._is_summarised
         if not now:
@@ -253,34 +255,34 @@ class _Reading:
         self.exchanges: list[Exchange] = []
         self.is_whole = True
         """Whether it was read from its start."""
-        self._sayings: dict[Said, int] = {}
-        self._last: dict[Role, Said] = {}
+        self._occurrences: dict[Turn, int] = {}
+        self._last: dict[Role, Turn] = {}
         self._count = 0
         self._end: Any = None
         self._has_notes = False
 
     @classmethod
     def of(cls, messages: Sequence[Any], read: ReadLines, session_id: str) -> _Reading:
-        """A transcript seen for the first time: its last messages; of those before, only the words are counted."""
+        """A transcript seen for the first time: the last messages are read, earlier ones only counted."""
         made = cls()
         start = max(0, len(messages) - READ_MESSAGES)
         if start:
             made.is_whole = False
             for message in messages[:start]:
                 if isinstance(message, dict) and isinstance(message.get("content"), str):
-                    words = Said(message.get("role", ""), message["content"])
-                    made._sayings[words] = made._sayings.get(words, 0) + 1
+                    turn = Turn(message.get("role", ""), message["content"])
+                    made._occurrences[turn] = made._occurrences.get(turn, 0) + 1
         made._count = start
         made.extend(messages, read, session_id)
         return made
 
     def continues(self, messages: Sequence[Any]) -> bool:
-        """Whether these messages are those already read, and more."""
+        """Whether these messages start with the ones already read."""
         return 0 < self._count <= len(messages) and _end_of(messages[self._count - 1]) == self._end
 
     def extend(self, messages: Sequence[Any], read: ReadLines, session_id: str) -> None:
         """Read the messages that are new."""
-        self.take(read(messages[self._count :]), session_id)
+        self.add(read(messages[self._count :]), session_id)
         self.note_end(messages)
 
     def note_end(self, messages: Sequence[Any]) -> None:
@@ -288,36 +290,36 @@ class _Reading:
         self._count = len(messages)
         self._end = _end_of(messages[-1]) if messages else None
 
-    def take(self, lines: list[Line], session_id: str) -> None:
-        """Read lines."""
+    def add(self, lines: list[Line], session_id: str) -> None:
+        """Append lines to what was read."""
         for line in lines:
             if line.is_user or not self.exchanges:
                 self.exchanges.append(Exchange(is_user=line.is_user))
             exchange = self.exchanges[-1]
             if line.is_note:
                 exchange.is_note = self._has_notes = True
-            if line.said is None:
+            if line.turn is None:
                 continue
-            ordinal = self._sayings[line.said] = self._sayings.get(line.said, 0) + 1
-            self._last[line.said.role] = line.said
-            exchange.words.append(line.said)
-            exchange.turns.append(Turn(line.said, ordinal, session_id, self.is_whole and not self._has_notes))
+            ordinal = self._occurrences[line.turn] = self._occurrences.get(line.turn, 0) + 1
+            self._last[line.turn.role] = line.turn
+            exchange.turns.append(line.turn)
+            exchange.stored.append(StoredTurn(line.turn, ordinal, session_id, self.is_whole and not self._has_notes))
 
-    def store(self, told: Sequence[Numbered], new: Sequence[Numbered], session_id: str) -> None:
-        """The turns just reported are stored like this, whatever words the transcript has for them."""
-        for turn in told:
-            said, ordinal = turn
-            shown = said if said in self._sayings else self._last.get(said.role, said)
+    def store(self, stored: Sequence[NumberedTurn], new: Sequence[NumberedTurn], session_id: str) -> None:
+        """Note how the turns just reported are stored, whatever words the transcript has for them."""
+        for numbered in stored:
+            turn, ordinal = numbered
+            shown = turn if turn in self._occurrences else self._last.get(turn.role, turn)
             recent = self.exchanges[-RECENT_EXCHANGES:]
-            exchange = next((each for each in reversed(recent) if shown in each.words), recent[-1])
-            known = next((each for each in exchange.turns if each.said == shown), None)
-            where = session_id if turn in new or known is None else known.session_id
-            exchange.turns = [each for each in exchange.turns if each.said != shown]
-            exchange.turns.append(Turn(said, ordinal, where, is_sure=True))
+            exchange = next((each for each in reversed(recent) if shown in each.turns), recent[-1])
+            known = next((each for each in exchange.stored if each.turn == shown), None)
+            where = session_id if numbered in new or known is None else known.session_id
+            exchange.stored = [each for each in exchange.stored if each.turn != shown]
+            exchange.stored.append(StoredTurn(turn, ordinal, where, is_sure=True))
 
-    def wording(self) -> Wording:
-        """What it shows beside a turn."""
-        return Wording(self._sayings, self._last)
+    def words(self) -> TranscriptWords:
+        """What it shows beside a turn that is being reported."""
+        return TranscriptWords(self._occurrences, self._last)
 
 
 def _end_of(message: Any) -> Any:
@@ -325,32 +327,32 @@ def _end_of(message: Any) -> Any:
 
 
 def _is_same(old: Exchange, now: Exchange) -> bool:
-    return not now.is_note and not old.is_note and old.words == now.words
+    return not now.is_note and not old.is_note and old.turns == now.turns
 
 
 def _pair_up(old: list[Exchange], now: list[Exchange]) -> None:
-    """What is known of the old exchanges holds for the same ones of the new transcript."""
+    """Carry over what is known of old exchanges to the same exchanges of a new transcript."""
     for known, shown in zip(reversed(old), reversed(now), strict=False):
         if not _is_same(known, shown):
             return
-        shown.turns = known.turns
+        shown.stored = known.stored
 
 
 def _pair_begun(old: list[Exchange], new: list[Exchange]) -> None:
-    """What is known of a turn that was under way when the old transcript was seen holds for it now that it is over."""
+    """Carry over what is known of an exchange that was still under way when the old transcript was seen."""
     for known in old:
-        count = len(known.words)
+        count = len(known.turns)
         for shown in new:
-            if count and known.words == shown.words[:count] and len(known.turns) == count:
-                shown.turns[:count] = known.turns
+            if count and known.turns == shown.turns[:count] and len(known.stored) == count:
+                shown.stored[:count] = known.stored
 
 
-def _turns_after_notes(exchanges: list[Exchange]) -> tuple[Turn, ...]:
+def _turns_after_notes(exchanges: list[Exchange]) -> tuple[StoredTurn, ...]:
     """The turns at the end of a transcript that no summary follows."""
-    found: list[Turn] = []
+    found: list[StoredTurn] = []
     for exchange in exchanges:
         if exchange.is_note:
             found.clear()
         else:
-            found.extend(exchange.turns)
+            found.extend(exchange.stored)
     return tuple(found)

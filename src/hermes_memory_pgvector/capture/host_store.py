@@ -1,7 +1,7 @@
-"""The host's own session store, `state.db`, read only: the words of turns for which there was no room here.
+"""The host's own session store, `state.db`, read only: where the text of turns is found that did not fit here.
 
-A turn is looked for by the digest of its words, so nothing needs to be believed: a row that is torn, foreign, rewound
-or summarised is either exactly what was said, or is not taken. Only three columns are read, which every host has.
+A turn is found by the digest of its words, so a row need not be trusted: one that is torn, foreign, rewound or
+summarised either has exactly these words or does not match. Only three columns are read, which every host has.
 """
 
 from __future__ import annotations
@@ -14,37 +14,38 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
-from hermes_memory_pgvector.capture.transcript import Said, spoken, text_of
+from hermes_memory_pgvector.capture.transcript import Turn, turn_of
 from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.text.clean import text_of
 
 FILE_NAME = "state.db"
 READ_SECONDS = 1.0
 MAX_ANCESTORS = 100
 _JSON_MARK = "\x00json:"
 _PICTURE = "[screenshot]"
-"""What some hosts store in the place of a picture."""
+"""What some hosts store in place of a picture."""
 _PICTURE_TYPES = ("image_url", "input_image")
 
 CleanUser = Callable[[str], str | None]
 
 
 class HostStoreUnreadable(MemoryPluginError):
-    """The store is missing, locked, damaged or of an unknown form: what it holds is not known."""
+    """The store is missing, locked, damaged or of an unknown format."""
 
 
 def find_words(
     home: Path, session_id: str, digests: Collection[str], *, max_chars: int, clean_user: CleanUser | None
 ) -> dict[str, str]:
-    """The words behind these digests, as far as the session or one it continues holds them."""
+    """The text behind these digests, as far as the session or one of its ancestors has it."""
     wanted = set(digests)
     found: dict[str, str] = {}
     try:
         with closing(_opened(home / FILE_NAME)) as store:
             for each in _lineage(store, session_id):
-                for said in _said(store, each, max_chars, clean_user):
-                    digest = said.digest
+                for turn in _turns(store, each, max_chars, clean_user):
+                    digest = turn.digest
                     if digest in wanted:
-                        found[digest] = said.content
+                        found[digest] = turn.content
                 if len(found) == len(wanted):
                     break
     except sqlite3.Error as error:
@@ -65,8 +66,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _has_log(path):
             raise
-        # Reading a store in WAL mode makes files beside it, for which a full or read-only disk has no room. With
-        # nothing in the log they are not needed.
+        # Reading a store in WAL mode creates files beside it, which a full or read-only disk does not allow. With an
+        # empty log they are not needed.
         return _checked(f"{address}&immutable=1")
 
 
@@ -87,7 +88,7 @@ def _has_log(path: Path) -> bool:
 
 
 def _lineage(store: sqlite3.Connection, session_id: str) -> Iterator[str]:
-    """The session and those it continues, the nearest first: a turn may begin in one and end in the next."""
+    """The session and its ancestors, the nearest first: a turn may begin in one and end in the next."""
     seen: set[str] = set()
     current: Any = session_id
     while isinstance(current, str) and current and current not in seen and len(seen) < MAX_ANCESTORS:
@@ -101,8 +102,8 @@ def _lineage(store: sqlite3.Connection, session_id: str) -> Iterator[str]:
         current = row[0] if row else None
 
 
-def _said(store: sqlite3.Connection, session_id: str, max_chars: int, clean_user: CleanUser | None) -> Iterator[Said]:
-    """Whatever the rows of a session may have been announced as."""
+def _turns(store: sqlite3.Connection, session_id: str, max_chars: int, clean_user: CleanUser | None) -> Iterator[Turn]:
+    """Every form in which the rows of a session may have been reported."""
     rows = store.execute(
         "SELECT role, content FROM messages"
         " WHERE session_id = ? AND role IN ('user', 'assistant') AND content IS NOT NULL",
@@ -110,13 +111,13 @@ def _said(store: sqlite3.Connection, session_id: str, max_chars: int, clean_user
     )
     for role, content in rows:
         for text in _wordings(role, _decoded(content), clean_user):
-            said = spoken(role, text, max_chars)
-            if said is not None:
-                yield said
+            turn = turn_of(role, text, max_chars)
+            if turn is not None:
+                yield turn
 
 
 def _decoded(content: Any) -> Any:
-    """A message's content as the host had it: parts, of which some are pictures, are stored as marked JSON."""
+    """A message's content as the host had it: a list of parts is stored as marked JSON."""
     if not isinstance(content, str) or not content.startswith(_JSON_MARK):
         return content
     try:
@@ -126,7 +127,7 @@ def _decoded(content: Any) -> Any:
 
 
 def _wordings(role: Literal["user", "assistant"], content: Any, clean_user: CleanUser | None) -> Iterator[str]:
-    """The ways in which the host announces this content to a memory provider."""
+    """The forms in which the host may report this content to a memory provider."""
     text = text_of(content)
     forms = [text]
     if isinstance(content, list):

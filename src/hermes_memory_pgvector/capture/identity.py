@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.text.names import bounded, printable, word
 from hermes_memory_pgvector.values import BENCH_THEME, DEFAULT_THEME, Session, is_private_theme
 
-MAX_THEME_CHARS = 256
-DIGEST_CHARS = 32
 _MESSAGING = re.compile(r"^agent:[^:]*:[^:]*:(?P<type>[^:]+)(?::|$)")
 _BARE_MESSAGING = re.compile(
     r"^(?:whatsapp|telegram|signal|sms|discord|slack|matrix|imessage|bluebubbles|email)"
@@ -46,21 +45,21 @@ def resolve(
 
     `is_profile` says of a name whether a profile is called so.
     """
-    key = _word(arguments.get("gateway_session_key"))
+    key = word(arguments.get("gateway_session_key"))
     own = theme_of(_profile_name(arguments), settings, pseudonym_key)
     if key:
-        spoken = theme_of(key, settings, pseudonym_key, thread_id=_word(arguments.get("thread_id")))
+        spoken = theme_of(key, settings, pseudonym_key, thread_id=word(arguments.get("thread_id")))
         if settings.profile_scope == "separate" and not is_private_theme(spoken.theme):
             spoken = Identity(separate(spoken.theme, profile, is_profile), spoken.warning)
     else:
         spoken = own
-    context = _word(arguments.get("agent_context")).casefold()
+    context = word(arguments.get("agent_context")).casefold()
     session = Session(
         theme=spoken.theme,
-        session_id=_word(session_id) or "unknown",
+        session_id=word(session_id) or "unknown",
         profile_theme=own.theme,
-        platform=_word(arguments.get("platform")),
-        parent_session_id=_word(arguments.get("parent_session_id")),
+        platform=word(arguments.get("platform")),
+        parent_session_id=word(arguments.get("parent_session_id")),
         may_write=not context or context in settings.write_contexts,
     )
     return session, spoken.warning
@@ -83,7 +82,7 @@ def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], 
         # Such a name can only be claimed by whoever is behind it, never by writing it into a header.
         return Identity(DEFAULT_THEME, "a session key names a private theme; 'default' is used")
     if settings.allowed_themes and not aliased and folded not in (*settings.allowed_themes, DEFAULT_THEME):
-        return Identity(DEFAULT_THEME, f"theme {shown(folded)!r} is not in allowed_themes; 'default' is used")
+        return Identity(DEFAULT_THEME, f"theme {printable(folded)!r} is not in allowed_themes; 'default' is used")
     return Identity(bounded(folded))
 
 
@@ -101,34 +100,16 @@ def separate(theme: str, profile: str, is_profile: Callable[[str], bool] = lambd
     return bounded(f"{owner}/{theme}")
 
 
-def named(name: str) -> str:
-    """A theme's name as somebody writes it, in the form it is stored."""
-    return bounded(_word(name).casefold())
-
-
-def bounded(name: str) -> str:
-    """A name short enough to be indexed; one that is too long is told apart by its digest."""
-    if len(name) <= MAX_THEME_CHARS:
-        return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
-    return f"{name[: MAX_THEME_CHARS - DIGEST_CHARS - 1]}~{digest}"
-
-
-def shown(name: str) -> str:
-    """A name made safe for a log line: nothing in it steers a terminal or hides."""
-    return "".join(sign if sign.isprintable() else "?" for sign in name[:64])
-
-
 def profile_of(arguments: Mapping[str, Any]) -> str:
     """The host profile behind an initialize() call."""
-    return _word(arguments.get("agent_identity")).casefold()
+    return word(arguments.get("agent_identity")).casefold()
 
 
 def _profile_name(arguments: Mapping[str, Any]) -> str:
-    identity = _word(arguments.get("agent_identity"))
+    identity = word(arguments.get("agent_identity"))
     if identity and identity.casefold() != DEFAULT_THEME:
         return identity
-    return _word(arguments.get("agent_workspace")) or DEFAULT_THEME
+    return word(arguments.get("agent_workspace")) or DEFAULT_THEME
 
 
 def _pseudonym(key: str, pseudonym_key: Callable[[], bytes], thread_id: str) -> str | None:
@@ -141,10 +122,3 @@ def _pseudonym(key: str, pseudonym_key: Callable[[], bytes], thread_id: str) -> 
         key = key[: -len(thread_id) - 1]
     digest = hmac.new(pseudonym_key(), key.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
     return f"{'dm' if is_direct else 'group'}-{digest[:20]}"
-
-
-def _word(value: Any) -> str:
-    """A usable string, or nothing: other types are ignored, characters Postgres cannot hold are dropped."""
-    if not isinstance(value, str):
-        return ""
-    return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8").strip()

@@ -1,22 +1,14 @@
-"""What the host announces of the memory tool and of subagents, as operations on our rows. Pure."""
+"""Writes of the memory tool and finished subagents, as write items. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hermes_memory_pgvector.capture.transcript import (
-    ID_MAX_CHARS,
-    MEMORY_CHARS,
-    capped,
-    entries_of,
-    id_of,
-    metadata_of,
-    spoken,
-    target_of,
-    text_of,
-)
+from hermes_memory_pgvector.capture.transcript import MEMORY_CHARS, metadata_of, target_of, turn_of
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.text.clean import capped, entries_of, text_of
+from hermes_memory_pgvector.text.names import MAX_NAME_CHARS, session_name
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
@@ -31,7 +23,7 @@ from hermes_memory_pgvector.values import (
 
 ACTIONS = ("add", "replace", "remove")
 MEMORY_ENTRIES = 2000
-"""More entries in one write are left to the comparison with the file, which has them all."""
+"""If one write has more entries, the mirror picks up the rest from the file."""
 _NOT_KEPT = frozenset({"old_text", "previous_content"})
 
 
@@ -46,12 +38,12 @@ def memory_operations(
     home_id: str,
     max_chars: int,
 ) -> list[MemoryOperation]:
-    """The operations behind a write of the memory tool; none for an unknown action or target, or when it says nothing.
+    """The operations behind a write of the memory tool; none for an unknown action or target, or an empty write.
 
-    There are several when the content holds the file's own delimiter: the host reads it back as so many entries.
+    There are several when the content contains the file's own delimiter: the host reads it back as several entries.
     """
     kind = target_of(target)
-    verb = action[:ID_MAX_CHARS].strip().lower() if isinstance(action, str) else ""
+    verb = action[:MAX_NAME_CHARS].strip().lower() if isinstance(action, str) else ""
     if kind is None or verb not in ACTIONS:
         return []
     given: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else {}
@@ -65,7 +57,7 @@ def memory_operations(
         "metadata": metadata_of({key: value for key, value in given.items() if key not in _NOT_KEPT}),
     }
     if verb == "remove":
-        # Hosts that name no old text give the entry itself.
+        # Hosts that give no old text put the entry itself into the content.
         wanted = old or (texts[0] if texts else "")
         return [RemoveMemory(theme, kind, wanted, previous=exact, **common)] if wanted or exact else []
     made: list[MemoryOperation] = [AddMemory(theme, kind, text, **common) for text in texts]
@@ -77,15 +69,15 @@ def memory_operations(
 def delegation(
     task: Any, result: Any, child_session_id: Any, session: Session, when: Moment, settings: Settings
 ) -> list[WriteItem]:
-    """A subagent has finished: an edge between sessions and, where turns are kept, its work as one to be recalled."""
-    child = id_of(child_session_id)
+    """A subagent has finished: an edge between sessions and, where turns are stored, a turn that can be recalled."""
+    child = session_name(child_session_id)
     most = settings.turn_max_chars
     asked, done = (capped(text_of(side, 2 * most), most) for side in (task, result))
     items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, when)]
-    told = spoken("tool", f"Delegated: {asked}\nResult: {done}", most)
-    if settings.sync_turns and told is not None and (asked or done):
+    turn = turn_of("tool", f"Delegated: {asked}\nResult: {done}", most)
+    if settings.sync_turns and turn is not None and (asked or done):
         marks = {"delegated_to": child}
         items.append(
-            AddTurn(session.theme, session.session_id, told.role, told.content, 1, when, False, metadata=marks)
+            AddTurn(session.theme, session.session_id, turn.role, turn.content, 1, when, False, metadata=marks)
         )
     return items

@@ -19,9 +19,9 @@ from pathlib import Path
 from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import CleanUser, HostStoreUnreadable
 from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, Notes
-from hermes_memory_pgvector.capture.transcript import turn_digest
 from hermes_memory_pgvector.errors import JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Urgency, codec
+from hermes_memory_pgvector.text.clean import turn_digest
 from hermes_memory_pgvector.values import AddTurn, ForgetTurns, MemoryOperation, RecordDelegation, WriteItem
 
 logger = logging.getLogger(__name__)

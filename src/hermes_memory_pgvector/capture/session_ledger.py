@@ -1,8 +1,8 @@
-"""What each session has reported and been shown: bounded, in memory, shared by all providers of the process.
+"""Which turns each session has reported: bounded, in memory, shared by all providers of the process.
 
-The database is what guarantees that a turn is stored once; this book keeps the common cases from getting that far, and
-knows what only the process can know: that a transcript's turn was already reported in other words, which turns were
-taken back, and which memories a session has been shown.
+The database guarantees that a turn is stored once. The ledger keeps the common repeats from getting that far, and knows
+what only the process can know: that a turn of a transcript was already reported in other words, and which turns were
+undone.
 """
 
 from __future__ import annotations
@@ -14,217 +14,197 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
-from hermes_memory_pgvector.capture.transcript import Said, with_ordinals
+from hermes_memory_pgvector.capture.transcript import Turn, with_ordinals
 from hermes_memory_pgvector.values import Role
 
+SessionKey = tuple[str, str]
+"""(theme, session id)"""
 TurnId = tuple[str, int]
 """(digest, ordinal) of a turn within its session, as the database knows it."""
-Numbered = tuple[Said, int]
-"""Words, and which saying of them in the session it is."""
-Spoken = OrderedDict[tuple[str, str], int]
-"""How often one provider has reported words, by session and digest."""
+NumberedTurn = tuple[Turn, int]
+"""A turn and its ordinal: 2 for the second occurrence of the same words in the session."""
+ReportCounts = OrderedDict[tuple[str, str], int]
+"""How often one provider has reported the same words, by session and digest."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 MAX_SESSIONS = 2000
 MAX_TURNS = 5000
-MAX_SHOWN = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class TranscriptWords:
     """What a transcript shows beside a turn that is being reported."""
 
-    sayings: Mapping[Said, int]
-    """How often each turn stands in it."""
-    last: Mapping[Role, Said]
-    """The last words of each role."""
+    occurrences: Mapping[Turn, int]
+    """How often each turn occurs in it."""
+    last: Mapping[Role, Turn]
+    """The last turn of each role."""
 
 
 @dataclass(slots=True)
-class Ledger:
-    """One session's book."""
+class _Reported:
+    """What one session has reported."""
 
     turns: dict[TurnId, int] = field(default_factory=dict)
-    """When each was reported, in microseconds."""
-    unheard: set[TurnId] = field(default_factory=set)
-    """Those that only a transcript has told of."""
+    """When each turn was reported, in microseconds."""
+    from_transcript: set[TurnId] = field(default_factory=set)
+    """Turns known from a transcript only: no hook has reported them yet."""
     earlier: set[TurnId] = field(default_factory=set)
-    """Those from before the session was last continued: their words, said again, are no echo."""
+    """Turns from before the session was last continued: the same words reported again are not a retry."""
     undone: set[TurnId] = field(default_factory=set)
-    """Those taken back: a stale transcript does not bring them again, saying them again does."""
+    """Undone turns: a stale transcript does not bring them back, saying the words again does."""
     aliases: OrderedDict[TurnId, TurnId] = field(default_factory=OrderedDict)
     """The transcript's own wording of turns that were reported in other words."""
-    shown: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
 
-class Sessions:
-    """The books of all sessions, by theme and session id."""
+class SessionLedger:
+    """Reported turns of all sessions."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._ledgers: OrderedDict[tuple[str, str], Ledger] = OrderedDict()
+        self._sessions: OrderedDict[SessionKey, _Reported] = OrderedDict()
 
-    def begin(self, key: tuple[str, str], asked: Said | None) -> None:
-        """A turn starts: whoever says again what was taken back means it."""
+    def begin(self, key: SessionKey, question: Turn | None) -> None:
+        """A turn starts: a user who repeats an undone question means it."""
         with self._lock:
-            ledger = self._ledgers.get(key)
-            if ledger is None or not ledger.undone or asked is None:
+            session = self._sessions.get(key)
+            if session is None or not session.undone or question is None:
                 return
-            digest = asked.digest
-            for turn in [each for each in ledger.undone if each[0] == digest]:
-                _forget(ledger, turn)
+            digest = question.digest
+            for turn_id in [each for each in session.undone if each[0] == digest]:
+                _drop(session, turn_id)
 
-    def announce(
+    def report(
         self,
-        key: tuple[str, str],
-        exchange: Sequence[Said],
-        wording: Wording | None,
+        key: SessionKey,
+        exchange: Sequence[Turn],
+        words: TranscriptWords | None,
         *,
         now_us: int,
         window_us: int,
-        spoken_before: Spoken,
-    ) -> tuple[list[Numbered], list[Numbered]]:
-        """A turn was just said: what of it is new, and all of it as it is stored.
+        counts: ReportCounts,
+    ) -> tuple[list[NumberedTurn], list[NumberedTurn]]:
+        """An exchange is complete: its turns that are new, and all its turns as they are stored.
 
-        `spoken_before` counts what this provider has reported itself, for hosts that give no transcript.
+        `counts` is what this provider has reported itself, for hosts that show no transcript.
         """
-        new: list[Numbered] = []
-        told: list[Numbered] = []
+        new: list[NumberedTurn] = []
+        stored: list[NumberedTurn] = []
         with self._lock:
-            ledger = self._ledger(key)
-            for said in exchange:
-                digest = said.digest
-                ordinal = spoken_before.get((key[1], digest), 0) + 1
-                _remember(spoken_before, (key[1], digest), ordinal, MAX_TURNS)
+            session = self._session(key)
+            for turn in exchange:
+                digest = turn.digest
+                ordinal = counts.get((key[1], digest), 0) + 1
+                _remember(counts, (key[1], digest), ordinal, MAX_TURNS)
                 alias = None
-                if wording is not None:
-                    ordinal = wording.sayings.get(said, 1)
-                    shown = None if said in wording.sayings else wording.last.get(said.role)
+                if words is not None:
+                    ordinal = words.occurrences.get(turn, 1)
+                    shown = None if turn in words.occurrences else words.last.get(turn.role)
                     if shown is not None:
-                        alias = (shown.digest, wording.sayings[shown])
-                        if alias in ledger.unheard:
+                        alias = (shown.digest, words.occurrences[shown])
+                        if alias in session.from_transcript:
                             # A transcript was read first and had this turn in the host's wording.
-                            ledger.unheard.remove(alias)
-                            told.append((shown, alias[1]))
+                            session.from_transcript.remove(alias)
+                            stored.append((shown, alias[1]))
                             continue
-                ordinal, is_new = _place(ledger, (digest, ordinal), now_us, window_us)
-                told.append((said, ordinal))
+                ordinal, is_new = _number(session, (digest, ordinal), now_us, window_us)
+                stored.append((turn, ordinal))
                 if alias is not None:
-                    _remember(ledger.aliases, alias, (digest, ordinal), MAX_TURNS)
+                    _remember(session.aliases, alias, (digest, ordinal), MAX_TURNS)
                 if is_new:
-                    _note(ledger, (digest, ordinal), now_us)
-                    new.append((said, ordinal))
-        return new, told
+                    _add(session, (digest, ordinal), now_us)
+                    new.append((turn, ordinal))
+        return new, stored
 
-    def read_transcript(self, key: tuple[str, str], transcript: Iterable[Said], *, now_us: int) -> list[Numbered]:
-        """A whole transcript was seen: what of it nobody has reported yet."""
+    def read_transcript(self, key: SessionKey, transcript: Iterable[Turn], *, now_us: int) -> list[NumberedTurn]:
+        """A whole transcript was seen: its turns that nobody has reported yet."""
         with self._lock:
-            ledger = self._ledger(key)
+            session = self._session(key)
             new = []
-            for said, ordinal in with_ordinals(transcript):
-                turn = (said.digest, ordinal)
-                if turn in ledger.turns or turn in ledger.aliases:
+            for turn, ordinal in with_ordinals(transcript):
+                turn_id = (turn.digest, ordinal)
+                if turn_id in session.turns or turn_id in session.aliases:
                     continue
-                _note(ledger, turn, now_us)
-                ledger.unheard.add(turn)
-                new.append((said, ordinal))
+                _add(session, turn_id, now_us)
+                session.from_transcript.add(turn_id)
+                new.append((turn, ordinal))
             return new
 
-    def knows_any(self, key: tuple[str, str], transcript: Sequence[Said]) -> bool:
+    def knows_any(self, key: SessionKey, transcript: Sequence[Turn]) -> bool:
         """Whether a session has reported any turn of a transcript."""
         with self._lock:
-            known = self._ledgers.get(key)
-            if known is None:
+            session = self._sessions.get(key)
+            if session is None:
                 return False
-            turns = ((said.digest, ordinal) for said, ordinal in with_ordinals(transcript))
-            return any(turn in known.turns or turn in known.aliases for turn in turns)
+            ids = ((turn.digest, ordinal) for turn, ordinal in with_ordinals(transcript))
+            return any(turn_id in session.turns or turn_id in session.aliases for turn_id in ids)
 
-    def continue_as(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """A session goes on under another id: its turns are known there, and none of them is told again."""
+    def continue_as(self, old: SessionKey, new: SessionKey) -> None:
+        """A session goes on under another id: its turns are known there and are not stored again."""
         with self._lock:
-            source, target = self._ledger(old), self._ledger(new)
+            source, target = self._session(old), self._session(new)
             if old != new:
-                target.unheard |= source.unheard.difference(target.turns)
+                target.from_transcript |= source.from_transcript.difference(target.turns)
                 target.undone |= source.undone.difference(target.turns)
-                for turn, at_us in source.turns.items():
-                    target.turns.setdefault(turn, at_us)
+                for turn_id, at_us in source.turns.items():
+                    target.turns.setdefault(turn_id, at_us)
                 for alias, stored in source.aliases.items():
                     target.aliases.setdefault(alias, stored)
             target.earlier = set(target.turns)
-            target.shown.clear()
 
-    def take_back(self, key: tuple[str, str], turns: Iterable[TurnId]) -> tuple[list[TurnId], int]:
-        """These turns were undone: as they are stored, and when the last of them was reported."""
+    def undo(self, key: SessionKey, turn_ids: Iterable[TurnId]) -> tuple[list[TurnId], int]:
+        """These turns were undone: their ids as stored, and when the last of them was reported."""
         with self._lock:
-            ledger = self._ledger(key)
-            ledger.shown.clear()
+            session = self._session(key)
             found = []
             at_us = 0
-            for turn in turns:
-                stored = ledger.aliases.get(turn, turn)
-                at_us = max(at_us, ledger.turns.get(stored, 0))
-                ledger.turns.setdefault(stored, 0)
-                ledger.undone.add(stored)
-                ledger.unheard.discard(stored)
+            for turn_id in turn_ids:
+                stored = session.aliases.get(turn_id, turn_id)
+                at_us = max(at_us, session.turns.get(stored, 0))
+                session.turns.setdefault(stored, 0)
+                session.undone.add(stored)
+                session.from_transcript.discard(stored)
                 found.append(stored)
             return found, at_us
 
-    def not_shown(self, key: tuple[str, str], names: Sequence[str]) -> set[str]:
-        """Which of these a session has not been shown yet."""
-        with self._lock:
-            shown = self._ledger(key).shown
-            return {name for name in names if name not in shown}
-
-    def note_shown(self, key: tuple[str, str], names: Iterable[str]) -> None:
-        """These have now been shown to the session."""
-        with self._lock:
-            ledger = self._ledger(key)
-            for name in names:
-                _remember(ledger.shown, name, None, MAX_SHOWN)
-
-    def forget_shown(self, key: tuple[str, str]) -> None:
-        """The session's context was cut: what it was shown may be gone from it."""
-        with self._lock:
-            self._ledger(key).shown.clear()
-
-    def _ledger(self, key: tuple[str, str]) -> Ledger:
-        ledger = self._ledgers.get(key)
-        if ledger is None:
-            ledger = self._ledgers[key] = Ledger()
-            if len(self._ledgers) > MAX_SESSIONS:
-                self._ledgers.popitem(last=False)
+    def _session(self, key: SessionKey) -> _Reported:
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._sessions[key] = _Reported()
+            if len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
         else:
-            self._ledgers.move_to_end(key)
-        return ledger
+            self._sessions.move_to_end(key)
+        return session
 
 
-def _place(ledger: Ledger, turn: TurnId, now_us: int, window_us: int) -> tuple[int, bool]:
-    """Which saying of its words a turn is, and whether it is new; otherwise it is the echo of a report."""
-    digest, ordinal = turn
-    if turn not in ledger.turns or turn in ledger.undone:
+def _number(session: _Reported, turn_id: TurnId, now_us: int, window_us: int) -> tuple[int, bool]:
+    """A turn's ordinal, and whether the turn is new; if not, the same report has arrived a second time."""
+    digest, ordinal = turn_id
+    if turn_id not in session.turns or turn_id in session.undone:
         return ordinal, True
-    if turn in ledger.unheard:
-        ledger.unheard.remove(turn)
+    if turn_id in session.from_transcript:
+        session.from_transcript.remove(turn_id)
         return ordinal, False
-    if turn not in ledger.earlier and now_us - ledger.turns[turn] <= window_us:
+    if turn_id not in session.earlier and now_us - session.turns[turn_id] <= window_us:
         return ordinal, False
-    return next(again for again in count(ordinal + 1) if (digest, again) not in ledger.turns), True
+    return next(again for again in count(ordinal + 1) if (digest, again) not in session.turns), True
 
 
-def _note(ledger: Ledger, turn: TurnId, now_us: int) -> None:
-    ledger.undone.discard(turn)
-    ledger.earlier.discard(turn)
-    ledger.turns[turn] = now_us
-    if len(ledger.turns) > MAX_TURNS:
-        _forget(ledger, next(iter(ledger.turns)))
+def _add(session: _Reported, turn_id: TurnId, now_us: int) -> None:
+    session.undone.discard(turn_id)
+    session.earlier.discard(turn_id)
+    session.turns[turn_id] = now_us
+    if len(session.turns) > MAX_TURNS:
+        _drop(session, next(iter(session.turns)))
 
 
-def _forget(ledger: Ledger, turn: TurnId) -> None:
-    ledger.turns.pop(turn, None)
-    for book in (ledger.unheard, ledger.earlier, ledger.undone):
-        book.discard(turn)
+def _drop(session: _Reported, turn_id: TurnId) -> None:
+    session.turns.pop(turn_id, None)
+    for ids in (session.from_transcript, session.earlier, session.undone):
+        ids.discard(turn_id)
 
 
 def _remember(book: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:

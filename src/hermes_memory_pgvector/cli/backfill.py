@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.capture.identity import named
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.engine.engine import Engine
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask for the missing vectors and make them; 3 when rows are left."""
-    theme = named(args.theme) if args.theme else None
+    theme = theme_name(args.theme) if args.theme else None
     started = time.perf_counter()
     with options.open_engine(options.home_of(args)) as engine:
         model = _usable_model(engine)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.capture.identity import named
 from hermes_memory_pgvector.cli import migrate, options
 from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerError
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.index_progress import Progress
@@ -190,7 +190,7 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
         if args.everywhere:
             done = indexes.create_all(memory_mb=args.memory, watch=watch)
         else:
-            theme = named(args.theme)
+            theme = theme_name(args.theme)
             done = [indexes.create_theme(theme, force=args.force, memory_mb=args.memory, watch=watch)]
     if args.json:
         terminal.as_json({"created": [_outcome(each) for each in done]})
@@ -207,7 +207,7 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
 
 
 def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
-    done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(named(args.theme))]
+    done = indexes.drop_all() if args.everywhere else [indexes.drop_theme(theme_name(args.theme))]
     if args.json:
         terminal.as_json({"dropped": [_outcome(each) for each in done]})
         return 0

@@ -6,10 +6,10 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.capture.identity import named
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.values import Hit, Neighbour, Question
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     with options.open_engine(home) as engine:
-        theme = named(args.theme or "") or options.profile_theme(home, engine.settings)
+        theme = theme_name(args.theme or "") or options.profile_theme(home, engine.settings)
         try:
             questions = _questions(args, theme, engine.settings.query_max_chars)
         except Refusal as refusal:
@@ -66,13 +66,13 @@ def run(args: argparse.Namespace) -> int:
     where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
     terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
     if degraded:
-        terminal.bullet("warning", f"searched by words only: {degraded}")
+        terminal.bullet("warning", degraded)
     return 0
 
 
 def tell_hits(hits: list[Hit]) -> None:
     """Each hit on a line: how near, when, whose, what."""
-    from hermes_memory_pgvector.recall.render import shortened
+    from hermes_memory_pgvector.text.clean import shortened
 
     for hit in hits:
         score = "words" if hit.score is None else f"{hit.score:.2f}"

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected
+from hermes_memory_pgvector.text.clean import REPLACED, clean
 
 Vector: TypeAlias = "array.array[float]"
 ProtocolName = Literal["auto", "openai", "ollama", "local"]
@@ -94,9 +95,8 @@ def create_embedder(
 
 def embeddable(text: str, max_chars: int) -> str | None:
     """The text as a model may see it: cut to its cap, valid Unicode, without NUL; None when nothing is left."""
-    # A lone surrogate is half a character: no model knows it, and no encoder takes it.
-    cut = text[:max_chars].replace("\x00", " ").encode("utf-8", "ignore").decode()
-    return cut.strip() or None
+    # No model knows the sign that stands for what could not be read.
+    return clean(text[:max_chars]).replace(REPLACED, "").strip() or None
 
 
 def unit_vector(values: object, dim: int | None, source: str) -> Vector:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.capture.refused_writes import Refusals
-from hermes_memory_pgvector.capture.session_ledger import Sessions
+from hermes_memory_pgvector.capture.session_ledger import SessionLedger
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
@@ -38,6 +38,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.recall import Answer, Recall
+from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.server.folder import has_data
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.batch import Batch
@@ -86,13 +87,14 @@ class Engine:
         """Looks whether the configuration has changed, and has this engine replaced then."""
         if predecessor is None:
             self.clock = Clock.of_home(self.folder)
-            self.sessions = Sessions()
+            self.ledger = SessionLedger()
+            self.shown = ShownHits()
             self.journal = Journal(
                 self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
             )
             self.refusals = Refusals(home, self.folder, max_chars=settings.turn_max_chars)
         else:
-            self.clock, self.sessions = predecessor.clock, predecessor.sessions
+            self.clock, self.ledger, self.shown = predecessor.clock, predecessor.ledger, predecessor.shown
             self.journal, self.refusals = predecessor.journal, predecessor.refusals
             self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
         self.doorkeeper = Doorkeeper(

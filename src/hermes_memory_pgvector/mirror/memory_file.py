@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.capture.transcript import entries_of
+from hermes_memory_pgvector.text.clean import entries_of
 from hermes_memory_pgvector.values import Target
 
 FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}

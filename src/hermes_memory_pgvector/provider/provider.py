@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.capture import identity, memory_events, transcript, turns
+from hermes_memory_pgvector.capture import identity, memory_events
 from hermes_memory_pgvector.capture.exchanges import Exchanges
-from hermes_memory_pgvector.capture.session_ledger import Spoken
+from hermes_memory_pgvector.capture.session_ledger import ReportCounts
+from hermes_memory_pgvector.capture.turns import CleanUser, TurnCapture
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
@@ -29,7 +30,8 @@ from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.recall import prefetch, tools
-from hermes_memory_pgvector.values import DEFAULT_THEME, Hit, Question, Session
+from hermes_memory_pgvector.text.names import session_name
+from hermes_memory_pgvector.values import DEFAULT_THEME, Session
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -38,7 +40,7 @@ except ImportError:  # the tour and the tests of this package run without the ho
 try:
     from agent.memory_manager import MemoryManager
 
-    _strip_scaffolding: turns.CleanUser | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
+    _strip_scaffolding: CleanUser | None = getattr(MemoryManager, "_strip_skill_scaffolding", None)
 except ImportError:
     _strip_scaffolding = None
 
@@ -58,7 +60,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
         self._named = self._session
         self._started_at = 0.0
-        self._spoken = Spoken()
+        self._report_counts = ReportCounts()
         self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
         self._left: tuple[str, str] | None = None
         self._block: str | None = None
@@ -108,8 +110,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             warn_once(warning)
         self._session = replace(
             session,
-            session_id=transcript.id_of(session.session_id),
-            parent_session_id=transcript.id_of(session.parent_session_id),
+            session_id=session_name(session.session_id),
+            parent_session_id=session_name(session.parent_session_id),
         )
         self._told = None
         self._conversations.clear()
@@ -142,8 +144,8 @@ class PgvectorMemoryProvider(MemoryProvider):
                 query,
                 session,
                 settings,
-                engine.sessions,
-                search=lambda questions: self._search(questions, deadline),
+                engine.shown,
+                search=lambda questions: engine.search(questions, deadline),
                 floor=engine.similarity_floor(),
                 shown_by_host=engine.host_entries(),
             )
@@ -187,23 +189,21 @@ class PgvectorMemoryProvider(MemoryProvider):
         if not engine.settings.sync_turns or not self._session.may_write:
             return
         session = self._session_for(session_id)
-        items = turns.exchange(
-            engine,
+        items = self._turns(engine).report(
             session,
             self._exchanges(session),
             user_content,
             assistant_content,
             messages,
             turn_author,
-            self._spoken,
-            _strip_scaffolding,
+            self._report_counts,
         )
         engine.record(items, Urgency.TURN)
 
     @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
         """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
-        turns.begun(self._current(), self._session, self._exchanges(self._session), message, _strip_scaffolding)
+        self._turns(self._current()).begin(self._session, self._exchanges(self._session), message)
 
     @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
@@ -214,7 +214,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
         """Messages are about to be summarised away: store what no turn has reported."""
         self._backstop(messages)
-        self._current().sessions.forget_shown((self._session.theme, self._session.session_id))
+        self._current().shown.clear(self._session)
         return ""
 
     @guarded(None)
@@ -230,18 +230,20 @@ class PgvectorMemoryProvider(MemoryProvider):
         """The agent goes on under another session id, or has taken back its last exchange."""
         engine = self._current()
         session = self._session
-        new_id = transcript.id_of(new_session_id) or session.session_id
+        new_id = session_name(new_session_id) or session.session_id
         old, new = (session.theme, session.session_id), (session.theme, new_id)
         reason = kwargs.get("reason")
         # The host keeps the transcript of the last session in which something was said.
         was_heard = not self._exchanges(session).is_empty
         if rewound:
             named = replace(session, session_id=new_id)
-            engine.record(turns.undone(engine, named, self._exchanges(named)), Urgency.TURN)
+            engine.shown.clear(named)
+            engine.record(self._turns(engine).undo(named, self._exchanges(named)), Urgency.TURN)
         elif reset or reason == "resume" or not (parent_session_id or old == new):
             self._take_up(new_id, is_new=bool(reset))
         else:
-            engine.sessions.continue_as(old, new)
+            engine.ledger.continue_as(old, new)
+            engine.shown.clear(replace(session, session_id=new_id))
             exchanges = self._exchanges(session)
             exchanges.go_on_as(new_id, is_copy=reason == "branch")
             self._conversations.pop(session.session_id, None)
@@ -249,9 +251,9 @@ class PgvectorMemoryProvider(MemoryProvider):
         if new != old:
             if was_heard:
                 self._left = old
-            self._spoken.clear()
+            self._report_counts.clear()
             self._session = Session(
-                session.theme, new_id, session.profile_theme, session.platform, transcript.id_of(parent_session_id),
+                session.theme, new_id, session.profile_theme, session.platform, session_name(parent_session_id),
                 session.may_write,
             )  # fmt: skip
 
@@ -301,7 +303,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._session,
             scope_default=settings.scope_default,
             max_query_chars=settings.query_max_chars,
-            search=lambda question: self._search([question], deadline)[0],
+            search=lambda question: engine.search([question], deadline)[0],
         )
 
     @guarded(None)
@@ -350,6 +352,9 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme
         return self._engine
 
+    def _turns(self, engine: Engine) -> TurnCapture:
+        return TurnCapture(engine.settings, engine.clock, engine.ledger, _strip_scaffolding)
+
     def _settings(self) -> Settings:
         """The configuration in force, read now."""
         return settings_file.load(self._home, self._overrides, is_hasty=True).settings
@@ -361,7 +366,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             return session
         if session_id == self._named.session_id and self._named.theme == session.theme:
             return self._named
-        named = transcript.id_of(session_id)
+        named = session_name(session_id)
         if not named or named == session.session_id:
             return session
         self._named = Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
@@ -379,20 +384,11 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations.popitem(last=False)
         return exchanges
 
-    def _search(self, questions: list[Question], deadline: Deadline) -> list[list[Hit]]:
-        return [list(answer.hits) for answer in self._current().search(questions, deadline)]
-
     def _backstop(self, messages: Any) -> None:
         """Store what a transcript holds and no turn has reported."""
         engine = self._current()
         if engine.settings.sync_turns and self._session.may_write and messages is not None:
-            items = turns.unreported(
-                engine,
-                self._session,
-                self._exchanges(self._session),
-                messages,
-                self._left,
-                self._started_at,
-                _strip_scaffolding,
+            items = self._turns(engine).read_transcript(
+                self._session, self._exchanges(self._session), messages, self._left, self._started_at
             )
             engine.record(items, Urgency.TURN)

@@ -1,47 +1,50 @@
-"""The block for this turn: what is relevant to the current question, minus what the session has already been given."""
+"""The block for this turn: what is relevant to the current question and not yet shown to the session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import UTC, datetime
 
-from hermes_memory_pgvector.capture.session_ledger import Sessions
-from hermes_memory_pgvector.capture.transcript import clean
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.recall.render import prefetch_block
+from hermes_memory_pgvector.recall.fence import harmless
+from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.recall.shown import ShownHits
+from hermes_memory_pgvector.text.clean import clean, shortened
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
-TURN_SHARE = 3
+MAX_TURNS = 3
 """Past turns offered beside the memories, at most."""
+LINE_CHARS = 320
+HEADING = "Relevant memories:"
+TURNS_HEADING = "From earlier conversations:"
 
 
 def block(
     query: str,
     session: Session,
     settings: Settings,
-    sessions: Sessions,
+    shown: ShownHits,
     *,
-    search: Callable[[list[Question]], list[list[Hit]]],
+    search: Callable[[Sequence[Question]], list[Answer]],
     floor: float,
     shown_by_host: Container[str],
 ) -> str:
     """Text to inject before this turn; nothing rather than noise."""
     # Cut before it is cleaned: a question of megabytes is not read to its end.
-    asked = query.lstrip()[: 2 * settings.query_max_chars] if isinstance(query, str) else ""
-    text = clean(asked).strip()[: settings.query_max_chars]
+    question = query.lstrip()[: 2 * settings.query_max_chars] if isinstance(query, str) else ""
+    text = clean(question).strip()[: settings.query_max_chars]
     if not text:
         return ""
     kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
-    found = search([_question(text, kind, session, settings, floor) for kind in kinds])
-    key = (session.theme, session.session_id)
-    memories = [hit for hit in found[0] if hit.content not in shown_by_host]
-    hits = _fresh(memories, key, sessions, settings.prefetch_limit)
-    for turns in found[1:]:
-        earlier = [hit for hit in turns if hit.session_id != session.session_id]
-        hits += _fresh(earlier, key, sessions, min(TURN_SHARE, settings.prefetch_limit))
-    rendered, placed = prefetch_block(hits, settings.prefetch_max_chars)
-    sessions.note_shown(key, [_name(hit) for hit in placed])
-    return rendered
+    answers = search([_question(text, kind, session, settings, floor) for kind in kinds])
+    memories = [hit for hit in answers[0].hits if hit.content not in shown_by_host]
+    hits = shown.new(session, memories)[: settings.prefetch_limit]
+    for answer in answers[1:]:
+        earlier = [hit for hit in answer.hits if hit.session_id != session.session_id]
+        hits += shown.new(session, earlier)[: min(MAX_TURNS, settings.prefetch_limit)]
+    text, included = rendered(hits, settings.prefetch_max_chars)
+    shown.add(session, included)
+    return text
 
 
 def _question(text: str, kind: Kind, session: Session, settings: Settings, floor: float) -> Question:
@@ -58,10 +61,29 @@ def _question(text: str, kind: Kind, session: Session, settings: Settings, floor
     )
 
 
-def _fresh(hits: list[Hit], key: tuple[str, str], sessions: Sessions, limit: int) -> list[Hit]:
-    new = sessions.not_shown(key, [_name(hit) for hit in hits])
-    return [hit for hit in hits if _name(hit) in new][:limit]
+def rendered(hits: Iterable[Hit], max_chars: int) -> tuple[str, list[Hit]]:
+    """The block within its budget, and the hits that fitted into it."""
+    lines: list[str] = []
+    included: list[Hit] = []
+    used = 0
+    heading = ""
+    for hit in hits:
+        wanted = HEADING if hit.kind is Kind.MEMORY else TURNS_HEADING
+        line = _line(hit)
+        cost = len(line) + 1 + (len(wanted) + 1 if wanted != heading else 0)
+        if used + cost > max_chars:
+            continue
+        if wanted != heading:
+            lines.append(wanted)
+            heading = wanted
+        lines.append(line)
+        included.append(hit)
+        used += cost
+    return "\n".join(lines), included
 
 
-def _name(hit: Hit) -> str:
-    return f"{hit.kind.value}:{hit.id}"
+def _line(hit: Hit) -> str:
+    text = harmless(shortened(hit.content, LINE_CHARS))
+    if hit.kind is Kind.MEMORY:
+        return f"- {text}" if hit.target != "user" else f"- (user) {text}"
+    return f"- {hit.ts:%Y-%m-%d} {hit.role}: {text}"

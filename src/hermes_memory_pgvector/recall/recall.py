@@ -1,7 +1,7 @@
 """From a question to hits, within a Deadline.
 
-The question is embedded within a part of the time given; when that fails or takes too long, words alone answer and the
-answer says so. Errors of the database are the caller's to judge.
+Embedding the question may use a part of the time. When it fails or takes too long, recall falls back to keyword search,
+and the answer says so. Database errors are raised to the caller.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hermes_memory_pgvector.values import Hit, Question
 logger = logging.getLogger(__name__)
 
 EMBED_SHARE = 0.6
-"""The part of the time given that embedding may use; the rest is for the search."""
+"""The part of the time that embedding may use; the rest is for the search."""
 EVERY_ROW = 2**31 - 1
 AMBIENT_CANDIDATES = 400
-"""Rows compared for a question nobody asked: what is not near by its code is no answer to it."""
+"""Rows compared for prefetch, where only a near hit is worth offering."""
 
 
 class QueryEmbedder(Protocol):
@@ -48,19 +48,19 @@ class RecallSettings(Protocol):
 
     @property
     def embed_timeout(self) -> float:
-        """Seconds a question's embedding may take, within its own budget."""
+        """Seconds that embedding a question may take."""
 
     @property
     def hybrid_search(self) -> bool:
-        """Whether words count; they always answer when meaning cannot."""
+        """Whether keywords count beside vectors; without vectors they always do."""
 
     @property
     def exact(self) -> bool:
-        """Whether every vector of a theme is compared, whatever its number of dimensions."""
+        """Whether every vector of a theme is compared."""
 
     @property
     def recency_half_life_days(self) -> float:
-        """Days in which a hit loses half its weight; 0 leaves age out."""
+        """Days after which a hit counts half; 0 ignores age."""
 
 
 Reading = Callable[[Deadline], AbstractContextManager[Connection]]
@@ -69,10 +69,11 @@ Reading = Callable[[Deadline], AbstractContextManager[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, and what kept the search from being complete, if anything."""
+    """What was found."""
 
     hits: tuple[Hit, ...]
     degraded: str | None = None
+    """What was left out of the search and why, in words for a model or a user; None when it was complete."""
 
 
 class Recall:
@@ -91,11 +92,11 @@ class Recall:
         self._current_model = current_model or CurrentModel()
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
-        """The best hits for a question; raises DatabaseError, or DeadlineExceeded when there is no time to ask."""
+        """The best hits for a question; raises DatabaseError, or DeadlineExceeded when no time is left to search."""
         return self.search_together([question], deadline)[0]
 
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
-        """Answers to questions in the same words, of several kinds: embedded once, asked in one go."""
+        """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
         text = questions[0].text
         vector, degraded = self._embed(text, deadline)
         wording = read_wording(questions[0])
@@ -105,7 +106,7 @@ class Recall:
         meaning = None
         if vector is not None:
             meaning = self._meaning(vector, deadline)
-            degraded = None if meaning else "the stored vectors are of another model"
+            degraded = None if meaning else _keywords_only("the stored vectors belong to another model")
         if meaning is not None and not self._settings.hybrid_search:
             wording = replace(wording, terms=())
         with self._reading(deadline) as connection:
@@ -115,7 +116,7 @@ class Recall:
                 )
                 for question in questions
             ]
-        # Read only now, the statements and the end of their transaction have travelled together.
+        # Results are read after the transaction, so that all statements and its end travel together.
         answers = [Answer(tuple(each.receive()), degraded) for each in pending]
         return [
             self._with_neighbours(answer, deadline) if question.wants_neighbours and answer.hits else answer
@@ -123,7 +124,7 @@ class Recall:
         ]
 
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
-        """The same hits with the turns beside them; when those cannot be had, the hits alone are the answer."""
+        """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
             with self._reading(deadline) as connection:
                 pending = neighbours.send(connection, answer.hits)
@@ -140,15 +141,15 @@ class Recall:
 
     def _embed(self, text: str, deadline: Deadline) -> tuple[Sequence[float] | None, str | None]:
         if self._embedder is None:
-            return None, "there is no embedder"
+            return None, _keywords_only("no embedder is configured")
         share = min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout)
         try:
             return self._embedder.embed_query(text, deadline.earlier(share)), None
-        except EmbeddingMisconfigured as error:
-            return None, str(error)
+        except EmbeddingMisconfigured:
+            return None, _keywords_only("a setting of the embedder is wrong")
         except (EmbeddingError, DeadlineExceeded) as error:
-            logger.debug("searching by words alone: %s", type(error).__name__)
-            return None, "the embedder does not answer"
+            logger.debug("keyword search only: %s", type(error).__name__)
+            return None, _keywords_only("the embedding service is out of reach")
 
     def _meaning(self, vector: Sequence[float], deadline: Deadline) -> Meaning | None:
         """The vector with the model it can be compared within, if that is the model in use."""
@@ -165,9 +166,13 @@ class Recall:
     def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
         floor = question.min_similarity
         if floor <= 0:
-            # Whoever asks gets the nearest there is; what is offered unasked must be near.
+            # A tool call gets the nearest rows there are; prefetch offers only near ones.
             floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
         return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
+
+
+def _keywords_only(reason: str) -> str:
+    return f"keyword search only: {reason}"
 
 
 def _within_reach(question: Question, meaning: Meaning | None) -> Meaning | None:
@@ -177,7 +182,7 @@ def _within_reach(question: Question, meaning: Meaning | None) -> Meaning | None
 
 
 def read_wording(question: Question) -> Wording:
-    """What a question's words say."""
+    """What the words of a question tell the search."""
     return Wording(
         terms=question_terms(question.text),
         asks_when=asks_when(question.text),

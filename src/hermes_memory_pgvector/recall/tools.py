@@ -1,6 +1,6 @@
-"""recall_memory and recall_conversation: what the system prompt says of them, schemas, argument checks, JSON answers.
+"""recall_memory and recall_conversation: the system prompt's text about them, schemas, argument checks, JSON answers.
 
-Whatever the model sends, the answer is JSON: hits, or a sentence that helps it to ask better. No answer carries a
+Whatever the model sends, the answer is JSON: hits, or a sentence that helps it to ask better. No answer contains a
 connection string, a password or a stack trace.
 """
 
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
-from hermes_memory_pgvector.capture.identity import named, shown
-from hermes_memory_pgvector.capture.transcript import clean
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
-from hermes_memory_pgvector.recall.render import harmless, iso
+from hermes_memory_pgvector.recall.fence import harmless
+from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.text.clean import clean
+from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.values import (
     TARGETS,
     Hit,
@@ -45,11 +46,11 @@ _DATES = {
 
 
 def introduction(theme: str, degradation: str) -> str:
-    """What the system prompt says of the memory, with a sentence about what is out of order."""
+    """The system prompt's text about the memory, with a sentence about what does not work right now."""
     text = (
         "## Shared memory (pgvector)\n"
-        f"Your memory theme is '{harmless(shown(theme))}'. What you save with the memory tool and what is said here "
-        f"is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
+        f"Your memory theme is '{harmless(printable(theme))}'. What you save with the memory tool and what is said "
+        f"here is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
         "conversations; both search your own theme unless you pass a scope."
     )
     return f"{text}\n{degradation}" if degradation else text
@@ -101,7 +102,7 @@ def _schema(name: str, description: str, *, scopes: str, more: dict[str, Any]) -
 
 @dataclass(frozen=True, slots=True)
 class Refusal(Exception):
-    """An argument that cannot be used, in words for the model."""
+    """An argument that cannot be used, explained to the model."""
 
     sentence: str
 
@@ -113,19 +114,22 @@ def answer(
     *,
     scope_default: str,
     max_query_chars: int,
-    search: Callable[[Question], list[Hit]],
+    search: Callable[[Question], Answer],
 ) -> str:
     """The JSON answer to one tool call."""
     try:
         question = parse(name, arguments, session, scope_default=scope_default, max_query_chars=max_query_chars)
-        hits = search(question)
+        found = search(question)
     except Refusal as refusal:
         return error(refusal.sentence)
     except DatabaseRejected:
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
         return error("The memory is out of reach right now. Go on without it and try again later.")
-    return json.dumps({"results": [_row(hit) for hit in hits], "count": len(hits)}, ensure_ascii=False)
+    document: dict[str, Any] = {"results": [_row(hit) for hit in found.hits], "count": len(found.hits)}
+    if found.degraded:
+        document["note"] = found.degraded
+    return json.dumps(document, ensure_ascii=False)
 
 
 def error(sentence: str) -> str:
@@ -134,9 +138,9 @@ def error(sentence: str) -> str:
 
 
 def parse(name: str, arguments: Any, session: Session, *, scope_default: str, max_query_chars: int) -> Question:
-    """A question from a model's arguments; Refusal when there is nothing to ask."""
+    """A question from a model's arguments; raises Refusal when they make none."""
     if name not in TOOL_NAMES:
-        raise Refusal(f"There is no tool of that name here; use {MEMORY_TOOL} or {TURN_TOOL}.")
+        raise Refusal(f"There is no tool with that name; use {MEMORY_TOOL} or {TURN_TOOL}.")
     given = {key: _short(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
     query = given.get("query")
     text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
@@ -160,7 +164,7 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
 
 
 def _short(value: Any) -> Any:
-    """An argument, not longer than anybody needs: what is done with it must not take long."""
+    """An argument, cut to a length that is quick to check."""
     return value.lstrip()[:ARGUMENT_CHARS] if isinstance(value, str) else value
 
 
@@ -185,8 +189,7 @@ def context_of(value: Any) -> int:
 
 
 def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:
-    word = named(value) if isinstance(value, str) else ""
-    word = word or named(default) or "current"
+    word = theme_name(value) or theme_name(default) or "current"
     if word == "current" or word == session.theme:
         return Scope.CURRENT, session.theme
     if word == "all":
@@ -218,6 +221,10 @@ def _date(value: Any, name: str, *, at_end: bool) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
+
+
 def _row(hit: Hit) -> dict[str, Any]:
     row: dict[str, Any] = {"id": hit.id, "agent_identity": harmless(hit.theme)}
     if hit.kind is Kind.MEMORY:
@@ -225,7 +232,7 @@ def _row(hit: Hit) -> dict[str, Any]:
     else:
         row["session_id"] = None if hit.session_id is None else harmless(hit.session_id)
         row["role"] = hit.role
-    row["ts"] = iso(hit.ts)
+    row["ts"] = _iso(hit.ts)
     row["score"] = None if hit.score is None else round(hit.score, 4)
     row["content"] = harmless(hit.content[:CONTENT_CHARS])
     if hit.count > 1:
@@ -238,4 +245,4 @@ def _row(hit: Hit) -> dict[str, Any]:
 
 def _beside(neighbour: Neighbour) -> dict[str, Any]:
     content = harmless(neighbour.content[:CONTENT_CHARS])
-    return {"role": neighbour.role, "ts": iso(neighbour.ts), "content": content}
+    return {"role": neighbour.role, "ts": _iso(neighbour.ts), "content": content}

@@ -79,8 +79,8 @@ def _ask(engine: Engine) -> str:
 
 
 def _take_back(engine: Engine, session: str) -> None:
-    from hermes_memory_pgvector.capture.transcript import turn_digest
     from hermes_memory_pgvector.journal import Urgency
+    from hermes_memory_pgvector.text.clean import turn_digest
     from hermes_memory_pgvector.values import BENCH_THEME, ForgetTurns
 
     said = tuple((turn_digest(role, content), 1) for role, content in SAID)

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.stemmer import stem
 from hermes_memory_pgvector.text.stopwords import ASKING, ENGLISH, light_stem, likely_language
 from hermes_memory_pgvector.text.time_phrases import speaks_of_time
@@ -154,7 +155,7 @@ def memory_lexemes(theme: str, content: str) -> str:
 
 def question_terms(text: str) -> tuple[Term, ...]:
     """The distinct terms of a question, at most MAX_TERMS; those that look rarest stay when there are more."""
-    folded = fold(_edges(_clean(text), MAX_QUESTION_CHARS))
+    folded = fold(_edges(clean(text), MAX_QUESTION_CHARS))
     words = _words(folded)
     language = likely_language(folded, words[:100])
     terms: dict[str, Term] = {}
@@ -227,7 +228,7 @@ def _bounded(lexemes: frozenset[str]) -> frozenset[str]:
 
 def _lexemes(text: str, language: str | None = "") -> tuple[frozenset[str], str | None]:
     """The lexemes of a text, and the language it was read in: the one given, or else what it seems to be."""
-    folded = fold(_clean(text))
+    folded = fold(clean(text))
     pieces = folded.split()
     is_ascii = folded.isascii()
     distinct = set(pieces)
@@ -254,15 +255,6 @@ def _lexemes(text: str, language: str | None = "") -> tuple[frozenset[str], str 
     if not is_ascii:
         found.update(_signs(folded))
     return frozenset(found), language
-
-
-def _clean(text: str) -> str:
-    """Text that Postgres can store: no NUL, no lone surrogates."""
-    if "\x00" in text:
-        text = text.replace("\x00", " ")
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    return text
 
 
 def _edges(text: str, most: int) -> str:

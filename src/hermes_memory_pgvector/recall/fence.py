@@ -1,0 +1,48 @@
+"""Recalled text that cannot break out of the fence the host puts around it. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
+"""The signs that a fence or the host's note can start with, in any width."""
+_FENCE = re.compile(r"</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext")
+"""The host's fence and its note, as `_visible` reduces them."""
+_MUFFLED = {"<": "‹", "[": "("}
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that show nothing."""
+
+
+def harmless(text: str) -> str:
+    """Text that cannot open or close the host's memory fence or pass for its note, however it is disguised.
+
+    A model ignores invisible characters, spaces, width and case; so does the comparison here.
+    """
+    text = _CONTROL.sub("", text)
+    if _OPENING.search(text) is None:
+        return text
+    visible, positions = _visible(text)
+    found = {positions[match.start()]: _MUFFLED[match.group()[0]] for match in _FENCE.finditer(visible)}
+    if not found:
+        return text
+    return "".join(found.get(position, sign) for position, sign in enumerate(text))
+
+
+def _visible(text: str) -> tuple[str, list[int]]:
+    """The text in plain lower case without spaces and invisible characters, and the position of each character."""
+    visible: list[str] = []
+    positions: list[int] = []
+    for position, sign in enumerate(text):
+        if not sign.isascii():
+            if sign in _FILLERS or unicodedata.category(sign)[0] in "CMZ":
+                continue
+            plain = unicodedata.normalize("NFKC", sign).casefold()
+        elif sign.isspace():
+            continue
+        else:
+            plain = sign.lower()
+        visible.append(plain)
+        positions.extend([position] * len(plain))
+    return "".join(visible), positions
