@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format docs bench bench-full faults build smoke clean
+.PHONY: help setup run quick test check format docs bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ setup: ## make the virtual environment with everything the project needs
 
 run: ## start the embedded server and install the plugin into your hermes home
 	$(PYTHON) start.py
+
+quick: setup ## the tests that need no Postgres, in half a minute
+	$(BIN)/python -m pytest -q -n 2 -m 'not large and not postgres' tests/unit tests/property
 
 test: ## run every test, none skipped
 	$(PYTHON) start.py test

@@ -8,6 +8,7 @@ python3 start.py COMMAND …    any other hermes-pgvector command, from the same
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -21,9 +22,12 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 
 
 def install(extra: str) -> None:
-    """Install the package with one of its extras, unless pyproject.toml is as it was when that was last done."""
+    """Install the package with one of its extras, unless what it needs is as it was when that was last done."""
+    import tomllib
+
     mark = VENV / f".installed-{extra}"
-    wanted = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = json.dumps([declared["build-system"], declared["project"]])
     if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
         return
     print(f"installing into {VENV} …", flush=True)

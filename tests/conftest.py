@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from hermes_memory_pgvector.server.binaries import installed_binaries
@@ -13,6 +16,19 @@ settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("house")
+
+UNIT = Path(__file__).parent / "unit"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark whatever uses a server's fixture, so that `make quick` leaves it out; unit tests use none."""
+    for item in items:
+        needed = getattr(item, "fixturenames", ())
+        if {"postgres_server", "postgres_without_contrib"}.isdisjoint(needed):
+            continue
+        if UNIT in item.path.parents:
+            raise pytest.UsageError(f"{item.nodeid} needs a Postgres: it belongs in tests/database")
+        item.add_marker("postgres")
 
 
 def pytest_report_header() -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import psycopg
 import psycopg.errors
 import pytest
@@ -11,20 +9,18 @@ import pytest
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
 from hermes_memory_pgvector.store.errors import translate, translated
 
-FOREIGN = [
-    item
-    for module in (psycopg, psycopg.errors)
-    for item in vars(module).values()
-    if inspect.isclass(item) and issubclass(item, psycopg.Error)
-]
+
+def kinds(parent: type[psycopg.Error] = psycopg.Error) -> set[type[psycopg.Error]]:
+    """Every error of the driver, those it makes for SQLSTATEs included."""
+    return {parent}.union(*map(kinds, parent.__subclasses__()))
 
 
-@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.__name__)
-def test_every_foreign_error_becomes_one_of_ours_without_its_text(kind: type[psycopg.Error]) -> None:
-    ours = translate(kind("secret text with password=hunter2"))
-    assert type(ours) in (DatabaseUnavailable, DatabaseRejected, DatabaseDenied)
-    assert "hunter2" not in str(ours)
-    assert kind.__name__ in str(ours)
+def test_every_foreign_error_becomes_one_of_ours_without_its_text() -> None:
+    for kind in kinds():
+        ours = translate(kind("secret text with password=hunter2"))
+        assert type(ours) in (DatabaseUnavailable, DatabaseRejected, DatabaseDenied), kind
+        assert "hunter2" not in str(ours)
+        assert kind.__name__ in str(ours)
 
 
 @pytest.mark.parametrize(
