@@ -55,8 +55,7 @@ class Clock:
 
     def now(self) -> Moment:
         """The present moment."""
-        wall, since_boot = time.time_ns(), time.clock_gettime_ns(_SINCE_BOOT)
-        return tuple.__new__(Moment, (wall // 1000, since_boot // 1000 + self._offset_us))
+        return Moment(time.time_ns() // 1000, _since_boot_us() + self._offset_us)
 
 
 def _since_boot_us() -> int:

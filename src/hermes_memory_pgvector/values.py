@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 Target = Literal["memory", "user"]
@@ -103,11 +102,9 @@ class RemoveMemory:
 MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
 
 
-class AddTurn(NamedTuple):
-    """A turn. `ordinal` is 2 for the second occurrence of the same words by the same role in the session.
-
-    A tuple, because it is made while an agent waits: a frozen dataclass takes four times as long.
-    """
+@dataclass(frozen=True, slots=True)
+class AddTurn:
+    """A turn. `ordinal` is 2 for the second occurrence of the same words by the same role in the session."""
 
     theme: str
     session_id: str
@@ -118,7 +115,7 @@ class AddTurn(NamedTuple):
     is_live: bool
     """True when a hook reported it at once; False when it was found in a transcript afterwards."""
     parent_session_id: str = ""
-    metadata: Mapping[str, Any] = MappingProxyType({})
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 ONLY_OCCURRENCE = 0

@@ -302,7 +302,7 @@ def test_a_watermark_goes_with_its_journal_and_a_restored_copy_is_not_stored_aga
         leave_journal(folder, turn(number))
     backup = {path.name: path.read_bytes() for path in folder.iterdir()}
     rig = make()
-    rig.journal._recovery._keep_seconds = 0.0
+    rig.journal._retention._keep_seconds = 0.0
     for _ in range(2):
         rig.writer._visited_at = rig.writer._checked_at = 0.0
         while rig.writer.run_once() == 0.0:

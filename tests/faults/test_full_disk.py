@@ -74,7 +74,7 @@ run, writer.RECHECK_SECONDS, writer.IDLE_SECONDS = writer.Writer.run_once, 0.2, 
 writer.Writer.run_once = lambda self: 0.05
 agent = provider("marketing")
 engine = engine_for(agent._home, settings)[0]
-engine.journal._recovery._least_seconds = 0.2
+engine.journal._retention._least_seconds = 0.2
 write(agent, 0, 400)
 assert engine.refusals.turns
 writer.Writer.run_once = run

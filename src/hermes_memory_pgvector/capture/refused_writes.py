@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_memory_pgvector.capture import host_store
@@ -400,7 +400,7 @@ class _Words:
                 self._refusals.problem = str(error)
                 return None
             if content is not None:
-                whole.append(item._replace(content=content))
+                whole.append(replace(item, content=content))
             elif time.time() - item.when.wall_us / 1e6 < GIVE_UP_SECONDS:
                 return None
         return tuple(whole)
@@ -447,7 +447,7 @@ def _wordless(entry: _Entry, longest: int) -> _Entry:
     digests = []
     for item, digest in zip(entry.items, entry.digests, strict=True):
         if isinstance(item, AddTurn) and item.role in ("user", "assistant") and len(item.content) > longest:
-            items.append(item._replace(content=""))
+            items.append(replace(item, content=""))
             digests.append(turn_digest(item.role, item.content))
         else:
             items.append(item)

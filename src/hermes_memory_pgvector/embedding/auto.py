@@ -28,10 +28,10 @@ class _Decisions:
 
     def __init__(self) -> None:
         self._spoken: dict[tuple[str, str], Dialect] = {}
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
 
     def get(self, endpoint: Endpoint) -> Dialect | None:

@@ -42,10 +42,10 @@ class CachedEmbedder:
         self._query_space = f"{inner.model}\0{spec.query_prefix}\0".encode("utf-8", "surrogatepass")
         self._document_space = f"{inner.model}\0{spec.document_prefix}\0".encode("utf-8", "surrogatepass")
         self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """The threads that were embedding do not exist in a forked child."""
         self._lock = threading.Lock()
         self._flights: dict[bytes, _Flight] = {}

@@ -37,11 +37,11 @@ class ConfiguredEmbedder:
         self._key: str | None = None
         self._is_key_in_doubt = False
         self._fault = ""
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
         self._make()
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """A forked child has its own lock."""
         self._lock = threading.Lock()
 

@@ -35,10 +35,10 @@ class _Lookups:
     """The names being resolved in this process."""
 
     def __init__(self) -> None:
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[tuple[str, int], _Lookup] = {}
 

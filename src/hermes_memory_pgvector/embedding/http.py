@@ -135,7 +135,7 @@ class HttpClient:
         for connection in idle:
             connection.close()
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """The parent goes on using its connections; the child closes its copies and opens its own."""
         self._lock = threading.Lock()
         self.close()

@@ -50,10 +50,10 @@ class _Shared:
 
     def __init__(self) -> None:
         self._model: _Model | None = None
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
 
     def get(self, deadline: Deadline) -> _Model:

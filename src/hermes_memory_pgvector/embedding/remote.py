@@ -46,10 +46,10 @@ class RemoteEmbedder:
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
         self._client = HttpClient(self._endpoint, _headers(self._endpoint, api_key))
-        self.forget_parent()
+        self.after_fork_in_child()
         renew_after_fork(self)
 
-    def forget_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """A forked child has its own lock."""
         self._lock = threading.Lock()
 

@@ -35,6 +35,7 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ThreadUnavailable,
 )
+from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.recall import Answer, Recall
@@ -74,7 +75,7 @@ class Engine:
         settings: Settings,
         *,
         predecessor: Engine | None = None,
-        reconsider: Callable[[], object] = lambda: None,
+        check_configuration: Callable[[], object] = lambda: None,
     ) -> None:
         self.home = home
         self.settings = settings
@@ -83,8 +84,8 @@ class Engine:
         self.home_id = identity.id
         self._predecessor = predecessor
         self._successor: Engine | None = None
-        self._reconsider = reconsider
-        """Looks whether the configuration has changed, and has this engine replaced then."""
+        self._check_configuration = check_configuration
+        """Replaces this engine if the configuration has changed."""
         if predecessor is None:
             self.clock = Clock.of_home(self.folder)
             self.ledger = SessionLedger()
@@ -166,6 +167,11 @@ class Engine:
         self._has_complained = False
         self._lacks_threads = False
         self._tell: Callable[[str], None] | None = None if predecessor is None else predecessor._tell
+        renew_after_fork(self)
+
+    def after_fork_in_child(self) -> None:
+        """Leave everything to an engine of the child's own."""
+        self.is_retired = True
 
     def start(self) -> None:
         """Open the journal and start the threads, once; what cannot be had now is tried again by `record`."""
@@ -256,8 +262,6 @@ class Engine:
                 self._open_journal()
             if self.refusals.waits and self.refusals.holds_back(items):
                 self._queue(items, urgency)
-            elif len(items) <= 2:
-                self.journal.append(codec.encode(items), urgency, items[0].when.wall_us)
             else:
                 self._append_portions(items, urgency)
         except (JournalError, OSError) as error:
@@ -431,7 +435,7 @@ class Engine:
 
     def _look_at_configuration(self) -> float:
         settings_file.keep(self.home)
-        self._reconsider()
+        self._check_configuration()
         return LOOK_SECONDS
 
     def _mirror(self) -> float:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.breaker import BreakerStatus
+from hermes_memory_pgvector.process import start_of
 
 FOLDER_NAME = "processes"
 MAX_BYTES = 256 * 1024
@@ -82,7 +83,7 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
     """A snapshot of this process, now; `figures` are the fields of Snapshot that the caller knows."""
     return Snapshot(
         pid=os.getpid(),
-        started=_start_of("self"),
+        started=start_of("self"),
         command=_command(),
         updated=time.time(),
         breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
@@ -164,7 +165,7 @@ def _is_alive(shot: Snapshot) -> bool:
     except (PermissionError, OverflowError):
         # It exists and belongs to someone else.
         pass
-    return _start_of(shot.pid) == shot.started
+    return start_of(shot.pid) == shot.started
 
 
 def _namespace() -> str:
@@ -172,14 +173,6 @@ def _namespace() -> str:
     try:
         return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))
     except OSError:
-        return ""
-
-
-def _start_of(pid: int | str) -> str:
-    """The kernel's start time of a process; empty where the system does not tell."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
         return ""
 
 

@@ -4,8 +4,8 @@
 journal calls `rotate` and `sync`. The write keeps the interpreter lock: giving it up for a microsecond's work would
 cost a whole turn of every busy thread to get it back.
 
-The lock is reentrant and every step can be settled afterwards, because a signal handler may raise in the middle of an
-append, or append itself.
+The lock is reentrant and every step can be reconciled afterwards, because a signal handler may raise in the middle of
+an append, or append itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Literal
 
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import segment as files
-from hermes_memory_pgvector.journal.capacity import Room, Urgency
+from hermes_memory_pgvector.journal.capacity import Capacity, Urgency
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
 from hermes_memory_pgvector.journal.segment import ActiveSegment
 
@@ -32,13 +32,19 @@ SyncMode = Literal["process", "batch", "always"]
 _GIL_WRITE_BYTES = 64 * 1024
 
 
-# A write whose outcome is not yet noted: the segment, the record's number, the size before, the frame's length.
-_Pending = tuple[ActiveSegment, int, int, int]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """A write whose outcome is not yet noted."""
+
+    segment: ActiveSegment
+    seq: int
+    size_before: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
-class TailState:
-    """The tail at one moment."""
+class AppenderState:
+    """The end of the series at one moment."""
 
     writer: str
     active_number: int | None
@@ -48,7 +54,7 @@ class TailState:
     own_bytes: int
 
 
-class Tail:
+class Appender:
     """Appends records to the newest segment."""
 
     def __init__(self, directory: Path, *, sync: SyncMode, segment_bytes: int, max_bytes: int) -> None:
@@ -62,8 +68,7 @@ class Tail:
         self.wants_rotation = False
         self.lacks_disk = False
         """Whether the disk had no room for the last record."""
-        self.room = Room(max_bytes)
-        self.sync_failures = 0
+        self.capacity = Capacity(max_bytes)
         self.last_error = ""
         self._directory = directory
         self._sync = sync
@@ -90,7 +95,7 @@ class Tail:
         self._active = self._pending = None
         self._writer, self._seed = writer, seed_of(writer)
         self._seq = 0
-        self.room.own = self.room.drained = 0
+        self.capacity.own = self.capacity.drained = 0
         self._dirty_since = self._syncing_since = None
         self.wants_rotation = self.is_asleep = False
 
@@ -100,31 +105,28 @@ class Tail:
             with contextlib.suppress(OSError):
                 os.close(self._active.fd)
         self.reset(writer)
-        self.room.reset()
-        self.sync_failures = 0
+        self.capacity.reset()
         self.last_error = ""
 
     def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
         """Go on under other settings; for the holder of the lock."""
         self._sync = sync
-        self.room.bound(max_bytes)
+        self.capacity.bound(max_bytes)
 
-    def append(self, payload: bytes, urgency: Urgency, at_us: int | None = None) -> int:
+    def append(self, payload: bytes, urgency: Urgency) -> int:
         """Write one record and return its number."""
         total = HEADER_BYTES + len(payload)
-        room = self.room
         with self.lock:
             while True:
                 if self._pending is not None:
-                    self._settle()
+                    self._reconcile()
                 active = self._active
                 if active is None or active.is_broken or total > MAX_PAYLOAD:
                     active = self._usable(total)
-                if room.own - room.drained + room.foreign + total > room.turn_bytes:
-                    self._check_room(total, urgency)
+                self._check_capacity(total, urgency)
                 seq = self._seq + 1
-                frame = encode(self._seed, seq, time.time_ns() // 1000 if at_us is None else at_us, payload)
-                pending = (active, seq, active.size, total)
+                frame = encode(self._seed, seq, time.time_ns() // 1000, payload)
+                pending = _Pending(active, seq, active.size, total)
                 # A signal handler may have appended or forked since. From here to the end of the write none can run.
                 if self._active is not active or self._seq + 1 != seq or self._pending is not None:
                     continue
@@ -146,13 +148,13 @@ class Tail:
                 self._nudge(active)
         return seq
 
-    def state(self) -> TailState:
+    def state(self) -> AppenderState:
         """A consistent snapshot; every record up to its number is in the files."""
         with self.lock:
-            self._settle()
+            self._reconcile()
             active = self._active
             number, size = (None, 0) if active is None else (active.number, active.size)
-            return TailState(self._writer, number, size, self._seq, self.room.own)
+            return AppenderState(self._writer, number, size, self._seq, self.capacity.own)
 
     @property
     def last_seq(self) -> int:
@@ -172,7 +174,7 @@ class Tail:
     def set_waiting(self, waiting: int, own_bytes: int) -> None:
         """Note that of the first `own_bytes` written all but `waiting` are drained."""
         with self.lock:
-            self.room.drained = max(0, min(own_bytes - waiting, self.room.own))
+            self.capacity.drained = max(0, min(own_bytes - waiting, self.capacity.own))
 
     def request_rotation(self) -> None:
         """Ask the helper to seal the present segment."""
@@ -194,7 +196,7 @@ class Tail:
             return False
         self._flush_directory()
         with self.lock:
-            self._settle()
+            self._reconcile()
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
             self._active, self._dirty_since, self.wants_rotation = new, None, False
         if was_dirty:
@@ -217,7 +219,7 @@ class Tail:
     def finish(self) -> int:
         """Helper only: sync and close the file; returns the number of the last record."""
         with self.lock:
-            self._settle()
+            self._reconcile()
             active, self._active = self._active, None
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
             self._dirty_since = None
@@ -234,30 +236,29 @@ class Tail:
         """Count a record that is in the file, once."""
         if self._pending is not pending:
             return
-        active, seq, _, length = pending
         self._pending = None
-        self._seq = seq
-        active.size += length
-        self.room.own += length
+        self._seq = pending.seq
+        pending.segment.size += pending.length
+        self.capacity.own += pending.length
         if self._dirty_since is None:
             self._dirty_since = time.monotonic()
 
-    def _settle(self) -> None:
+    def _reconcile(self) -> None:
         """Find out what became of a write whose append was interrupted before it could note the outcome."""
         pending = self._pending
         if pending is None:
             return
-        if os.fstat(pending[0].fd).st_size >= pending[2] + pending[3]:
+        if os.fstat(pending.segment.fd).st_size >= pending.size_before + pending.length:
             self._landed(pending)
         else:
             self._restore(pending)
 
     def _restore(self, pending: _Pending) -> bool:
         """Take a partly written frame back; a file that does not let go of it takes no more records."""
-        active, _, size, _ = pending
+        active, size = pending.segment, pending.size_before
         restored = True
         try:
-            # The second condition is looked at last: a signal handler may have settled and appended meanwhile.
+            # The second condition is looked at last: a signal handler may have reconciled and appended meanwhile.
             if os.fstat(active.fd).st_size > size and self._pending is pending:
                 os.ftruncate(active.fd, size)
         except OSError:
@@ -270,7 +271,7 @@ class Tail:
 
     def _rescue(self, pending: _Pending, frame: bytes, written: int, code: int) -> bool:
         """After a failed or short write: True when the record is there after all, False to try again, else raise."""
-        active, _, size, length = pending
+        active, size, length = pending.segment, pending.size_before, pending.length
         # A short write comes without a reason: there was no room for more.
         code = code or (ctypes.get_errno() if written < 0 else errno.ENOSPC)
         if 0 < written < length and self._pending is pending:
@@ -313,7 +314,6 @@ class Tail:
             files.sync_file(active.fd)
         except OSError as error:
             active.sync_failed = True
-            self.sync_failures += 1
             self.last_error = f"sync failed ({files.describe(error)})"
             return False
         return True
@@ -324,7 +324,6 @@ class Tail:
         try:
             files.sync_directory(self._directory)
         except OSError as error:
-            self.sync_failures += 1
             self.last_error = f"directory sync failed ({files.describe(error)})"
 
     def _usable(self, total: int) -> ActiveSegment:
@@ -339,14 +338,14 @@ class Tail:
             raise JournalError(f"the journal waits for a new segment: {self.last_error}")
         return self._active
 
-    def _check_room(self, total: int, urgency: Urgency) -> None:
-        if self.room.admits(total, urgency):
+    def _check_capacity(self, total: int, urgency: Urgency) -> None:
+        if self.capacity.admits(total, urgency):
             return
         if self.is_asleep:
             # The helper learns what other processes have drained; without it a full journal would stay full.
             self.is_asleep = False
             self.wake()
-        raise self.room.refusal(urgency)
+        raise self.capacity.refusal(urgency)
 
     def _break(self, active: ActiveSegment) -> None:
         active.is_broken = True

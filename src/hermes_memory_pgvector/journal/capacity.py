@@ -16,10 +16,10 @@ class Urgency(enum.Enum):
     TURN = "turn"
 
 
-class Room:
-    """Counts what waits in the directory; changed under the tail's lock only."""
+class Capacity:
+    """Counts what waits in the directory; changed under the appender's lock only."""
 
-    __slots__ = ("drained", "foreign", "max_bytes", "own", "refused_memories", "refused_turns", "turn_bytes")
+    __slots__ = ("drained", "foreign", "max_bytes", "own", "refused", "turn_bytes")
 
     def __init__(self, max_bytes: int) -> None:
         self.bound(max_bytes)
@@ -35,7 +35,8 @@ class Room:
     def reset(self) -> None:
         """A new series begins."""
         self.own = self.drained = 0
-        self.refused_turns = self.refused_memories = 0
+        self.refused = 0
+        """How many records have been turned away."""
 
     @property
     def waiting(self) -> int:
@@ -47,20 +48,12 @@ class Room:
         """Whether half of the bound is reached."""
         return 2 * self.waiting > self.max_bytes
 
-    @property
-    def refused(self) -> int:
-        """How many records have been turned away."""
-        return self.refused_turns + self.refused_memories
-
     def admits(self, size: int, urgency: Urgency) -> bool:
         """Whether a record fits; counts it as refused when it does not."""
         limit = self.max_bytes if urgency is Urgency.MEMORY else self.turn_bytes
         if self.waiting + size <= limit:
             return True
-        if urgency is Urgency.MEMORY:
-            self.refused_memories += 1
-        else:
-            self.refused_turns += 1
+        self.refused += 1
         return False
 
     def refusal(self, urgency: Urgency) -> JournalFull:

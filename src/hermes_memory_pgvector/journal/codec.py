@@ -1,10 +1,12 @@
 """Write items as journal payloads and back.
 
-A payload is one JSON object, {"v": 1, "items": [...]}, and after a line feed the words of its turns as they are, one
-after the other: the object names only their lengths, so that nothing is quoted while an agent waits. Decoding raises
-ValueError for anything that is not ours, which the writer turns into a dead letter: an unreadable record is kept, never
-guessed at. A record that a newer version of this package has made is NewerRecord instead: it waits for a process that
-knows it. So whoever changes the meaning of a field raises VERSION; a new kind of item may do without.
+A payload is one JSON object, {"v": 1, "items": [...]}, then a line feed, then the words of its turns one after the
+other; the object holds only their lengths. Decoding raises ValueError for anything that is not ours, which the writer
+turns into a dead letter: an unreadable record is kept, never guessed at. A record that a newer version of this package
+has made raises NewerRecord instead: it waits for a process that knows it. So whoever changes the meaning of a field
+raises VERSION; a new kind of item does not need that.
+
+Journals outlive the version that wrote them, so the bytes are a data format: what an older version wrote must decode.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from functools import lru_cache
-from json.encoder import encode_basestring
 from typing import Any, TypeVar, assert_never, cast, get_args
 
 from hermes_memory_pgvector.values import (
@@ -22,7 +22,6 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     ForgetTail,
     ForgetTurns,
-    MemoryOperation,
     Moment,
     Origin,
     RecordDelegation,
@@ -41,7 +40,7 @@ MAX_MICROSECONDS = 253_370_764_800_000_000
 RECORD_ITEMS = 64
 RECORD_CHARS = 256 * 1024
 _Word = TypeVar("_Word", bound=str)
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class NewerRecord(ValueError):
@@ -65,10 +64,9 @@ def portions(items: Sequence[WriteItem]) -> list[list[WriteItem]]:
 def encode(items: Sequence[WriteItem]) -> bytes:
     """The payload for one journal record."""
     words: list[bytes] = []
-    texts: list[str] = []
-    for item in items:
-        texts.append(_turn(item, words) if isinstance(item, AddTurn) else _encode(_to_dict(item)))
-    return f'{{"v":{VERSION},"items":[{",".join(texts)}]}}\n'.encode("utf-8", "surrogatepass") + b"".join(words)
+    record = {"v": VERSION, "items": [_to_dict(item, words) for item in items]}
+    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
+    return _to_json(record).encode("utf-8", "surrogatepass") + b"\n" + b"".join(words)
 
 
 def decode(payload: bytes) -> list[WriteItem]:
@@ -90,28 +88,17 @@ def decode(payload: bytes) -> list[WriteItem]:
     return items
 
 
-def _turn(item: AddTurn, words: list[bytes]) -> str:
-    """A turn without its words, which are added to `words`; put together by hand, because an agent waits for it."""
-    # Lone surrogates never get here from a hook, but a dead letter must show what its record held.
-    content = item.content.encode("utf-8", "surrogatepass")
-    words.append(content)
-    theme, session_id, role, _, ordinal, when, is_live, parent_session_id, metadata = item
-    return (
-        f'{{"k":"turn",{_place(theme, session_id, parent_session_id)},"r":"{role}",'
-        f'"c":{len(content)},"n":{ordinal},"w":[{when[0]},{when[1]}],'
-        f'"l":{"true" if is_live else "false"},"m":{_encode(dict(metadata)) if metadata else "{}"}}}'
-    )
-
-
-@lru_cache(maxsize=256)
-def _place(theme: str, session_id: str, parent_session_id: str) -> str:
-    quote = encode_basestring
-    return f'"t":{quote(theme)},"s":{quote(session_id)},"p":{quote(parent_session_id)}'
-
-
-def _to_dict(item: MemoryOperation | ForgetTurns | ForgetTail | RecordDelegation) -> dict[str, Any]:
+def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
+    """An item as JSON; a turn's words are added to `words` instead."""
     when = (item.when.wall_us, item.when.order_us)
     match item:
+        case AddTurn():
+            content = item.content.encode("utf-8", "surrogatepass")
+            words.append(content)
+            return {
+                "k": "turn", "t": item.theme, "s": item.session_id, "p": item.parent_session_id, "r": item.role,
+                "c": len(content), "n": item.ordinal, "w": when, "l": item.is_live, "m": dict(item.metadata),
+            }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
         case ReplaceMemory():
@@ -127,7 +114,7 @@ def _to_dict(item: MemoryOperation | ForgetTurns | ForgetTail | RecordDelegation
         case RecordDelegation():
             return {
                 "k": "delegation", "t": item.theme, "s": item.session_id, "d": item.child_session_id, "c": item.task,
-                "o": item.result, "w": when, "m": item.metadata,
+                "o": item.result, "w": when, "m": dict(item.metadata),
             }  # fmt: skip
         case _:
             assert_never(item)
@@ -136,7 +123,7 @@ def _to_dict(item: MemoryOperation | ForgetTurns | ForgetTail | RecordDelegation
 def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict[str, Any]) -> dict[str, Any]:
     return {
         "k": kind, "t": item.theme, "g": item.target, "w": (item.when.wall_us, item.when.order_us), "h": item.home_id,
-        "f": item.origin.value, "m": item.metadata, **own,
+        "f": item.origin.value, "m": dict(item.metadata), **own,
     }  # fmt: skip
 
 

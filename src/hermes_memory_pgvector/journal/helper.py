@@ -10,7 +10,7 @@ import time
 import weakref
 from typing import Protocol
 
-from hermes_memory_pgvector.journal.appender import Tail
+from hermes_memory_pgvector.journal.appender import Appender
 from hermes_memory_pgvector.service import Service
 
 _IDLE_SECONDS = 1.0
@@ -31,13 +31,13 @@ class Tended(Protocol):
     def clean(self) -> None: ...
 
 
-class Upkeep(Service):
+class Helper(Service):
     """Tends one journal without keeping it alive."""
 
-    def __init__(self, journal: Tended, tail: Tail, sync_interval: float) -> None:
+    def __init__(self, journal: Tended, appender: Appender, sync_interval: float) -> None:
         super().__init__("hermes-pgvector-journal")
         self._journal = weakref.ref(journal)
-        self._tail = tail
+        self._appender = appender
         self._interval = sync_interval
         self._activity = 0
         self._active_at = time.monotonic()
@@ -56,9 +56,9 @@ class Upkeep(Service):
             return 0.0
         pause = self._interval
         journal.tell()
-        if self._tail.wants_rotation and not self._tail.rotate():
+        if self._appender.wants_rotation and not self._appender.rotate():
             pause = max(pause, _RETRY_SECONDS)
-        self._tail.sync()
+        self._appender.sync()
         now = time.monotonic()
         if now >= self._census_due:
             self._census_due = now + _CENSUS_SECONDS
@@ -69,13 +69,13 @@ class Upkeep(Service):
         return self._rest(pause, now)
 
     def _rest(self, pause: float, now: float) -> float:
-        tail = self._tail
-        with tail.lock:
-            activity = tail.last_seq + tail.room.refused
+        appender = self._appender
+        with appender.lock:
+            activity = appender.last_seq + appender.capacity.refused
             if activity != self._activity:
                 self._activity, self._active_at = activity, now
-            if now - self._active_at < _IDLE_SECONDS or tail.is_dirty or tail.wants_rotation:
+            if now - self._active_at < _IDLE_SECONDS or appender.is_dirty or appender.wants_rotation:
                 return pause
-            tail.is_asleep = True
+            appender.is_asleep = True
             # Near the bound it matters soon when other processes have made room.
-            return _CENSUS_SECONDS if tail.room.is_crowded else _SLEEP_SECONDS
+            return _CENSUS_SECONDS if appender.capacity.is_crowded else _SLEEP_SECONDS

@@ -15,22 +15,21 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
-from hermes_memory_pgvector.journal.appender import SyncMode, Tail
+from hermes_memory_pgvector.fork import hold_during_fork
+from hermes_memory_pgvector.journal.appender import Appender, SyncMode
 from hermes_memory_pgvector.journal.capacity import Urgency
-from hermes_memory_pgvector.journal.helper import Upkeep
+from hermes_memory_pgvector.journal.helper import Helper
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
 from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
-from hermes_memory_pgvector.journal.retention import Adoption, Recovery
+from hermes_memory_pgvector.journal.retention import Adoption, Retention
 from hermes_memory_pgvector.journal.segment import describe, list_directory
 
 logger = logging.getLogger(__name__)
@@ -42,16 +41,10 @@ _MIB = 1024 * 1024
 class JournalStats:
     """What an operator sees of a journal."""
 
-    writer: str
-    last_seq: int
     bytes_on_disk: int
-    segments: int
     waiting_bytes: int
     """What counts against the bound, of all writers in the directory."""
-    refused_turns: int
-    refused_memories: int
     sync_lag_seconds: float
-    sync_failures: int
     damaged_segments: int
     skipped_records: int
     """Numbers that damage has taken out of a sequence."""
@@ -79,56 +72,53 @@ class Journal:
         self._told = 0
         self._directory = directory
         self._idle_seal_bytes = segment_bytes // 16
-        self._tail = Tail(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
-        self._reader = Reader(directory, self._bounds, self._tail.request_rotation)
-        self._recovery = Recovery(
+        self._appender = Appender(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
+        self._reader = Reader(directory, self._bounds, self._appender.request_rotation)
+        self._retention = Retention(
             directory,
             self._reader,
             keep_seconds=keep_seconds,
             # On a full disk what was drained makes room for what comes.
-            keep_bytes=lambda: 0 if self._tail.lacks_disk else keep_bytes,
+            keep_bytes=lambda: 0 if self._appender.lacks_disk else keep_bytes,
             least_seconds=least_seconds,
         )
         self._sync_interval = sync_interval
-        self._helper = Upkeep(self, self._tail, sync_interval)
-        self._tail.revive = self._revive
+        self._helper = Helper(self, self._appender, sync_interval)
+        self._appender.revive = self._revive
         self._lock: WriterLock | None = None
         self._writer = new_writer_id()
         self._locks_work = True
         self._may_revive = False
         self._is_closing = False
         self._closed = threading.Event()
+        hold_during_fork(self)
 
     def open(self) -> None:
         """Create the directory, take an identity and start the helper; after a failure it may be called again."""
-        with self._tail.lock:
+        with self._appender.lock:
             if self._lock is not None and self._is_closing:
                 raise JournalError("the journal is still being closed")
             if self._lock is None:
                 self._begin()
-                _journals.add(self)
 
     def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
         """Go on under other settings."""
-        with self._tail.lock:
-            self._tail.adjust(sync=sync, max_bytes=max_bytes)
+        with self._appender.lock:
+            self._appender.adjust(sync=sync, max_bytes=max_bytes)
 
     def tend(self) -> None:
         """Start the helper where that was not possible before; ThreadUnavailable when it still is not."""
-        with self._tail.lock:
+        with self._appender.lock:
             if self._lock is not None and not self._is_closing and not self._helper.is_running:
                 self._helper.start()
 
-    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN, at_us: int | None = None) -> int:
-        """Write one record and return its number; JournalFull and JournalError mean that it was not taken.
-
-        `at_us` is the wall-clock time in microseconds, for whoever has just asked for it.
-        """
-        return self._tail.append(payload, urgency, at_us)
+    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> int:
+        """Write one record and return its number; JournalFull and JournalError mean that it was not taken."""
+        return self._appender.append(payload, urgency)
 
     def close(self, deadline: Deadline) -> None:
         """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""
-        self._recovery.release_all()
+        self._retention.release_all()
         self._may_revive = False
         self._close(deadline)
 
@@ -137,15 +127,15 @@ class Journal:
 
         A series without a record leaves no trace; should one come after all, a new series begins with it.
         """
-        if self._tail.last_seq == 0:
+        if self._appender.last_seq == 0:
             self._may_revive = True
             self._close(deadline)
             return
-        while self._helper.is_running and self._tail.sync_lag() and not deadline.is_over:
+        while self._helper.is_running and self._appender.sync_lag() and not deadline.is_over:
             self._helper.wake()
             time.sleep(0.002)
         if not self._helper.is_running:
-            self._tail.sync()
+            self._appender.sync()
 
     def _close(self, deadline: Deadline) -> None:
         if self._lock is None:
@@ -167,24 +157,18 @@ class Journal:
     @property
     def last_seq(self) -> int:
         """The number of the newest own record, 0 when there is none."""
-        return self._tail.last_seq
+        return self._appender.last_seq
 
     def stats(self) -> JournalStats:
         """A snapshot for status and doctor; lists the directory, so not for hooks."""
         listing = list_directory(self._directory)
         return JournalStats(
-            writer=self._writer,
-            last_seq=self._tail.last_seq,
             bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
-            segments=len(listing.segments),
-            waiting_bytes=self._tail.room.waiting,
-            refused_turns=self._tail.room.refused_turns,
-            refused_memories=self._tail.room.refused_memories,
-            sync_lag_seconds=self._tail.sync_lag(),
-            sync_failures=self._tail.sync_failures,
+            waiting_bytes=self._appender.capacity.waiting,
+            sync_lag_seconds=self._appender.sync_lag(),
             damaged_segments=listing.damaged + len(self._reader.damaged),
             skipped_records=self._reader.skipped_records,
-            last_error=self._tail.last_error,
+            last_error=self._appender.last_error,
             locks_work=self._locks_work,
         )
 
@@ -209,7 +193,7 @@ class Journal:
         """The right to drain those of these writers that are dead; a few dozen at once, because each holds a file."""
         own = {each: Adoption(each, None, lambda _: None) for each in writers if each == self._writer}
         others = [each for each in writers if each != self._writer]
-        return {**own, **(self._recovery.adopt(others, locks_work=self._locks_work) if others else {})}
+        return {**own, **(self._retention.adopt(others, locks_work=self._locks_work) if others else {})}
 
     def forget(self, writer: str, upto: int, ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Retire what lies at or below a watermark that the server has just confirmed.
@@ -219,13 +203,13 @@ class Journal:
         """
         if writer == self._writer:
             self._forget_own(upto)
-            self._recovery.forget_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
-        elif self._recovery.holds(writer):
+            self._retention.forget_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+        elif self._retention.holds(writer):
             self.forget_all({writer: upto}, ending)
 
     def forget_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Do the same for dead writers, all at once; `ending` learns before which of them nothing will be left."""
-        self._recovery.forget(marks, ending, locks_work=self._locks_work)
+        self._retention.forget(marks, ending, locks_work=self._locks_work)
 
     @contextlib.contextmanager
     def looking_once(self) -> Iterator[None]:
@@ -243,20 +227,20 @@ class Journal:
         return self._reader.depth(writer, upto)
 
     def _forget_own(self, upto: int) -> None:
-        state = self._tail.state()
+        state = self._appender.state()
         is_all = upto >= state.last_seq
         waiting = 0 if is_all else self._reader.waiting_bytes(state.writer, upto)
-        self._tail.set_waiting(waiting, state.own_bytes)
+        self._appender.set_waiting(waiting, state.own_bytes)
         if is_all and state.active_size >= self._idle_seal_bytes:
             # Other processes count this file as waiting until it is sealed and marked.
-            self._tail.request_rotation()
+            self._appender.request_rotation()
 
     def _bounds(self, writer: str) -> Bounds:
         if writer == self._writer:
-            state = self._tail.state()
+            state = self._appender.state()
             number = math.inf if state.active_number is None else state.active_number
             return Bounds(number, number, state.last_seq, is_own=True)
-        if self._recovery.holds(writer):
+        if self._retention.holds(writer):
             return Bounds(math.inf, math.inf, math.inf, is_own=False)
         return Bounds(0, math.inf, math.inf, is_own=False)
 
@@ -273,7 +257,7 @@ class Journal:
         except OSError as error:
             raise JournalError(f"the journal cannot be opened ({describe(error)})") from None
         try:
-            self._tail.begin(self._writer)
+            self._appender.begin(self._writer)
         except OSError as error:
             lock.unlink()
             lock.release()
@@ -282,13 +266,13 @@ class Journal:
         self._is_closing = self._may_revive = False
         self._closed.clear()
         if not self._helper.is_running or self._helper.is_stopping:
-            self._helper = Upkeep(self, self._tail, self._sync_interval)
-        self._tail.wake = self._helper.wake
+            self._helper = Helper(self, self._appender, self._sync_interval)
+        self._appender.wake = self._helper.wake
         try:
             self._helper.start()
         except ThreadUnavailable as error:
             # Records still reach the file, which survives the process.
-            self._tail.last_error = str(error)
+            self._appender.last_error = str(error)
 
     def _revive(self) -> None:
         if self._may_revive and self._lock is None:
@@ -303,7 +287,7 @@ class Journal:
         """Helper: sync, close and give the identity up; a series without a record leaves no trace."""
         lock = self._lock
         if lock is not None:
-            last_seq = self._tail.finish()
+            last_seq = self._appender.finish()
             # Only now may the journal be opened again.
             self._lock = None
             if last_seq == 0:
@@ -313,86 +297,60 @@ class Journal:
 
     def tell(self) -> None:
         """Helper: say that there are new records. A hook that woke another thread itself would wait for the GIL."""
-        seq = self._tail.last_seq
+        seq = self._appender.last_seq
         if seq != self._told:
-            self._tail.lacks_disk = False
+            self._appender.lacks_disk = False
             if self.on_append is not None:
                 self.on_append()
         self._told = seq
 
     def count_others(self) -> None:
         """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
-        number = self._tail.state().active_number
+        number = self._appender.state().active_number
         try:
             segments = list_directory(self._directory).segments
         except JournalError as error:
-            self._tail.last_error = str(error)
+            self._appender.last_error = str(error)
             segments = ()
         waiting = (each.size for each in segments if each.writer != self._writer and not each.is_drained)
-        self._tail.room.foreign = sum(waiting)
+        self._appender.capacity.foreign = sum(waiting)
         if number is not None and not any((each.writer, each.number) == (self._writer, number) for each in segments):
             self._renew()
 
     def clean(self) -> None:
         """Helper: remove what dead writers have left empty."""
-        self._recovery.clean(self._writer, locks_work=self._locks_work)
+        self._retention.clean(self._writer, locks_work=self._locks_work)
 
     def _renew(self) -> None:
         """Someone has removed our files: what is appended from now on goes where it can be found."""
         logger.warning("the journal's files have been removed; a new series is begun in the same place")
-        with self._tail.lock:
+        with self._appender.lock:
             lock = self._lock
             if lock is None or self._is_closing:
                 return
-            self._tail.finish()
+            self._appender.finish()
             lock.release()
             # Should that fail now, the next append tries again.
             self._lock, self._may_revive = None, True
             self._begin()
 
-    def _before_fork(self) -> None:
-        self._tail.lock.acquire()
+    def before_fork(self) -> None:
+        """Finish the append under way; none begins before the fork is over."""
+        self._appender.lock.acquire()
 
-    def _after_fork_in_parent(self) -> None:
-        self._tail.lock.release()
+    def after_fork_in_parent(self) -> None:
+        """Let appends go on."""
+        self._appender.lock.release()
 
-    def _after_fork_in_child(self) -> None:
+    def after_fork_in_child(self) -> None:
         """Be nobody until the next append: the files and the lock are the parent's."""
         was_open = self._lock is not None
         self._lock = None
         self._writer = new_writer_id()
-        self._tail.abandon(self._writer)
+        self._appender.abandon(self._writer)
         self._helper.forget_thread()
         self._reader.reset()
-        self._recovery.reset()
+        self._retention.reset()
         self._closed = threading.Event()
         self._may_revive = self._may_revive or (was_open and not self._is_closing)
-        self._tail.lock.release()
-
-
-_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
-_forking: list[Journal] = []
-_one_fork = threading.Lock()
-
-
-def _before_fork() -> None:
-    _one_fork.acquire()
-    _forking.extend(sorted(_journals, key=id))
-    for journal in _forking:
-        journal._before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    while _forking:
-        _forking.pop()._after_fork_in_parent()
-    _one_fork.release()
-
-
-def _after_fork_in_child() -> None:
-    while _forking:
-        _forking.pop()._after_fork_in_child()
-    _one_fork.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+        self._appender.lock.release()

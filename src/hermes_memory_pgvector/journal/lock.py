@@ -8,24 +8,49 @@ belongs to the parent. Where locks do not exclude, only proof from /proc that th
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import secrets
-import sys
 import threading
 import time
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
+from hermes_memory_pgvector.fork import hold_during_fork
+from hermes_memory_pgvector.process import start_of
 
 WRITER_ID = re.compile(r"[0-9a-f]{11}-[0-9a-f]{16}")
-_CLOEXEC_NOFOLLOW = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 
-# A fork must not catch a lock between open and registration, or the child would keep it alive unknowingly.
-_guard = threading.Lock()
-_descriptors: set[int] = set()
+
+class _OpenLocks:
+    """The descriptors of this process's locks, which a forked child closes.
+
+    A fork must not catch a lock between open and registration, or the child would keep it alive unknowingly.
+    """
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.descriptors: set[int] = set()
+
+    def before_fork(self) -> None:
+        self.guard.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        self.guard.release()
+
+    def after_fork_in_child(self) -> None:
+        """Close without unlocking: the locks are the parent's."""
+        for fd in self.descriptors:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self.descriptors.clear()
+        self.guard.release()
+
+
+_open_locks = _OpenLocks()
+hold_during_fork(_open_locks)
 
 
 def new_writer_id() -> str:
@@ -71,13 +96,13 @@ class WriterLock:
 
     @classmethod
     def _open(cls, path: Path, flags: int) -> WriterLock | None:
-        with _guard:
+        with _open_locks.guard:
             fd = os.open(path, flags | _CLOEXEC_NOFOLLOW, 0o600)
             excludes = _try_exclusive(fd)
             if excludes is False or not _is_still(path, fd):
                 os.close(fd)
                 return None
-            _descriptors.add(fd)
+            _open_locks.descriptors.add(fd)
             return cls(path, fd, excludes=excludes is True)
 
     def unlink(self) -> None:
@@ -86,14 +111,13 @@ class WriterLock:
 
     def release(self) -> None:
         """Let go; in a forked child the lock is the parent's and was closed at the fork."""
-        with _guard:
+        with _open_locks.guard:
             fd, self._fd = self._fd, -1
             if fd < 0 or self._pid != os.getpid():
                 return
-            _descriptors.discard(fd)
-            if sys.platform != "win32":
-                with contextlib.suppress(OSError):
-                    fcntl.flock(fd, fcntl.LOCK_UN)
+            _open_locks.descriptors.discard(fd)
+            with contextlib.suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
 
@@ -107,13 +131,11 @@ def is_provably_gone(directory: Path, writer: str) -> bool:
     here = _this_process()
     if not boot or not namespace or (boot, namespace) != (here["boot"], here["namespace"]):
         return False
-    return _start_of(pid) != started
+    return start_of(pid) != started
 
 
 def _try_exclusive(fd: int) -> bool | None:
     """True when taken, False when someone holds it, None when this system cannot lock."""
-    if sys.platform == "win32":
-        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -148,24 +170,4 @@ def _this_process() -> dict[str, str | int]:
         # In a container that sees another one's /proc, what stands there under our pid is somebody else.
         if str(Path("/proc/self").readlink()) == str(os.getpid()):
             namespace = str(Path("/proc/self/ns/pid").readlink())
-    return {"pid": os.getpid(), "boot": boot, "namespace": namespace, "started": _start_of(os.getpid())}
-
-
-def _start_of(pid: int) -> str:
-    """The kernel's start time of a process, empty when there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def _close_inherited() -> None:
-    for fd in _descriptors:
-        with contextlib.suppress(OSError):
-            os.close(fd)
-    _descriptors.clear()
-    _guard.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_inherited)
+    return {"pid": os.getpid(), "boot": boot, "namespace": namespace, "started": start_of(os.getpid())}

@@ -58,7 +58,7 @@ class Adoption:
         self.release()
 
 
-class Recovery:
+class Retention:
     """Adopts, retains and cleans the files of one journal directory."""
 
     def __init__(
@@ -117,6 +117,8 @@ class Recovery:
         """
         with self._reader.lock:
             due = self._due(marks, math.inf)
+            # A process that died before its first record has left a lock at most.
+            due.update({each: [] for each in marks if each in self._held and not self._reader.listed(each)})
         names = list(due)
         for start in range(0, len(names), ADOPTED_TOGETHER):
             self._retire_all({each: due[each] for each in names[start : start + ADOPTED_TOGETHER]}, marks, ending,

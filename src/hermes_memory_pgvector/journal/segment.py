@@ -23,7 +23,7 @@ _flush = getattr(os, "fdatasync", os.fsync)
 _SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
 _DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
 _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
