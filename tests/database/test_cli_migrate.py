@@ -74,7 +74,7 @@ def test_vectors_wait_for_an_endpoint_that_is_down_and_come_with_it(
         done = commands.run("migrate", "--admin-dsn", admin)
         assert done.code == 0, done
         assert "some-model, 48 dimensions" in done.out
-        assert commands.run("doctor", "--json").json["exit_code"] == 1  # the door is not installed in this home
+        assert commands.run("doctor", "--json").json["exit_code"] == 1  # no plugin folder in this home
     assert stored.rows("SELECT name, dim FROM embedding_models") == [("some-model", 48)]
 
 
@@ -90,4 +90,4 @@ def test_an_older_server_without_contrib_is_enough(postgres_without_contrib: Con
         assert commands.call("recall", "lighthouse", "--theme", "default", "--json").json["count"] == 1
         checks = {check["name"]: check for check in commands.call("doctor", "--json").json["checks"]}
         assert "contrib available: none, and none is needed" in checks["server"]["text"]
-        assert {name for name, check in checks.items() if check["level"] == "problem"} == {"door"}
+        assert {name for name, check in checks.items() if check["level"] == "problem"} == {"plugin folder"}

@@ -86,17 +86,17 @@ def test_doctor_is_content(embedded: Commands) -> None:
 
 
 def test_doctor_notices_what_is_missing(embedded: Commands) -> None:
-    door = embedded.home / "plugins" / "pgvector"
-    door.rename(embedded.folder / "door")
+    folder = embedded.home / "plugins" / "pgvector"
+    folder.rename(embedded.folder / "elsewhere")
     try:
         done = embedded.run("doctor", "--json", variables={"HERMES_PGVECTOR_POOL_MAX": "none"})
     finally:
-        (embedded.folder / "door").rename(door)
+        (embedded.folder / "elsewhere").rename(folder)
     assert done.code == 1
     found = {check["name"]: check for check in done.json["checks"] if check["level"] == "problem"}
-    assert set(found) == {"settings", "door"}
+    assert set(found) == {"settings", "plugin folder"}
     assert "pool_max" in found["settings"]["text"]
-    assert found["door"]["hint"] == "hermes-pgvector install"
+    assert found["plugin folder"]["hint"] == "hermes-pgvector install"
 
 
 def test_doctor_notices_an_embedder_that_does_not_answer(embedded: Commands) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.cli.install import install_door
 from hermes_memory_pgvector.config.home import homes_of
+from hermes_memory_pgvector.setup import plugin_folder
 from testing.embed_server import EmbedServer
 from testing.hermes import MakeHome, install_probe
 from testing.hermes_home import HermesHome
@@ -139,7 +139,7 @@ def test_profiles_behind_one_gateway_keep_their_own_files(make_home: MakeHome) -
     (coder / "memories" / "MEMORY.md").write_text(entry, encoding="utf-8")
     shutil.copy(home.config_file, coder / "config.yaml")
     for each in homes_of(home.path):
-        install_door(each)
+        plugin_folder.install(each)
     with home.gateway() as gateway:
         gateway.chat("The default profile asks about the release calendar of the team.")
         gateway.chat("The coder profile asks about the release calendar of the team.", profile="coder")

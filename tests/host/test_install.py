@@ -1,4 +1,4 @@
-"""`install` puts the door where hermes finds it, and never harms what is not ours."""
+"""`install` puts the plugin folder where hermes finds it, and never harms what is not ours."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import yaml
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.cli import install
-from hermes_memory_pgvector.cli.install import door_state, install_door, remove_door
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import plugin_folder
 
 
 def run(*arguments: str) -> int:
@@ -41,41 +41,41 @@ def names(folder: Path) -> list[str]:
 
 
 def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
-    result = install_door(tmp_path)
+    result = plugin_folder.install(tmp_path)
     assert result.change == "installed"
     assert tree(tmp_path / "plugins") == {"pgvector/__init__.py", "pgvector/cli.py", "pgvector/plugin.yaml"}
     assert tree(tmp_path / "hooks") == {"pgvector/HOOK.yaml", "pgvector/handler.py"}
 
 
 def test_leaves_no_temporary_folder_behind(tmp_path: Path) -> None:
-    install_door(tmp_path)
+    plugin_folder.install(tmp_path)
     (tmp_path / "plugins" / "pgvector" / "cli.py").write_text("old")
-    install_door(tmp_path)
+    plugin_folder.install(tmp_path)
     assert names(tmp_path / "plugins") == ["pgvector"]
     assert names(tmp_path / "hooks") == ["pgvector"]
 
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    install_door(tmp_path)
+    plugin_folder.install(tmp_path)
     before = (tmp_path / "plugins" / "pgvector").stat().st_ino
-    assert install_door(tmp_path).change == "unchanged"
+    assert plugin_folder.install(tmp_path).change == "unchanged"
     assert (tmp_path / "plugins" / "pgvector").stat().st_ino == before
 
 
 def test_bytecode_written_by_hermes_does_not_count_as_a_change(tmp_path: Path) -> None:
-    install_door(tmp_path)
+    plugin_folder.install(tmp_path)
     cache = tmp_path / "plugins" / "pgvector" / "__pycache__"
     cache.mkdir(exist_ok=True)
     (cache / "cli.cpython-311.pyc").write_bytes(b"")
-    assert install_door(tmp_path).change == "unchanged"
+    assert plugin_folder.install(tmp_path).change == "unchanged"
 
 
-def test_an_older_door_of_ours_is_replaced_whole(tmp_path: Path) -> None:
-    install_door(tmp_path)
+def test_an_older_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
+    plugin_folder.install(tmp_path)
     folder = tmp_path / "plugins" / "pgvector"
     (folder / "store.py").write_text("from an older version")
     (folder / "cli.py").unlink()
-    assert install_door(tmp_path).change == "updated"
+    assert plugin_folder.install(tmp_path).change == "updated"
     assert tree(folder) == {"__init__.py", "cli.py", "plugin.yaml"}
 
 
@@ -83,7 +83,7 @@ def test_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
     folder = foreign_plugin(tmp_path)
     before = tree(folder)
     with pytest.raises(ConfigError, match="--force"):
-        install_door(tmp_path)
+        plugin_folder.install(tmp_path)
     assert tree(folder) == before
     assert not (tmp_path / "hooks").exists()
 
@@ -91,7 +91,7 @@ def test_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
 def test_force_moves_a_foreign_folder_to_where_hermes_finds_no_plugins(tmp_path: Path) -> None:
     folder = foreign_plugin(tmp_path)
     before = tree(folder)
-    result = install_door(tmp_path, force=True)
+    result = plugin_folder.install(tmp_path, force=True)
     (aside,) = result.moved_aside
     assert tree(aside) == before
     assert tmp_path / "plugins" not in aside.parents
@@ -102,10 +102,10 @@ def test_force_moves_a_foreign_folder_to_where_hermes_finds_no_plugins(tmp_path:
 
 def test_force_twice_keeps_both_foreign_folders(tmp_path: Path) -> None:
     foreign_plugin(tmp_path)
-    (first,) = install_door(tmp_path, force=True).moved_aside
-    remove_door(tmp_path)
+    (first,) = plugin_folder.install(tmp_path, force=True).moved_aside
+    plugin_folder.remove(tmp_path)
     foreign_plugin(tmp_path)
-    (second,) = install_door(tmp_path, force=True).moved_aside
+    (second,) = plugin_folder.install(tmp_path, force=True).moved_aside
     assert first != second
     assert first.is_dir()
     assert second.is_dir()
@@ -113,28 +113,28 @@ def test_force_twice_keeps_both_foreign_folders(tmp_path: Path) -> None:
 
 def test_a_link_to_a_working_copy_is_replaced_without_touching_the_copy(tmp_path: Path) -> None:
     home, copy = tmp_path / "home", tmp_path / "copy"
-    install_door(copy)
+    plugin_folder.install(copy)
     (home / "plugins").mkdir(parents=True)
     (copy / "plugins" / "pgvector" / "note").write_text("mine")
     (home / "plugins" / "pgvector").symlink_to(copy / "plugins" / "pgvector")
-    install_door(home)
+    plugin_folder.install(home)
     assert not (home / "plugins" / "pgvector").is_symlink()
     assert (copy / "plugins" / "pgvector" / "note").read_text() == "mine"
 
 
 def test_remove_takes_out_both_folders_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "other").mkdir(parents=True)
-    install_door(tmp_path)
-    assert remove_door(tmp_path).change == "removed"
+    plugin_folder.install(tmp_path)
+    assert plugin_folder.remove(tmp_path).change == "removed"
     assert names(tmp_path / "plugins") == ["other"]
     assert names(tmp_path / "hooks") == []
-    assert remove_door(tmp_path).change == "absent"
+    assert plugin_folder.remove(tmp_path).change == "absent"
 
 
 def test_remove_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
     folder = foreign_plugin(tmp_path)
     with pytest.raises(ConfigError, match="not ours"):
-        remove_door(tmp_path)
+        plugin_folder.remove(tmp_path)
     assert tree(folder) == {"__init__.py", "plugin.yaml"}
 
 
@@ -210,7 +210,7 @@ def test_says_nothing_of_interpreters_when_there_is_no_hermes(
 
 @pytest.mark.parametrize("manifest", ["plugins/pgvector/plugin.yaml", "hooks/pgvector/HOOK.yaml"])
 def test_manifests_carry_the_version_of_the_package(tmp_path: Path, manifest: str) -> None:
-    install_door(tmp_path)
+    plugin_folder.install(tmp_path)
     assert yaml.safe_load((tmp_path / manifest).read_text())["version"] == hermes_memory_pgvector.__version__
 
 
@@ -220,12 +220,12 @@ def test_nobody_else_can_write_the_code_whatever_the_umask(tmp_path: Path, was_t
     before = os.umask(0)
     try:
         if was_there:
-            install_door(home)
+            plugin_folder.install(home)
             for path in (home / "plugins" / "pgvector", home / "plugins" / "pgvector" / "__init__.py"):
                 path.chmod(0o777)
-            assert door_state(home) == "outdated"
-        install_door(home)
+            assert plugin_folder.state_of(home) == "outdated"
+        plugin_folder.install(home)
     finally:
         os.umask(before)
     assert [path for path in (home, *home.rglob("*")) if path.stat().st_mode & 0o022] == []
-    assert door_state(home) == "current"
+    assert plugin_folder.state_of(home) == "current"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from hermes_memory_pgvector.cli.install import install_door
 from hermes_memory_pgvector.config.home import homes_of
+from hermes_memory_pgvector.setup import plugin_folder
 from testing.hermes import MakeHome
 from testing.hermes_home import HermesHome
 from testing.llm_server import Call, Say, ScriptedLLM
@@ -66,7 +66,7 @@ def test_a_profile_keeps_its_own_theme(hermes_home: HermesHome) -> None:
     coder.mkdir(parents=True)
     shutil.copy(hermes_home.config_file, coder / "config.yaml")
     for home in homes_of(hermes_home.path):
-        install_door(home)
+        plugin_folder.install(home)
     question = "Which compiler flags does the coder profile prefer for release builds?"
     done = hermes_home.run("-p", "coder", "-z", question)
     assert done.code == 0, done

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask for the missing vectors and make them; 3 when rows are left."""
     theme = theme_name(args.theme) if args.theme else None
     started = time.perf_counter()
-    with options.open_engine(options.home_of(args)) as engine:
+    with parts.open_engine(options.home_of(args)) as engine:
         model = _usable_model(engine)
         asked, more = _ask(engine, model, theme, args.limit)
         _embed(engine, asked, quiet=args.json)

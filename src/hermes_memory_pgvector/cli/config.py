@@ -14,12 +14,11 @@ from hermes_memory_pgvector.config.settings_file import (
     PROVIDER_NAME,
     accept,
     load,
-    save,
     update,
 )
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import terminal
-from hermes_memory_pgvector.setup.env_file import place_dsn
+from hermes_memory_pgvector.setup import new_settings, parts, terminal
+from hermes_memory_pgvector.setup.journal_database import accept_configured
 
 NAME = "config"
 HELP = "show or change settings, with where each value comes from"
@@ -106,25 +105,20 @@ def _get(home: Path, name: str, *, json: bool) -> int:
 
 
 def _set(home: Path, name: str, value: str, *, json: bool) -> int:
-    from hermes_memory_pgvector.provider.host_config import accept_database, obstacle
-
     try:
         DECLARATIONS[name].parse(value)
     except (ValueError, TypeError, OverflowError):
         terminal.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
         return 2
     if name == "dsn" and value:
-        problem = obstacle(Settings(dsn=value))
+        problem = parts.obstacle(Settings(dsn=value))
         if problem:
             raise ConfigError(f"{problem}; nothing was changed")
-        changed = place_dsn(home, value)
+        changed = new_settings.save_dsn(home, value)
     else:
-        from hermes_memory_pgvector.provider.host_config import check_address
-
-        check_address(home, {name: value})
-        changed = bool(save(home, {name: value}))
+        changed = bool(new_settings.save(home, {name: value}))
         if name == "dsn":
-            accept_database(home)
+            accept_configured(home)
     return _tell_change(home, name, changed=changed, json=json)
 
 
@@ -139,14 +133,12 @@ def _accept(home: Path, *, json: bool) -> int:
 
 
 def _unset(home: Path, name: str, *, json: bool) -> int:
-    from hermes_memory_pgvector.provider.host_config import accept_database
-
     before = load(home).settings
     layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
     for layer in layers:
         update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
     if name == "dsn" and layers:
-        accept_database(home)
+        accept_configured(home)
     return _tell_change(home, name, changed=bool(layers), json=json)
 
 

@@ -15,7 +15,7 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import parts, terminal
 
 NAME = "homes"
 HELP = "which homes hold memories here, and the heir of one that is gone"
@@ -97,7 +97,7 @@ def _homes(home: Path) -> list[Held]:
     from hermes_memory_pgvector.store import overview
 
     with (
-        options.open_pool(home, load(home).settings) as pool,
+        parts.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
         return overview.homes(connection)
@@ -111,7 +111,7 @@ def _take_over(home: Path, former: str, heir: str) -> int:
 
     clock = Clock.of_home(data_folder(home))
     with (
-        options.open_pool(home, load(home).settings) as pool,
+        parts.open_pool(home, load(home).settings) as pool,
         pool.transaction(Deadline.after(ADOPT_SECONDS)) as connection,
     ):
         model: Any = current_model(connection)

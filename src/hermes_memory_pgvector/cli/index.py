@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import migrate, options
-from hermes_memory_pgvector.config.settings_file import load, secret
-from hermes_memory_pgvector.errors import DatabaseDenied, SchemaError, ServerError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.setup import database, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -48,11 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory", type=options.positive, metavar="MB", help="memory a build may use (default: its need, up to 1024)"
     )
-    parser.add_argument(
-        "--admin-dsn",
-        metavar="DSN",
-        help=f"login of the tables' owner (default: ${options.ADMIN_VARIABLE}, the embedded server's owner, or dsn)",
-    )
+    options.add_admin_dsn(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,22 +57,15 @@ def run(args: argparse.Namespace) -> int:
         terminal.complain(f"hermes-pgvector index: {problem}")
         return 2
     from hermes_memory_pgvector.admin.vector_indexes import LARGE, VectorIndexes
-    from hermes_memory_pgvector.store.conninfo import brief
 
-    dsn = _admin_dsn(args)
-    try:
-        with VectorIndexes.open(dsn) as indexes:
-            if args.action == "list":
-                return _list(indexes.survey(large=LARGE), json=args.json)
-            act = {"create": _create, "drop": _drop, "rebuild": _rebuild}[args.action]
-            return act(args, indexes)
-    except DatabaseDenied as error:
-        if error.sqlstate != migrate.NO_PRIVILEGE:
-            raise
-        raise SchemaError(
-            f"the login {brief(dsn)} may not make or drop indexes; give the owner's: "
-            f"hermes-pgvector index {args.action} --admin-dsn OWNER_DSN"
-        ) from None
+    home = options.home_of(args)
+    dsn = database.admin_dsn(home, load(home).settings, args.admin_dsn, may_create=False)
+    remedy = f"hermes-pgvector index {args.action} --admin-dsn OWNER_DSN"
+    with database.explaining_denial(dsn, "create or drop indexes", remedy), VectorIndexes.open(dsn) as indexes:
+        if args.action == "list":
+            return _list(indexes.survey(large=LARGE), json=args.json)
+        act = {"create": _create, "drop": _drop, "rebuild": _rebuild}[args.action]
+        return act(args, indexes)
 
 
 def advice_all(survey: Survey) -> str | None:
@@ -107,15 +95,6 @@ def _misuse(args: argparse.Namespace) -> str:
     if args.force and (args.everywhere or args.action == "drop"):
         return "--force goes with create --theme"
     return ""
-
-
-def _admin_dsn(args: argparse.Namespace) -> str:
-    home = options.home_of(args)
-    settings = load(home).settings
-    is_given = args.admin_dsn or secret(home, options.ADMIN_VARIABLE) or settings.dsn
-    if not is_given and not options.has_embedded_data(home):
-        raise ServerError("there is no database yet; run: hermes-pgvector up")
-    return migrate.admin_dsn(home, settings, args.admin_dsn)
 
 
 def _list(survey: Survey, *, json: bool) -> int:

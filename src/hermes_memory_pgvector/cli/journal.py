@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import journals, options
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held, MemoryPluginError, ServerError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.watermarks import DeadLetter
@@ -73,13 +73,13 @@ def _status(home: Path, *, json: bool) -> int:
     problem = ""
     marks: dict[str, int] | None = None
     settings = load(home).settings
-    names = journals.writers(home)
+    names = journal_report.writers(home)
     try:
-        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+        with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
             marks = watermarks.watermarks(connection, names)
     except MemoryPluginError as error:
         problem = str(error)
-    report = journals.report(home, marks)
+    report = journal_report.report(home, marks)
     if json:
         terminal.as_json(
             {
@@ -118,16 +118,14 @@ def _status(home: Path, *, json: bool) -> int:
 
 def _accept_database(home: Path, *, json: bool) -> int:
     """Say that the database in force is meant; one that cannot be reached now is learned when it is."""
-    from hermes_memory_pgvector.provider.host_config import accept_database
-
     settings = load(home).settings
     if settings.hold:
         raise Held(settings.hold)
-    where = options.place(home, settings)
-    changed = accept_database(home)
+    where = parts.describe_database(home, settings)
+    changed = journal_database.accept_configured(home)
     try:
-        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
-            changed = options.belong(home, settings, connection) or changed
+        with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+            changed = journal_database.accept_connected(home, settings, connection) or changed
     except (DatabaseUnavailable, ServerError):
         pass
     if json:
@@ -141,7 +139,7 @@ def _list(home: Path, limit: int, *, json: bool) -> int:
     from hermes_memory_pgvector.store import watermarks
 
     with (
-        options.open_pool(home, load(home).settings) as pool,
+        parts.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
         letters = watermarks.dead_letters(connection, limit)
@@ -182,7 +180,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
     from hermes_memory_pgvector.store import watermarks
 
     letter, payload = _find(home, letter_id)
-    with options.open_engine(home) as engine:
+    with parts.open_engine(home) as engine:
         engine.start()
         engine.journal.append(payload, Urgency.MEMORY)
         arrived = engine.writer.flush(Deadline.after(RETRY_SECONDS))
@@ -215,7 +213,7 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
     letter, _ = _find(home, letter_id)
     if execute:
         with (
-            options.open_pool(home, load(home).settings) as pool,
+            parts.open_pool(home, load(home).settings) as pool,
             pool.transaction(Deadline.after(READ_SECONDS)) as connection,
         ):
             watermarks.drop_dead_letter(connection, letter.id)
@@ -236,7 +234,7 @@ def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
     from hermes_memory_pgvector.store import watermarks
 
     with (
-        options.open_pool(home, load(home).settings) as pool,
+        parts.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
         found = watermarks.dead_letter(connection, letter_id)

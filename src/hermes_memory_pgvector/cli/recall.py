@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.recall.tools import Refusal
 
     home = options.home_of(args)
-    with options.open_engine(home) as engine:
-        theme = theme_name(args.theme or "") or options.profile_theme(home, engine.settings)
+    with parts.open_engine(home) as engine:
+        theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
         try:
             questions = _questions(args, theme, engine.settings.query_max_chars)
         except Refusal as refusal:

@@ -7,16 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import journals, options
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.cli.journals import JournalReport
     from hermes_memory_pgvector.config.settings import Parsed, Settings
     from hermes_memory_pgvector.engine.status_file import Snapshot
+    from hermes_memory_pgvector.setup.journal_report import JournalReport
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
     from hermes_memory_pgvector.values import EmbeddingModel
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         stored = read(home, settings, args.top)
     except MemoryPluginError as error:
         problem = error
-    report = journals.report(home, stored.marks if stored else None)
+    report = journal_report.report(home, stored.marks if stored else None)
     if args.json:
         terminal.as_json(_document(home, parsed, stored, report, problem))
     else:
@@ -73,7 +73,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
     from hermes_memory_pgvector.store import overview, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
-    with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+    with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)
         return Stored(
             server=overview.server_facts(connection),
@@ -81,8 +81,8 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             model=current_model(connection),
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(watermarks.dead_letters(connection, 10_000)),
-            marks=watermarks.watermarks(connection, journals.writers(home)),
-            objection=options.objection(home, settings, connection),
+            marks=watermarks.watermarks(connection, journal_report.writers(home)),
+            objection=journal_database.objection(home, settings, connection),
         )
 
 
@@ -93,12 +93,10 @@ def _document(
     report: JournalReport,
     problem: MemoryPluginError | None,
 ) -> dict[str, Any]:
-    from hermes_memory_pgvector.provider.host_config import embedding
-
     document: dict[str, Any] = {
         "home": str(home),
-        "database": options.place(home, parsed.settings),
-        "embedding": embedding(parsed.settings, home),
+        "database": parts.describe_database(home, parsed.settings),
+        "embedding": parts.describe_embedder(home, parsed.settings),
         "error": str(problem) if problem else None,
         "configuration": list(parsed.troubles),
         "held": _held(parsed, stored) or None,
@@ -135,7 +133,7 @@ def _tell(
     if stored is None:
         terminal.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
     else:
-        _tell_stored(options.place(home, settings), stored)
+        _tell_stored(parts.describe_database(home, settings), stored)
     fault = setting_fault(home, settings)
     if fault:
         terminal.bullet("problem", f"embedder: {fault}", "rows wait for their vectors and recall goes by words")

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import migrate
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import database, parts, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
@@ -87,13 +86,12 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    from hermes_memory_pgvector.provider.host_config import obstacle
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-try-") as name:
         home = Path(name)
         settings = load(home, SETTINGS).settings
-        problem = obstacle(settings)
+        problem = parts.obstacle(settings)
         if problem:
             raise ConfigError(problem)
         server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
@@ -103,10 +101,10 @@ def _home() -> Iterator[Path]:
                 info = server.ensure_running(Deadline.after(SERVER_SECONDS))
                 said.append(f"version {server.status().binaries_version}")
             with terminal.step("its schema is created"):
-                wanted = migrate.wanted_model(home, settings)
+                wanted = database.wanted_model(home, settings)
                 if wanted.spec is None:
                     raise ConfigError(wanted.problem)
-                migrate.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name, quiet=True)
+                database.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name, quiet=True)
             yield home
         finally:
             server.stop(Deadline.after(60), mode="immediate")

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import doctor, install, migrate, options
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError
-from hermes_memory_pgvector.setup import demonstration, env_file, terminal
+from hermes_memory_pgvector.setup import (
+    database,
+    demonstration,
+    journal_database,
+    login,
+    new_settings,
+    parts,
+    plugin_folder,
+    terminal,
+)
 
 NAME = "up"
 HELP = "set everything up: database, schema, plugin folder, settings; safe to run again"
@@ -24,16 +33,15 @@ CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
-    """Where to migrate, and as whom the agents will connect."""
+class Target:
+    """The database to migrate, and the role agents will connect as."""
 
     admin_dsn: str
     role: str
-    password: str | None = None
-    is_given: bool = False
-    """Named with --dsn: the runtime's own login is still to be settled."""
+    new_login: login.Login | None = None
+    """Chosen because the operator gave --dsn; written to the settings once the role exists."""
     is_ready: bool = False
-    """Found as it should be, so that nobody's rights to change it are needed."""
+    """The schema is already up to date, so no owner's login is needed."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +68,12 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{trouble}; mend it, or take it as it is: {settings_file.ACCEPT_COMMAND}")
     changed = _settings(home, args, quiet=quiet)
     settings = load(home).settings
-    database = _database(home, settings, args, quiet=quiet)
-    wanted = _migrate(home, settings, database, quiet=quiet)
-    _belong(home, quiet=quiet)
+    target = _find_database(home, settings, args, quiet=quiet)
+    wanted = _migrate(home, settings, target, quiet=quiet)
+    _accept_database(home, quiet=quiet)
     changed += _activate(home, quiet=quiet)
-    findings = list(doctor.examine(home))
-    code = doctor.exit_code(findings)
+    findings = list(examination.examine(home))
+    code = examination.exit_code(findings)
     shown = None
     if code == 0:
         shown = demonstration.show(home, quiet=quiet)
@@ -82,14 +90,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         for finding in findings:
             if finding.level != "ok":
-                doctor.tell(finding)
-        terminal.bullet("ok" if code == 0 else "problem", f"doctor: {doctor.summary(findings)}")
+                examination.tell(finding)
+        terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
         _tell_next(home, code)
     return code or (3 if wanted.problem else 0)
 
 
 def _stop(home: Path, *, json: bool) -> int:
-    if not options.has_embedded_data(home):
+    if not parts.has_embedded_data(home):
         was_running = False
     else:
         from hermes_memory_pgvector.server.server import EmbeddedPostgres
@@ -109,64 +117,42 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
     given = {name: value for name, value in named.items() if value is not None}
     if not given:
         return []
-    from hermes_memory_pgvector.provider.host_config import check_address
-
     with terminal.step("settings", quiet=quiet) as said:
-        check_address(home, given)
-        changed = settings_file.save(home, given)
+        changed = new_settings.save(home, given)
         said.append(", ".join(changed) if changed else "unchanged")
     return changed
 
 
-def _database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Database:
+def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Target:
     """Find or start the database."""
     if args.dsn:
         from hermes_memory_pgvector.store.conninfo import brief
 
         with terminal.step("your Postgres", quiet=quiet) as said:
-            role, password = _runtime_login(home, settings, args.dsn, args.runtime_role)
+            chosen = login.choose(home, settings, args.dsn, args.runtime_role)
             said.append(brief(args.dsn))
-        return Database(args.dsn, role, password, is_given=True)
+        return Target(args.dsn, chosen.role, new_login=chosen)
     if settings.hold:
         raise Held(settings.hold)
     if settings.dsn:
-        admin = migrate.admin_dsn(home, settings, None)
-        role = args.runtime_role or migrate.role_for(settings, admin)
+        admin = database.admin_dsn(home, settings, None)
+        role = args.runtime_role or database.role_for(settings, admin)
         with terminal.step("your Postgres", quiet=quiet) as said:
-            said.append(f"{options.place(home, settings)}, as configured")
+            said.append(f"{parts.describe_database(home, settings)}, as configured")
             is_ready = _is_ready(home, settings)
-        return Database(admin, role, is_ready=is_ready)
-    from hermes_memory_pgvector.provider.host_config import obstacle
+        return Target(admin, role, is_ready=is_ready)
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
-    problem = obstacle(settings)
+    problem = parts.obstacle(settings)
     if problem:
         raise ConfigError(problem)
-    is_new = not options.has_embedded_data(home)
+    is_new = not parts.has_embedded_data(home)
     with terminal.step("embedded Postgres", quiet=quiet) as said:
         server = EmbeddedPostgres(data_folder(home))
         info = server.ensure_running(Deadline.after(SERVER_SECONDS))
         status = server.status()
         said.append(f"{'made and started' if is_new else 'running'}, version {status.binaries_version}")
-    return Database(info.owner_dsn, RUNTIME_ROLE)
-
-
-def _runtime_login(home: Path, settings: Settings, admin: str, wanted: str | None) -> tuple[str, str]:
-    """The role and password the agents get; a role that others may be using keeps its password."""
-    from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.store.conninfo import has_role, may_connect, user_of, with_login
-
-    known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
-    before = user_of(settings.dsn) if settings.dsn else ""
-    if known and before and wanted in (None, before) and may_connect(with_login(admin, before, known), CONNECT_SECONDS):
-        return before, known
-    password = known if known and before == wanted else secrets.token_urlsafe(24)
-    if wanted:
-        return wanted, password
-    if not has_role(admin, migrate.DEFAULT_ROLE, CONNECT_SECONDS):
-        return migrate.DEFAULT_ROLE, password
-    # Another home may be using that role; a new password would lock it out.
-    return f"{migrate.DEFAULT_ROLE}_{home_id(home)[:8]}", password
+    return Target(info.owner_dsn, RUNTIME_ROLE)
 
 
 def _is_ready(home: Path, settings: Settings) -> bool:
@@ -174,27 +160,27 @@ def _is_ready(home: Path, settings: Settings) -> bool:
     from hermes_memory_pgvector.store import schema
     from hermes_memory_pgvector.store.current_model import current_model
 
-    with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+    with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
         try:
             schema.verify(connection)
         except SchemaError:
             return False
         model = current_model(connection)
-    wanted = migrate.wanted_model(home, settings).spec
+    wanted = database.wanted_model(home, settings).spec
     return wanted is not None and model is not None and (model.name, model.dim) == (wanted.name, wanted.dim)
 
 
-def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool) -> migrate.Wanted:
+def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> database.Wanted:
     with terminal.step("schema", quiet=quiet) as said:
-        wanted = migrate.wanted_model(home, settings)
-        if database.is_ready:
+        wanted = database.wanted_model(home, settings)
+        if target.is_ready:
             said.append("up to date")
             return wanted
-        outcome = migrate.apply(
-            database.admin_dsn,
-            database.role,
+        outcome = database.apply(
+            target.admin_dsn,
+            target.role,
             wanted.spec,
-            password=database.password,
+            password=target.new_login.password if target.new_login else None,
             adopt_model=settings.embed_model,
             quiet=quiet,
             tells_steps=False,
@@ -204,8 +190,8 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
             said.append(f"{terminal.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
         if wanted.spec is not None:
             said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
-    if database.is_given:
-        _place(home, database, quiet=quiet)
+    if target.new_login:
+        _save_login(home, target.admin_dsn, target.new_login, quiet=quiet)
     if not quiet:
         for notice in outcome.notices:
             terminal.bullet("note", notice)
@@ -214,45 +200,39 @@ def _migrate(home: Path, settings: Settings, database: Database, *, quiet: bool)
     return wanted
 
 
-def _belong(home: Path, *, quiet: bool) -> None:
-    """What waits in the journal goes to this database from now on: whoever runs `up` has said so."""
-    from hermes_memory_pgvector.provider.host_config import accept_database
-
+def _accept_database(home: Path, *, quiet: bool) -> None:
+    """Whoever runs `up` means this database: what waits in the journal goes there."""
     settings = load(home).settings
-    accept_database(home)
+    journal_database.accept_configured(home)
     try:
-        with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
-            is_new = options.belong(home, settings, connection)
+        with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+            is_new = journal_database.accept_connected(home, settings, connection)
     except MemoryPluginError:
         # What keeps the agents from connecting is told by the examination.
         return
     if is_new and not quiet:
-        terminal.bullet("note", f"the journal of this home belongs to {options.place(home, settings)} from now on")
+        where = parts.describe_database(home, settings)
+        terminal.bullet("note", f"the journal of this home belongs to {where} from now on")
 
 
-def _place(home: Path, database: Database, *, quiet: bool) -> None:
-    """Write the login the agents will use: their own role, or the given one where no role could be made."""
-    from hermes_memory_pgvector.store.conninfo import may_connect, with_login
-
-    own = with_login(database.admin_dsn, database.role, database.password or "")
-    separate = may_connect(own, CONNECT_SECONDS)
-    env_file.place_dsn(home, own if separate else database.admin_dsn)
+def _save_login(home: Path, admin: str, new_login: login.Login, *, quiet: bool) -> None:
+    works = login.save(home, admin, new_login)
     if quiet:
         return
-    if separate:
-        terminal.bullet("ok", f"agents connect as {database.role}; its password is in {home / '.env'}")
+    if works:
+        terminal.bullet("ok", f"agents connect as {new_login.role}; its password is in {home / '.env'}")
     else:
         terminal.bullet(
             "warning",
-            f'a role "{database.role}" could not be made or cannot log in: agents use the login given with --dsn',
+            f'role "{new_login.role}" could not be created or cannot log in: agents use the login given with --dsn',
             "to separate them later: hermes-pgvector migrate --admin-dsn … --runtime-role ROLE, then set dsn",
         )
 
 
 def _activate(home: Path, *, quiet: bool) -> list[str]:
-    """Put the door in and make us the host's memory provider."""
+    """Install the plugin folder and make us the host's memory provider."""
     with terminal.step("plugin folder", quiet=quiet) as said:
-        result = install.install_door(home)
+        result = plugin_folder.install(home)
         said.append(result.change)
     with terminal.step("memory.provider", quiet=quiet) as said:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)

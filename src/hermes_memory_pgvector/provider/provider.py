@@ -30,6 +30,7 @@ from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.recall import prefetch, tools
+from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.values import DEFAULT_THEME, Session
 
@@ -76,12 +77,12 @@ class PgvectorMemoryProvider(MemoryProvider):
     @guarded(False)
     def is_available(self) -> bool:
         """Whether the provider can be used; looks at the configuration only, never at the network."""
-        return not host_config.obstacle(self._settings())
+        return not parts.obstacle(self._settings())
 
     @guarded("")
     def unavailable_reason(self) -> str:
         """Why is_available() says no."""
-        return host_config.obstacle(self._settings())
+        return parts.obstacle(self._settings())
 
     @guarded(None)
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:

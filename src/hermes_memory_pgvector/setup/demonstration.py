@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import parts, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.engine.engine import Engine
@@ -27,7 +26,7 @@ ASKED = "who takes grandmother to her dental check-up?"
 
 def show(home: Path, *, quiet: bool) -> str:
     """Write two turns, ask for one by its meaning, take both back; return what was recalled."""
-    with options.open_engine(home) as engine:
+    with parts.open_engine(home) as engine:
         session = f"demonstration-{secrets.token_hex(4)}"
         started = time.perf_counter()
         _write(engine, session)

@@ -8,30 +8,9 @@ import tempfile
 from pathlib import Path
 
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.config.settings_file import load, save
 from hermes_memory_pgvector.errors import ConfigError
 
 PASSWORD_VARIABLE = "HERMES_PGVECTOR_PASSWORD"  # noqa: S105 - the name of one
-_PLAIN = re.compile(r"[^\s'\"#\\$`]+")
-
-
-def place_dsn(home: Path, dsn: str) -> bool:
-    """Make this the connection string in force; its password goes to .env. False when it already was."""
-    from hermes_memory_pgvector.provider.host_config import accept_database
-    from hermes_memory_pgvector.store.conninfo import split_password, user_of, with_login
-
-    if load(home).settings.dsn == dsn:
-        accept_database(home)
-        return False
-    bare, password = split_password(dsn)
-    if not password or not _PLAIN.fullmatch(password) or "${" in password:
-        # A reference, or something that .env readers understand differently from each other: left as it was given.
-        changed = save(home, {"dsn": dsn})
-    else:
-        put(home, PASSWORD_VARIABLE, password)
-        changed = save(home, {"dsn": with_login(bare, user_of(bare), f"${{{PASSWORD_VARIABLE}}}")})
-    accept_database(home)
-    return bool(changed)
 
 
 def put(home: Path, name: str, value: str) -> bool:

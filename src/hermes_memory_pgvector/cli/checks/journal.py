@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import journals
 from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import journal_report, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.cli.checks.database import Seen
@@ -24,7 +23,7 @@ OLD_SECONDS = 300.0
 def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     """Whether writes are safe, what waits, and who has found what out of order."""
     yield from _writable(home, settings)
-    report = journals.report(home, seen.marks)
+    report = journal_report.report(home, seen.marks)
     if seen.marks is not None:
         waiting = terminal.count(report.records, "record")
         age = report.oldest_age_seconds
@@ -48,7 +47,7 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
         yield warning("journal", f"the disk is {terminal.seconds(report.sync_lag_seconds)} behind")
     yield from _refused(report)
     if report.damaged:
-        place = data_folder(home) / journals.FOLDER_NAME
+        place = data_folder(home) / journal_report.FOLDER_NAME
         text = f"{terminal.count(report.damaged, 'damaged segment')} kept aside in {place}"
         yield warning("journal", text, "look at the disk; remove the *.damaged files when you are done")
     if seen.dead_letters:
@@ -59,7 +58,7 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     yield from _processes(report)
 
 
-def _refused(report: journals.JournalReport) -> Iterator[Finding]:
+def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
     if report.refused_waiting:
         problems = dict.fromkeys(each.refused_problem for each in report.processes if each.refused_problem)
         reason = "; ".join(problems) or "the journal is full, or its disk is"
@@ -81,7 +80,7 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
     """Take a writer's place in the journal and give it up again: the folder and its locks work, or they do not."""
     from hermes_memory_pgvector.journal import Journal
 
-    folder = data_folder(home) / journals.FOLDER_NAME
+    folder = data_folder(home) / journal_report.FOLDER_NAME
     journal = Journal(folder, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
     try:
         journal.open()
@@ -97,7 +96,7 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
         yield warning("journal", text, "keep the hermes home on a local disk")
 
 
-def _processes(report: journals.JournalReport) -> Iterator[Finding]:
+def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
     gone = sum(each.writer_gone for each in report.processes)
     if gone:
         text = f"the database has gone back: {terminal.count(gone, 'record')} that it had cannot be stored again"

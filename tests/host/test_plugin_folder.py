@@ -1,4 +1,4 @@
-"""The door: what hermes loads is tiny, harmless when executed in any order, and complete before requests arrive."""
+"""What hermes loads is tiny, harmless when executed in any order, and complete before requests arrive."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ANSWERED_BY_THE_BASE_CLASS = {"queue_prefetch", "on_turn_start"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(DOOR)))
-def test_a_door_file_is_small_stateless_and_imports_inside_functions(source: Path) -> None:
+def test_a_plugin_file_is_small_stateless_and_imports_inside_functions(source: Path) -> None:
     text = source.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 30
     for statement in ast.parse(text).body:

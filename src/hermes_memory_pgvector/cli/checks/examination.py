@@ -1,0 +1,44 @@
+"""All checks of `doctor` and `up` in a row, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hermes_memory_pgvector.cli.checks import database, journal
+from hermes_memory_pgvector.cli.checks import home as check_home
+from hermes_memory_pgvector.cli.checks.finding import Finding
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.setup import journal_report, terminal
+
+
+def examine(home: Path) -> Iterator[Finding]:
+    """All checks, in the order in which one explains the next."""
+    parsed = load(home)
+    seen = database.Seen()
+    yield from check_home.check(home, parsed)
+    yield from database.check_embedder(home, parsed.settings, seen)
+    yield from database.check(home, parsed.settings, journal_report.writers(home), seen)
+    yield from journal.check(home, parsed.settings, seen)
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """What the findings mean for a script."""
+    if any(each.is_unreachable for each in findings):
+        return 2
+    return 1 if any(each.level == "problem" for each in findings) else 0
+
+
+def tell(finding: Finding) -> None:
+    """One finding as a line, with what helps below it."""
+    terminal.bullet(finding.level, terminal.one_line(f"{finding.name:<13} {finding.text}"), finding.hint)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """All findings in a sentence."""
+    problems = sum(each.level == "problem" for each in findings)
+    warnings = sum(each.level == "warning" for each in findings)
+    if not problems and not warnings:
+        return f"All {len(findings)} checks are in order."
+    parts = [terminal.count(number, noun) for number, noun in ((problems, "problem"), (warnings, "warning")) if number]
+    return f"{' and '.join(parts)} in {len(findings)} checks."

