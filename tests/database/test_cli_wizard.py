@@ -15,7 +15,7 @@ from testing.embed_server import EmbedServer
 from testing.postgres import DIM, Database
 from testing.stored import Stored
 
-WIZARD = "import pathlib, sys; from hermes_memory_pgvector.cli import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
+WIZARD = "import pathlib, sys; from hermes_memory_pgvector.setup import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
 
 
 def ask(commands: Commands, answers: str) -> Finished:
@@ -107,5 +107,5 @@ def test_no_means_no_and_nothing_is_made(tmp_path: Path) -> None:
 def test_an_unreachable_database_is_told_and_kept(commands: Commands) -> None:
     done = ask(commands, "postgresql://me@127.0.0.1:9/x\n\n\n\n")
     assert "Postgres" in done.out
-    assert "waits in the journal" in done.out
+    assert "memories wait in the journal" in done.out
     assert "127.0.0.1" in commands.config["memory"]["pgvector"]["dsn"]

@@ -11,6 +11,8 @@ from hermes_memory_pgvector.errors import Held, ServerError
 from hermes_memory_pgvector.server.folder import has_data
 from hermes_memory_pgvector.store.installation import Doorkeeper
 
+NO_DATABASE = "there is no database yet; run: hermes-pgvector up"
+
 
 @dataclass(frozen=True, slots=True)
 class Logins:
@@ -35,7 +37,7 @@ def logins_of(
     exists = has_data(folder)
     doorkeeper.before_start(has_data=exists)
     if not exists and not may_create:
-        raise ServerError("there is no database yet; run: hermes-pgvector up")
+        raise ServerError(NO_DATABASE)
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     info = EmbeddedPostgres(folder).ensure_running(deadline)

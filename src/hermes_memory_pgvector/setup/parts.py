@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.config.settings import shown
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.errors import ConfigError, ServerError
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -72,10 +72,13 @@ def describe_embedder(home: Path, settings: Settings) -> str:
 def logins(home: Path, settings: Settings, deadline: Deadline, *, may_create: bool = False) -> Logins:
     """The logins in force; starts the embedded server, but creates it only when allowed to."""
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.server.logins import logins_of
+    from hermes_memory_pgvector.server.logins import NO_DATABASE, logins_of
     from hermes_memory_pgvector.store.installation import Doorkeeper
 
     folder = data_folder(home)
+    if not settings.dsn and not settings.hold and not may_create and not folder.is_dir():
+        # The home's id would create the folder, and whoever only looks leaves nothing behind.
+        raise ServerError(NO_DATABASE)
     doorkeeper = Doorkeeper(folder, home_id(home), settings.dsn, is_named=False)
     return logins_of(folder, settings, doorkeeper, deadline, may_create=may_create)
 
