@@ -21,7 +21,7 @@ from testing.waiting import wait_until
 @pytest.fixture(autouse=True)
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are compared at once."""
-    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ Rows = dict[str, list[str]]
 @pytest.fixture(autouse=True)
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are compared at once: the pause for a hook that is about to announce is not what is tested."""
-    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
 
 
 def add(agent: PgvectorMemoryProvider, content: str) -> None:

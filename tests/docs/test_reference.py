@@ -227,7 +227,7 @@ FIGURES: list[tuple[Page, str]] = [
     (EMBEDDERS, f"`substantive_only` ({engine.SUBSTANTIVE_CHARS} characters and more)"),
     (DURABILITY, f"it is tried every {writer.HOLD_SECONDS:.0f} seconds"),
     (page("docs/reference/tools.md"), f"at most {tools.CONTENT_CHARS:,} characters"),
-    (page("docs/explanation/mirror.md"), f"quiet for {mirror.SETTLE_SECONDS} seconds"),
+    (page("docs/explanation/mirror.md"), f"quiet for {mirror.QUIET_SECONDS} seconds"),
     (page("docs/guides/fleet.md"), f"tried every {embed_pending.HOLD_SECONDS:.0f} s"),
 ]
 

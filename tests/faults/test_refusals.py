@@ -21,7 +21,7 @@ from testing.waiting import wait_until
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "RECOVER_SECONDS", 0.1)
-    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
 
 
 def remember(home: AgentHome, *numbers: int) -> None:

@@ -406,7 +406,7 @@ def test_refused_memory_operations_keep_their_order_and_moment(home: AgentHome, 
 def test_a_memory_that_was_removed_by_hand_while_it_was_refused_does_not_come_back(
     home: AgentHome, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_memory_pgvector.mirror.mirror.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("hermes_memory_pgvector.mirror.mirror.QUIET_SECONDS", 0.0)
     agent = home.provider()
     home.write_memories("something else")
     home.mirror()

@@ -167,7 +167,7 @@ def shared_database(postgres_server: ConnectionInfo, migrated_template: Database
 
 
 def test_rows_follow_the_real_memory_tool(shared_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
     machine = type("Machine", (Mirrored,), {"database": shared_database})
     run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12))
 
@@ -175,6 +175,6 @@ def test_rows_follow_the_real_memory_tool(shared_database: Database, monkeypatch
 @pytest.mark.large
 @pytest.mark.timeout(1800)
 def test_rows_follow_the_real_memory_tool_for_long(shared_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
     machine = type("Machine", (Mirrored,), {"database": shared_database})
     run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30))

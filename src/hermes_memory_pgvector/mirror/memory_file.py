@@ -1,4 +1,4 @@
-"""MEMORY.md and USER.md: how they are read, and what changed between two readings. Pure but for the reading."""
+"""MEMORY.md and USER.md: reading them, and comparing two readings. Pure apart from the reading."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A thousand times what the host lets a file grow to; a prompt waits while it is read."""
 MAX_ALIGNED_ENTRIES = 2000
-"""Finding which entry was edited into which takes the square of their number."""
+"""Pairing edited entries takes time that grows with the square of their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells cheaply whether a file has changed."""
+    """A cheap sign of whether a file has changed."""
 
     modified_ns: int
     size: int
@@ -47,7 +47,7 @@ def stamp(path: Path) -> Stamp | None:
 
 
 def read(path: Path, max_chars: int) -> list[str] | None:
-    """The entries of a file in order; None when it cannot be told what it holds."""
+    """The entries of a file in order; None when it cannot be read."""
     try:
         data = _content(path)
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def read(path: Path, max_chars: int) -> list[str] | None:
 
 
 def emptied_at(path: Path) -> float | None:
-    """When a file that is missing can have been deleted at the latest; None when its folder does not tell."""
+    """The latest time at which a missing file can have been deleted; None when its folder cannot be read."""
     try:
         return path.parent.stat().st_mtime
     except OSError:
@@ -67,8 +67,8 @@ def emptied_at(path: Path) -> float | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """What a plain file holds; None for one too large, and for a pipe or a device, which would never end."""
-    # Opening a pipe waits for somebody at its other end, unless it is told not to.
+    """The bytes of a plain file; None for one that is too large, and for pipes and devices, which never end."""
+    # Without O_NONBLOCK, opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
         status = os.fstat(descriptor)
@@ -81,10 +81,10 @@ def _content(path: Path) -> bytes | None:
 def compare(
     before: Sequence[str], now: Sequence[str], held: Mapping[str, Sequence[str]], own_theme: str
 ) -> list[Change]:
-    """What makes the rows equal to the file.
+    """The changes that make the rows equal to the file.
 
     `before` is the file as last compared, `held` maps the content of this home's rows to their themes. An entry edited
-    in its place stays in the themes that held it; a new entry belongs to the profile's own theme.
+    in place stays in its themes; a new entry belongs to the profile's own theme.
     """
     present = set(now)
     fresh = [content for content in now if content not in held]
@@ -102,7 +102,7 @@ def compare(
 
 
 def _aligned(before: Sequence[str], now: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Entries that took the place of others."""
+    """Pairs of an old entry and the entry now in its place."""
     first = 0
     while first < min(len(before), len(now)) and before[first] == now[first]:
         first += 1

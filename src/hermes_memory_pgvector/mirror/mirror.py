@@ -1,14 +1,12 @@
 """Keeps the rows that came from this home equal to its MEMORY.md and USER.md, whoever changed the files.
 
-The host tells us of the memory tool's writes but not of background review, approvals, `hermes memory reset` or an
-editor. So the files are compared with the rows of this home: cheaply by stamp whenever something may have happened, and
-in full when a stamp has changed. What a hook announces later than a comparison has found it wins: see
-`memory_guessed_elsewhere`.
+Hooks report writes of the memory tool, but not background review, approvals, `hermes memory reset` or an editor. So
+the files are compared with this home's rows: by their stamps whenever something may have happened, in full when a stamp
+has changed. A hook that reports an entry after a comparison has already found it wins: see `memory_guessed_elsewhere`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -20,10 +18,9 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
-from hermes_memory_pgvector.store import memories, vectors
+from hermes_memory_pgvector.store import memories, mirror_files, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import (
     AddMemory,
     MemoryOperation,
@@ -36,8 +33,8 @@ from hermes_memory_pgvector.values import (
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS = 1.5
-"""A file that changed just now may belong to a hook that is about to announce it."""
+QUIET_SECONDS = 1.5
+"""How long a file must be unchanged: a hook may be about to report a change made just now."""
 MIRROR_SECONDS = 30.0
 
 
@@ -63,20 +60,20 @@ class Mirror:
         self._wants_vectors = wants_vectors
         self._inherits = tuple(inherits)
         self._seen: dict[Target, Stamp | None] = {}
-        self._asked = 0
-        self._answered = 0
+        self._requested = 0
+        self._completed = 0
         self._entries: tuple[tuple[Stamp | None, ...], frozenset[str]] | None = None
         self.changes_made = 0
 
     def is_due(self) -> bool:
         """Whether a file, or what should equal it, has changed since it was last compared."""
-        return self._asked != self._answered or any(
+        return self._requested != self._completed or any(
             self._stamp(target) != self._seen.get(target, _NEVER) for target in FILE_NAMES
         )
 
     def look_again(self) -> None:
-        """Rows have changed without their file: what a process left in its journal when it died has arrived late."""
-        self._asked += 1
+        """Rows have changed without their file: what a dead process had left in its journal has arrived."""
+        self._requested += 1
 
     def file_entries(self) -> frozenset[str]:
         """The entries of both files as they are now; read again only when a stamp has changed."""
@@ -88,19 +85,19 @@ class Mirror:
         return known[1]
 
     def run(self, own_theme: str, has_drained: Callable[[], bool], model_id: int | None) -> float:
-        """Compare what has changed; return the seconds until it is worth looking again."""
+        """Compare what has changed; return the seconds until the next look, 0 when everything was compared."""
         pause = 0.0
-        asked = self._asked
+        requested = self._requested
         for target in FILE_NAMES:
             stamp = self._stamp(target)
-            if stamp == self._seen.get(target, _NEVER) and asked == self._answered:
+            if stamp == self._seen.get(target, _NEVER) and requested == self._completed:
                 continue
-            age = time.time() - stamp.modified_ns / 1e9 if stamp is not None else SETTLE_SECONDS
-            if 0 <= age < SETTLE_SECONDS:
-                pause = max(pause, SETTLE_SECONDS - age)
+            age = time.time() - stamp.modified_ns / 1e9 if stamp is not None else QUIET_SECONDS
+            if 0 <= age < QUIET_SECONDS:
+                pause = max(pause, QUIET_SECONDS - age)
                 continue
             if not has_drained():
-                # What hooks have announced must be there before the file can be compared with it.
+                # What hooks have reported must be stored before the file can be compared with it.
                 pause = max(pause, 0.5)
                 continue
             entries = memory_file.read(self._folder / FILE_NAMES[target], self._max_chars)
@@ -110,19 +107,17 @@ class Mirror:
                 self._make_equal(target, entries, self._written(target, stamp), own_theme, model_id)
             self._seen[target] = stamp
         if not pause:
-            self._answered = asked
+            self._completed = requested
         return pause
 
     def _make_equal(
         self, target: Target, entries: list[str], written: datetime, own_theme: str, model_id: int | None
     ) -> None:
         with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
-            key = {"home_id": self._home_id, "target": target}
-            connection.execute(statement("mirror_file_create"), key)
-            row: Any = connection.execute(statement("mirror_file_lock"), key).fetchone()
-            connection.execute(statement("mirror_home_lock"), key)
-            before = row[0]
-            for former in self._inherits if not row[0] else ():
+            known = mirror_files.open_file(connection, self._home_id, target)
+            mirror_files.lock_home(connection, self._home_id)
+            before = known
+            for former in self._inherits if not known else ():
                 inherited = self._inherit(connection, target, former, model_id)
                 before = before or inherited
             held, unwritten = self._held(connection, target, before, written)
@@ -130,17 +125,17 @@ class Mirror:
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
                 self._apply(connection, target, changes, model_id)
-            if changes or row[0] != entries:
-                connection.execute(statement("mirror_file_set"), {**key, "entries": json.dumps(entries)})
+            if changes or known != entries:
+                mirror_files.write_file(connection, self._home_id, target, entries)
         if changes:
             self.changes_made += len(changes)
-            logger.info("%s: %d entries were brought in line with the file", FILE_NAMES[target], len(changes))
+            logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
 
     def _inherit(self, connection: Connection, target: Target, former: str, model_id: int | None) -> list[str]:
-        """Take over what a home holds that this one is the copy of; the answer is its file as last compared."""
-        row: Any = connection.execute(statement("mirror_file_lock"), {"home_id": former, "target": target}).fetchone()
+        """Take over what a home holds that this one is a copy of; return its file as last compared."""
+        entries = mirror_files.read_file(connection, former, target)
         take_over(connection, self._clock.now(), former, self._home_id, target, model_id)
-        return row[0] if row is not None else []
+        return entries
 
     def _apply(self, connection: Connection, target: Target, changes: list[Change], model_id: int | None) -> None:
         when = self._clock.now()
@@ -153,7 +148,7 @@ class Mirror:
             vectors.ask(connection, [(theme, "memory", row_id) for theme, row_id in changed])
 
     def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
-        # Always by the exact entry, never by a part of it: the file says precisely what is gone.
+        # By the exact entry, never by a part of it: the file shows precisely what is gone.
         common: dict[str, Any] = {"when": when, "home_id": self._home_id, "origin": Origin.FILE}
         if change.old is None:
             assert change.new is not None
@@ -165,25 +160,22 @@ class Mirror:
     def _held(
         self, connection: Connection, target: Target, before: list[str], written: datetime
     ) -> tuple[dict[str, list[str]], set[str]]:
-        """This home's rows with their themes, and those of them that the file cannot speak for.
+        """The themes of each entry this home holds, and the entries that are not in the file yet.
 
-        An entry that a hook announced after the file was last written, and that no comparison has seen in it, is not
-        missing from the file: it has not got there yet.
+        If a hook reported an entry after the file was last written, and no comparison has seen it there, then it was
+        not deleted: the host has yet to write it.
         """
-        rows: list[Any] = connection.execute(
-            statement("mirror_held"), {"home_id": self._home_id, "target": target}
-        ).fetchall()
         seen = set(before)
         held: dict[str, list[str]] = {}
         unwritten = set()
-        for theme, content, since in rows:
-            held.setdefault(content, []).append(theme)
-            if content not in seen and since >= written:
-                unwritten.add(content)
+        for entry in mirror_files.held_entries(connection, self._home_id, target):
+            held.setdefault(entry.content, []).append(entry.theme)
+            if entry.content not in seen and entry.since >= written:
+                unwritten.add(entry.content)
         return held, unwritten
 
     def _written(self, target: Target, stamp: Stamp | None) -> datetime:
-        """When the file became what it is; a file that is gone was deleted when its folder last changed, or before."""
+        """When the file was last written; a missing file was deleted no later than its folder last changed."""
         if stamp is not None:
             return datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC)
         emptied = memory_file.emptied_at(self._folder / FILE_NAMES[target])
@@ -196,24 +188,26 @@ class Mirror:
 def take_over(
     connection: Connection, when: Moment, former: str, heir: str, target: Target, model_id: int | None
 ) -> int:
-    """Make one home the holder of all that another holds, entry by entry; how many there were.
+    """Make one home the holder of every entry another home holds; return how many there are.
 
-    As operations like any other, so that one which arrives late does not bring the former holder back.
+    These are operations like any other, so that one which arrives late does not bring the former holder back.
     """
-    connection.execute(statement("mirror_home_lock"), {"home_id": former})
-    rows: list[Any] = connection.execute(statement("mirror_held"), {"home_id": former, "target": target}).fetchall()
+    mirror_files.lock_home(connection, former)
+    entries = mirror_files.held_entries(connection, former, target)
     placed = []
-    for number, (theme, content, _) in enumerate(rows):
+    for number, entry in enumerate(entries):
         operations: tuple[MemoryOperation, ...] = (
-            AddMemory(theme, target, content, when=when, home_id=heir, origin=Origin.FILE),
-            RemoveMemory(theme, target, "", previous=content, when=when, home_id=former, origin=Origin.FILE),
+            AddMemory(entry.theme, target, entry.content, when=when, home_id=heir, origin=Origin.FILE),
+            RemoveMemory(
+                entry.theme, target, "", previous=entry.content, when=when, home_id=former, origin=Origin.FILE
+            ),
         )
         placed += [
             Placed(operation, f"heir:{heir}", when.order_us, number * len(operations) + part)
             for part, operation in enumerate(operations)
         ]
     memories.store(connection, placed, model_id)
-    return len(rows)
+    return len(entries)
 
 
 _NEVER = Stamp(-1, -1, -1)

@@ -1,0 +1,51 @@
+"""What the mirror needs of the database: each home's files as last compared, and the entries each home holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.values import Target
+
+
+@dataclass(frozen=True, slots=True)
+class HeldEntry:
+    """An entry that a home holds."""
+
+    theme: str
+    content: str
+    since: datetime
+
+
+def lock_home(connection: Connection, home_id: str) -> None:
+    """Wait for memory writes of this home that are being stored, and hold back new ones until the transaction ends."""
+    connection.execute(statement("mirror_home_lock"), {"home_id": home_id})
+
+
+def open_file(connection: Connection, home_id: str, target: Target) -> list[str]:
+    """A home's file as last compared, created if it is new; locked against the home's other processes."""
+    key = {"home_id": home_id, "target": target}
+    connection.execute(statement("mirror_file_create"), key)
+    return read_file(connection, home_id, target)
+
+
+def read_file(connection: Connection, home_id: str, target: Target) -> list[str]:
+    """A home's file as last compared, locked; empty when there is none."""
+    row: Any = connection.execute(statement("mirror_file_lock"), {"home_id": home_id, "target": target}).fetchone()
+    return [] if row is None else list(row[0])
+
+
+def write_file(connection: Connection, home_id: str, target: Target, entries: list[str]) -> None:
+    """Remember what a home's file holds now."""
+    values = {"home_id": home_id, "target": target, "entries": json.dumps(entries)}
+    connection.execute(statement("mirror_file_set"), values)
+
+
+def held_entries(connection: Connection, home_id: str, target: Target) -> list[HeldEntry]:
+    """The entries that a home holds, with their themes."""
+    rows: list[Any] = connection.execute(statement("mirror_held"), {"home_id": home_id, "target": target}).fetchall()
+    return [HeldEntry(theme, content, since) for theme, content, since in rows]
