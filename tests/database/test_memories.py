@@ -193,7 +193,7 @@ def test_an_operation_that_arrives_late_takes_its_place(agent_home: AgentHome, a
     """A process dies after its hook returned; another one has gone on in the meantime."""
     script = """
 import threading
-from hermes_memory_pgvector.writer import Writer
+from hermes_memory_pgvector.writer.writer import Writer
 # The writer's turn never comes: what is recorded stays in the journal.
 Writer.run_once = lambda self: 60.0
 agent = provider("marketing")

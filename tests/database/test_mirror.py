@@ -132,7 +132,7 @@ def test_what_the_mirror_guessed_gives_way_to_the_theme_that_announces_it(agent_
 
 LATE = """
 import threading
-from hermes_memory_pgvector.writer import Writer
+from hermes_memory_pgvector.writer.writer import Writer
 # The writer's turn never comes: what is recorded stays in the journal.
 Writer.run_once = lambda self: 60.0
 agent = provider(arguments[0])
@@ -223,11 +223,13 @@ def test_a_file_that_is_no_memory_file_changes_nothing_and_keeps_nobody_waiting(
     agent = agent_home.provider(None)
     assert rows(agent_home) == {"Wifi is hummingbird": ["hermes"]}
     path = agent_home.path / "memories" / "MEMORY.md"
-    path.unlink()
+    new = path.with_suffix(".new")
     if kind == "a pipe":
-        os.mkfifo(path)
+        os.mkfifo(new)
     else:
-        path.write_text("\n§\n".join(f"entry {number} of very many" for number in range(2_000_000)), encoding="utf-8")
+        new.write_text("\n§\n".join(f"entry {number} of very many" for number in range(2_000_000)), encoding="utf-8")
+    # In one step: between two, the file would be missing, which means that its entries were deleted.
+    new.replace(path)
     answer: list[str] = []
     began = time.process_time()
     asking = threading.Thread(target=lambda: answer.append(agent.prefetch("What is the wifi called?")), daemon=True)

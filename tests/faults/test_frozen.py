@@ -18,7 +18,7 @@ from hermes_memory_pgvector.store import pool
 pool.PAUSE_SECONDS = 1.0
 """
 KEEPS = """
-from hermes_memory_pgvector.writer import Writer
+from hermes_memory_pgvector.writer.writer import Writer
 drain = Writer.run_once
 Writer.run_once = lambda self: drain(self) if os.path.exists(home + "/go") else 0.05
 """
