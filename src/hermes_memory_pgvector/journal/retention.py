@@ -135,7 +135,7 @@ class Retention:
         held_before = set(self._held)
         adopted = self.adopt(list(due), locks_work=locks_work)
         try:
-            last = [each for each in adopted if len(self._reader.listed(each)) <= len(due[each])]
+            last = [each for each in adopted if due[each] and len(self._reader.listed(each)) <= len(due[each])]
             if last:
                 ending(last)
             with self._reader.lock:
@@ -158,6 +158,9 @@ class Retention:
         now = time.monotonic()
         due: dict[str, list[SegmentFile]] = {}
         for writer, upto in marks.items():
+            if writer in self._held and writer not in there:
+                # Its process died before its first record: only the lock file is left to go.
+                due[writer] = []
             sealed = [each for each in there.get(writer, ()) if each.number < sealed_below]
             covered = [each for each in sealed if self._is_covered(each, upto)]
             retained += sum(each.size for each in covered if not each.is_drained)
