@@ -1,4 +1,4 @@
-"""Writes what can be derived: the settings and commands pages, and the schema snapshot. `--check` only compares."""
+"""Writes the generated files: the settings and commands pages and the schema snapshot. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 
 def settings_page() -> str:
-    """Every setting with its default."""
+    """Every setting, with its default."""
     lines = [
         "# Settings\n",
         "Set them under `memory.pgvector` in `$HERMES_HOME/config.yaml`, or as `HERMES_PGVECTOR_<NAME>` in the",
-        "environment, which wins. `hermes-pgvector config show` tells each value in force and where it comes from.\n",
+        "environment, which takes precedence. `hermes-pgvector config show` says where each value comes from.\n",
         "| setting | default | what it does | takes |",
         "|---|---|---|---|",
     ]
@@ -48,7 +48,7 @@ def commands_page() -> str:
     """The help of every command."""
     parser = argparse.ArgumentParser(prog="hermes-pgvector")
     cli.configure(parser)
-    sections = ["# Commands\n", "The same tree is there as `hermes pgvector …` inside the host.\n", _help(parser)]
+    sections = ["# Commands\n", "Inside the host, the same commands are `hermes pgvector …`.\n", _help(parser)]
     for action in parser._subparsers._actions if parser._subparsers else []:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
