@@ -234,7 +234,7 @@ class Ours:
                 numbers.append(ordinals[turn.session, turn.role, turn.content])
                 ordinals[turn.session, turn.role, turn.content] += 1
             stored: list[Any] = self._connection.execute(
-                statement("insert_turns"),
+                statement("turns/insert"),
                 {
                     "themes": [theme.name] * len(batch),
                     "session_ids": [turn.session for turn in batch],
@@ -258,7 +258,7 @@ class Ours:
                 if vector is not None
             ]
             self._connection.execute(
-                model_statement("insert_turn_vectors", model.id),
+                model_statement("vectors/insert_of_turns", model.id),
                 {
                     "themes": [theme.name] * len(made),
                     "ids": [row_id for row_id, _, _ in made],

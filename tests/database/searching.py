@@ -57,7 +57,7 @@ class Store:
         numbers = range(self.said, self.said + len(items))
         self.said += len(items)
         rows: list[Any] = self.connection.execute(
-            statement("insert_turns"),
+            statement("turns/insert"),
             {
                 "themes": [item.theme for item in items],
                 "session_ids": [item.session for item in items],
@@ -83,7 +83,7 @@ class Store:
         """Store vectors of turns."""
         made = [(theme, row_id, vector) for theme, row_id, vector in rows if vector is not None]
         self.connection.execute(
-            model_statement("insert_turn_vectors", self.model.id),
+            model_statement("vectors/insert_of_turns", self.model.id),
             {
                 "themes": [theme for theme, _, _ in made],
                 "ids": [row_id for _, row_id, _ in made],
@@ -101,7 +101,7 @@ class Store:
         ).fetchone()
         if vector is not None:
             self.connection.execute(
-                model_statement("insert_memory_vectors", self.model.id),
+                model_statement("vectors/insert_of_memories", self.model.id),
                 {
                     "themes": [theme],
                     "ids": [row[0]],

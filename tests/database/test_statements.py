@@ -16,7 +16,15 @@ from testing.postgres import DIM, Database, new_database
 from testing.sql_rules import TENANT_TABLES, changes, without_comments
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
-QUERIES = sorted((PACKAGE / "sql" / "queries").glob("*.sql"))
+FOLDER = PACKAGE / "sql" / "queries"
+QUERIES = sorted(FOLDER.rglob("*.sql"))
+
+
+def name_of(file: Path) -> str:
+    """A statement's name, as statement() takes it."""
+    return file.relative_to(FOLDER).with_suffix("").as_posix()
+
+
 CHANGING = [
     file
     for file in QUERIES
@@ -24,7 +32,7 @@ CHANGING = [
         change.table in TENANT_TABLES and change.verb != "UPSERT"
         for change in changes(file.read_text(encoding="utf-8"))
     )
-    and file.stem != "pending_claim"  # a lease on whatever is due, of any theme
+    and name_of(file) != "vectors/claim_pending"  # a lease on whatever is due, of any theme
 ]
 ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
 NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
@@ -36,11 +44,11 @@ THEME = re.compile(
 )
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
-    "mirror_homes": "how many rows each home holds, for `homes list`; no content",
-    "mirror_held": "rows of this home, whichever theme wrote them",
-    "overview_themes": "how many rows each theme has, for status; no content",
-    "overview_similarities": "distances between random pairs, for doctor; no content",
-    "memory_guessed_elsewhere": "rows of this home that the mirror put into another theme",
+    "mirror/homes": "how many rows each home holds, for `homes list`; no content",
+    "mirror/held": "rows of this home, whichever theme wrote them",
+    "overview/themes": "how many rows each theme has, for status; no content",
+    "overview/similarities": "distances between random pairs, for doctor; no content",
+    "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }
 
 
@@ -77,29 +85,27 @@ def populated(postgres_server: ConnectionInfo, migrated_template: Database) -> I
         yield database
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", QUERIES, ids=name_of)
 def test_a_statement_says_what_it_does_and_is_used(file: Path) -> None:
     first = file.read_text(encoding="utf-8").splitlines()[0]
     assert first.startswith("-- ")
     sources = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
-    stem = file.stem
-    used = any(f'"{stem}"' in text or f'"{stem.rpartition("_")[0]}_' in text for text in sources)
-    assert used, f"{file.name} is not used"
+    assert any(f'"{name_of(file)}"' in text for text in sources), f"{name_of(file)} is not used"
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", QUERIES, ids=name_of)
 def test_a_statement_that_reads_tenant_rows_compares_their_theme(file: Path) -> None:
     text = without_comments(file.read_text(encoding="utf-8"))
-    if TENANT.search(text) and file.stem not in ACROSS_THEMES:
-        assert THEME.search(text), file.name
+    if TENANT.search(text) and name_of(file) not in ACROSS_THEMES:
+        assert THEME.search(text), name_of(file)
 
 
-@pytest.mark.parametrize("file", CHANGING, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", CHANGING, ids=name_of)
 def test_no_keys_means_no_rows(file: Path, populated: Database) -> None:
     """Whoever names a theme, a session and a moment, and of the rows none, changes none."""
     with psycopg.connect(populated.owner_dsn) as connection:
         text = file.read_text(encoding="utf-8")
-        text = model_statement(file.stem, 1).as_string(connection) if "_vectors}" in text else text
+        text = model_statement(name_of(file), 1).as_string(connection) if "_vectors}" in text else text
         before = _rows(connection)
         connection.execute(ARGUMENT.sub(_nothing, text).replace("%%", "%").encode())
         assert _rows(connection) == before
@@ -126,7 +132,7 @@ def _rows(connection: psycopg.Connection) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", QUERIES, ids=name_of)
 def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_database: Database) -> None:
     """PREPARE checks names, types and rights without running anything."""
     names: list[str] = []
@@ -140,9 +146,9 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
     with psycopg.connect(statement_database.runtime_dsn) as connection:
         texts = [text]
         if "_vectors}" in text:
-            texts = [model_statement(file.stem, 1).as_string(connection)]
+            texts = [model_statement(name_of(file), 1).as_string(connection)]
         elif "{source}" in text:
-            texts = [search_statement(file.stem, model_id).as_string(connection) for model_id in (1, None)]
+            texts = [search_statement(name_of(file), model_id).as_string(connection) for model_id in (1, None)]
         for number_of, each in enumerate(texts):
             body = re.sub(r"%\((\w+)\)[sbt]", number, each).replace("%%", "%").strip().rstrip(";")
             connection.execute(f"PREPARE checked_{number_of} AS {body}")

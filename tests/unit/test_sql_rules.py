@@ -11,11 +11,27 @@ from testing.sql_rules import TENANT_TABLES, changes, fault
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
 FILES = sorted(path for path in SQL.rglob("*.sql") if path.name != "schema.sql")
+
+
+def name_of(file: Path) -> str:
+    """Where a file is under sql/."""
+    return file.relative_to(SQL).as_posix()
+
+
 # file, table: why the rule does not hold there.
 EXCEPTIONS = {
-    ("pending_claim.sql", "pending_vectors"): "a lease on rows of any theme that are due; no content, nothing goes",
-    ("0002_search.sql", "memory_entries"): "once, within the migration: fills the column that it has just added",
-    ("0002_search.sql", "conversations"): "once, within the migration: fills the column that it has just added",
+    (
+        "queries/vectors/claim_pending.sql",
+        "pending_vectors",
+    ): "leases due rows of any theme; no content",
+    (
+        "migrations/0002_search.sql",
+        "memory_entries",
+    ): "once, fills the column that the migration has just added",
+    (
+        "migrations/0002_search.sql",
+        "conversations",
+    ): "once, fills the column that the migration has just added",
 }
 FORMER_TRIM = """
 WITH kept AS (SELECT turn.ts, turn.id FROM unnest(%(digests)s::text[], %(ordinals)s::integer[]) AS still (digest, nth)
@@ -30,16 +46,15 @@ def faults(text: str) -> dict[str, str]:
     return {table: wrong for table, wrong in found.items() if wrong}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_no_statement_deletes_or_changes_rows_that_nobody_named(file: Path) -> None:
     found = faults(file.read_text(encoding="utf-8"))
-    assert {table: wrong for table, wrong in found.items() if (file.name, table) not in EXCEPTIONS} == {}
+    assert {table: wrong for table, wrong in found.items() if (name_of(file), table) not in EXCEPTIONS} == {}
 
 
 def test_every_exception_is_still_one() -> None:
     for name, table in EXCEPTIONS:
-        (file,) = (path for path in FILES if path.name == name)
-        assert table in faults(file.read_text(encoding="utf-8"))
+        assert table in faults((SQL / name).read_text(encoding="utf-8"))
 
 
 def test_the_files_are_read_indeed() -> None:

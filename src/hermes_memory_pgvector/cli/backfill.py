@@ -83,7 +83,7 @@ def _ask(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | 
     for page in _missing(engine, model, theme):
         wanted = page if limit is None else page[: limit - asked]
         with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-            vectors.ask(connection, wanted)
+            vectors.enqueue(connection, wanted)
         asked += len(wanted)
         if len(wanted) < len(page):
             return asked, True

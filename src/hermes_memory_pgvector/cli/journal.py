@@ -13,7 +13,7 @@ from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.watermarks import DeadLetter
+    from hermes_memory_pgvector.store.dead_letters import DeadLetter
 
 NAME = "journal"
 HELP = "what waits for the database, and records it has refused"
@@ -76,7 +76,7 @@ def _status(home: Path, *, json: bool) -> int:
     names = journal_report.writers(home)
     try:
         with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
-            marks = watermarks.watermarks(connection, names)
+            marks = watermarks.read(connection, names)
     except MemoryPluginError as error:
         problem = str(error)
     report = journal_report.report(home, marks)
@@ -136,13 +136,13 @@ def _accept_database(home: Path, *, json: bool) -> int:
 
 
 def _list(home: Path, limit: int, *, json: bool) -> int:
-    from hermes_memory_pgvector.store import watermarks
+    from hermes_memory_pgvector.store import dead_letters
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
-        letters = watermarks.dead_letters(connection, limit)
+        letters = dead_letters.newest(connection, limit)
     if json:
         terminal.as_json([_document(letter) for letter in letters])
     elif not letters:
@@ -177,7 +177,7 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
 
 def _retry(home: Path, letter_id: int, *, json: bool) -> int:
     from hermes_memory_pgvector.journal import Urgency
-    from hermes_memory_pgvector.store import watermarks
+    from hermes_memory_pgvector.store import dead_letters
 
     letter, payload = _find(home, letter_id)
     with parts.open_engine(home) as engine:
@@ -188,11 +188,11 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
         own = engine.journal.writer
         with engine.pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             if arrived and not refused_again:
-                watermarks.drop_dead_letter(connection, letter.id)
-            for again in watermarks.dead_letters(connection, 50):
+                dead_letters.drop(connection, letter.id)
+            for again in dead_letters.newest(connection, 50):
                 # The letter that is kept is the one the operator knows.
                 if refused_again and again.writer == own:
-                    watermarks.drop_dead_letter(connection, again.id)
+                    dead_letters.drop(connection, again.id)
     stored = arrived and not refused_again
     if json:
         terminal.as_json({"id": letter.id, "stored": stored, "refused_again": refused_again})
@@ -208,7 +208,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
 
 
 def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
-    from hermes_memory_pgvector.store import watermarks
+    from hermes_memory_pgvector.store import dead_letters
 
     letter, _ = _find(home, letter_id)
     if execute:
@@ -216,7 +216,7 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
             parts.open_pool(home, load(home).settings) as pool,
             pool.transaction(Deadline.after(READ_SECONDS)) as connection,
         ):
-            watermarks.drop_dead_letter(connection, letter.id)
+            dead_letters.drop(connection, letter.id)
     if json:
         terminal.as_json({**_document(letter), "dropped": execute})
     elif execute:
@@ -231,13 +231,13 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
 
 
 def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
-    from hermes_memory_pgvector.store import watermarks
+    from hermes_memory_pgvector.store import dead_letters
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
         pool.connection(Deadline.after(READ_SECONDS)) as connection,
     ):
-        found = watermarks.dead_letter(connection, letter_id)
+        found = dead_letters.find(connection, letter_id)
     if found is None:
         raise ConfigError(f"there is no dead letter {letter_id}; see: hermes-pgvector journal dead list")
     return found

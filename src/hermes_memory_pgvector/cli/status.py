@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Everything the database can tell, in one connection."""
-    from hermes_memory_pgvector.store import overview, schema, vectors, watermarks
+    from hermes_memory_pgvector.store import dead_letters, overview, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
     with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
@@ -80,8 +80,8 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             contents=overview.contents(connection, top),
             model=current_model(connection),
             vectors_pending=vectors.count(connection)[0],
-            dead_letters=len(watermarks.dead_letters(connection, 10_000)),
-            marks=watermarks.watermarks(connection, journal_report.writers(home)),
+            dead_letters=len(dead_letters.newest(connection, 10_000)),
+            marks=watermarks.read(connection, journal_report.writers(home)),
             objection=journal_database.objection(home, settings, connection),
         )
 

@@ -17,7 +17,7 @@ from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -84,7 +84,7 @@ class Chores:
         at, seen = self._statistics
         if stored != seen and (at == 0.0 or now - at >= STATISTICS_SECONDS) and not self._writer.breaker.is_open:
             with self._pool.transaction(Deadline.after(SEARCH_SECONDS)) as connection:
-                connection.execute(statement("statistics_refresh"))
+                refresh_statistics(connection)
             self._statistics = (now, stored)
         return STATISTICS_SECONDS
 

@@ -2,7 +2,8 @@
 
 Hooks report writes of the memory tool, but not background review, approvals, `hermes memory reset` or an editor. So
 the files are compared with this home's rows: by their stamps whenever something may have happened, in full when a stamp
-has changed. A hook that reports an entry after a comparison has already found it wins: see `memory_guessed_elsewhere`.
+has changed. A hook that reports an entry after a comparison has already found it wins: see
+`memories/guessed_elsewhere`.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Mirror:
         ]
         changed = memories.store(connection, placed, model_id)
         if self._wants_vectors:
-            vectors.ask(connection, [(theme, "memory", row_id) for theme, row_id in changed])
+            vectors.enqueue(connection, [(theme, "memory", row_id) for theme, row_id in changed])
 
     def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
         # By the exact entry, never by a part of it: the file shows precisely what is gone.

@@ -15,10 +15,17 @@ from typing import Protocol
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError, EmbeddingMisconfigured
-from hermes_memory_pgvector.store import neighbours
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.search import Connection, Meaning, Thresholds, Wording, send
-from hermes_memory_pgvector.store.verify import Check, verify_theme
+from hermes_memory_pgvector.store.search import (
+    Check,
+    Connection,
+    Meaning,
+    Thresholds,
+    Wording,
+    send,
+    send_neighbours,
+    verify_theme,
+)
 from hermes_memory_pgvector.text.lexemes import likely_speaker, question_terms
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
 from hermes_memory_pgvector.values import Hit, Question
@@ -127,7 +134,7 @@ class Recall:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
             with self._reading(deadline) as connection:
-                pending = neighbours.send(connection, answer.hits)
+                pending = send_neighbours(connection, answer.hits)
             return replace(answer, hits=tuple(pending.receive()))
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without neighbours: %s", type(error).__name__)

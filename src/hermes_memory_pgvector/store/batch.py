@@ -74,7 +74,7 @@ class Batch:
         self._store_turns(while_waiting)
         changed = memories.store(self._connection, self._memories, self._model_id)
         if self._memories_want_vectors:
-            vectors.ask(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
+            vectors.enqueue(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
         self._memories = []
 
     def _store_turns(self, while_waiting: Callable[[], None] = lambda: None) -> None:

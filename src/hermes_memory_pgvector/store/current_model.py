@@ -19,7 +19,7 @@ REMEMBERED_SECONDS = 60.0
 def current_model(connection: Connection) -> EmbeddingModel | None:
     """The model whose vectors are searched, or None while there is none."""
     with connection.cursor(row_factory=class_row(EmbeddingModel)) as cursor:
-        return cursor.execute(statement("search_current_model")).fetchone()
+        return cursor.execute(statement("search/current_model")).fetchone()
 
 
 class CurrentModel:

@@ -63,14 +63,14 @@ def place(dsn: str) -> str:
 
 def identify(connection: Connection) -> Identity | None:
     """Who answers; None when the database cannot say it yet."""
-    state: Any = connection.execute(statement("installation_state")).fetchone()
+    state: Any = connection.execute(statement("schema/installation_state")).fetchone()
     can_tell, database, may_ask_server = state
     if not can_tell:
         return None
-    row: Any = connection.execute(statement("installation_id")).fetchone()
+    row: Any = connection.execute(statement("schema/installation_id")).fetchone()
     if row is None:
         return None
-    server: Any = connection.execute(statement("installation_server")).fetchone() if may_ask_server else None
+    server: Any = connection.execute(statement("schema/server_identifier")).fetchone() if may_ask_server else None
     return Identity(str(row[0]), str(database), str(server[0]) if server else "")
 
 

@@ -43,7 +43,7 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
     if homes:
         # A mirror that compares at the same moment would take what is announced here for somebody else's.
-        connection.execute(statement("memory_homes_lock"), {"home_ids": homes})
+        connection.execute(statement("memories/lock_homes"), {"home_ids": homes})
     groups: dict[tuple[str, Target], list[Placed]] = {}
     for item in placed:
         groups.setdefault((item.operation.theme, item.operation.target), []).append(item)
@@ -51,7 +51,7 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     moved: list[Placed] = []
     # A fixed order of locks keeps two writers with the same themes from waiting for each other.
     for (theme, target), items in sorted(groups.items()):
-        connection.execute(statement("memory_lock"), {"theme": theme, "target": target})
+        connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
         rows = _Rows(connection, theme, target, model_id)
         fresh, state = _store_group(connection, rows, sorted(items, key=lambda item: item.order))
         changed += rows.changed
@@ -61,7 +61,7 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
 
 def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
     """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
-    last: Any = connection.execute(statement("memory_operations_last"), rows.key).fetchone()
+    last: Any = connection.execute(statement("memories/last_operation"), rows.key).fetchone()
     fresh = _record(connection, rows, items)
     if not fresh:
         return [], {}
@@ -91,7 +91,7 @@ def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Plac
     if not announced:
         return []
     found: list[Any] = connection.execute(
-        statement("memory_guessed_elsewhere"),
+        statement("memories/guessed_elsewhere"),
         {
             **rows.key,
             "home_ids": [operation.home_id for _, operation in announced],
@@ -130,7 +130,7 @@ def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> lis
     """Note operations of one theme and target; those of them that were not known yet."""
     operations = [item.operation for item in items]
     found: list[Any] = connection.execute(
-        statement("memory_operations_insert"),
+        statement("memories/insert_operations"),
         {
             **rows.key,
             "orders": [operation.when.order_us for operation in operations],
@@ -153,7 +153,7 @@ def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> lis
 
 def _all_operations(connection: Connection, theme: str, target: Target) -> list[MemoryOperation]:
     rows: list[Any] = connection.execute(
-        statement("memory_operations_all"), {"theme": theme, "target": target}
+        statement("memories/all_operations"), {"theme": theme, "target": target}
     ).fetchall()
     found: list[MemoryOperation] = []
     for order_us, action, content, old_text, previous, home_id, origin, at, metadata in rows:
@@ -198,7 +198,7 @@ class _Rows:
         contents += [item.previous for item in operations if not isinstance(item, AddMemory) and item.previous]
         olds = [item.old_text.strip() for item in operations if not isinstance(item, AddMemory)]
         rows: list[Any] = self._connection.execute(
-            statement("memory_candidates"),
+            statement("memories/candidates"),
             {
                 "theme": self.theme,
                 "target": self.target,
@@ -260,7 +260,7 @@ class _Rows:
                 state[content] = replace(state[content], id=row_id)
         if held:
             self._execute(
-                "memory_sources_set",
+                "memories/set_sources",
                 ids=[row_id for row_id, _ in held],
                 home_ids=[home for _, home in held],
                 origins=[origin.value for origin, _ in held.values()],
@@ -272,15 +272,15 @@ class _Rows:
         self._gone, self._dropped = [], []
         if dropped:
             ids, homes = [row_id for row_id, _ in dropped], [home for _, home in dropped]
-            self._execute("memory_sources_drop", ids=ids, home_ids=homes)
+            self._execute("memories/drop_sources", ids=ids, home_ids=homes)
         if gone:
-            self._execute("memories_delete", ids=gone)
+            self._execute("memories/delete", ids=gone)
 
     def _insert(self, entries: Sequence[Entry]) -> list[tuple[str, int]]:
         if not entries:
             return []
         rows: list[Any] = self._execute(
-            "memories_insert",
+            "memories/insert",
             target=self.target,
             contents=[entry.content for entry in entries],
             created=[time_of(Moment(entry.created_us, 0)) for entry in entries],
@@ -294,9 +294,9 @@ class _Rows:
         assert entry.id is not None
         # The content it gets may have been another entry's until now.
         self.flush()
-        self._execute("memory_update", id=entry.id, **self._columns(entry))
+        self._execute("memories/update", id=entry.id, **self._columns(entry))
         if self._model_id is not None:
-            query = model_statement("memory_vectors_drop", self._model_id)
+            query = model_statement("memories/drop_vectors", self._model_id)
             self._connection.execute(query, {"theme": self.theme, "id": entry.id})
         self.changed.append((self.theme, entry.id))
 

@@ -23,29 +23,29 @@ class HeldEntry:
 
 def lock_home(connection: Connection, home_id: str) -> None:
     """Wait for memory writes of this home that are being stored, and hold back new ones until the transaction ends."""
-    connection.execute(statement("mirror_home_lock"), {"home_id": home_id})
+    connection.execute(statement("mirror/lock_home"), {"home_id": home_id})
 
 
 def open_file(connection: Connection, home_id: str, target: Target) -> list[str]:
     """A home's file as last compared, created if it is new; locked against the home's other processes."""
     key = {"home_id": home_id, "target": target}
-    connection.execute(statement("mirror_file_create"), key)
+    connection.execute(statement("mirror/create_file"), key)
     return read_file(connection, home_id, target)
 
 
 def read_file(connection: Connection, home_id: str, target: Target) -> list[str]:
     """A home's file as last compared, locked; empty when there is none."""
-    row: Any = connection.execute(statement("mirror_file_lock"), {"home_id": home_id, "target": target}).fetchone()
+    row: Any = connection.execute(statement("mirror/lock_file"), {"home_id": home_id, "target": target}).fetchone()
     return [] if row is None else list(row[0])
 
 
 def write_file(connection: Connection, home_id: str, target: Target, entries: list[str]) -> None:
     """Remember what a home's file holds now."""
     values = {"home_id": home_id, "target": target, "entries": json.dumps(entries)}
-    connection.execute(statement("mirror_file_set"), values)
+    connection.execute(statement("mirror/set_file"), values)
 
 
 def held_entries(connection: Connection, home_id: str, target: Target) -> list[HeldEntry]:
     """The entries that a home holds, with their themes."""
-    rows: list[Any] = connection.execute(statement("mirror_held"), {"home_id": home_id, "target": target}).fetchall()
+    rows: list[Any] = connection.execute(statement("mirror/held"), {"home_id": home_id, "target": target}).fetchall()
     return [HeldEntry(theme, content, since) for theme, content, since in rows]

@@ -86,7 +86,7 @@ def ping(connection: Connection) -> None:
 
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
-    row: Any = connection.execute(statement("overview_server"), {"contrib": list(CONTRIB)}).fetchone()
+    row: Any = connection.execute(statement("overview/server"), {"contrib": list(CONTRIB)}).fetchone()
     version, database, role, is_superuser, owns_tables, pgvector, contrib, now, size, temporary, schema = row
     return ServerFacts(
         version, database, role, is_superuser, owns_tables, pgvector, tuple(contrib), now, int(size), temporary, schema
@@ -95,7 +95,7 @@ def server_facts(connection: Connection) -> ServerFacts:
 
 def contents(connection: Connection, limit: int) -> Contents:
     """How much there is, and the themes that hold the most of it."""
-    rows: list[Any] = connection.execute(statement("overview_themes"), {"limit": limit}).fetchall()
+    rows: list[Any] = connection.execute(statement("overview/themes"), {"limit": limit}).fetchall()
     memories, turns, theme_count = rows[0][4:7] if rows else (0, 0, 0)
     return Contents(memories, turns, theme_count, tuple(ThemeRows(*row[:4]) for row in rows))
 
@@ -103,20 +103,20 @@ def contents(connection: Connection, limit: int) -> Contents:
 def similarities(connection: Connection, model: EmbeddingModel, sample: int) -> Similarities | None:
     """The similarity of random pairs of stored texts; None when there are too few to tell."""
     values = {"sample": sample}
-    row: Any = connection.execute(model_statement("overview_similarities", model.id), values).fetchone()
+    row: Any = connection.execute(model_statement("overview/similarities", model.id), values).fetchone()
     return Similarities(int(row[0]), *(float(value) for value in row[1:4])) if row is not None else None
 
 
 def visibility(connection: Connection, model: EmbeddingModel) -> list[Visibility]:
     """The visibility maps of the current model's tables."""
     names = [f"memory_vectors_{model.id}", f"turn_vectors_{model.id}"]
-    rows: list[Any] = connection.execute(statement("overview_visibility"), {"tables": names}).fetchall()
+    rows: list[Any] = connection.execute(statement("overview/visibility"), {"tables": names}).fetchall()
     return [Visibility(*row) for row in rows]
 
 
 def count_missing(connection: Connection, model: EmbeddingModel, most: int) -> int:
     """How many rows have no vector of this model, counted up to a bound."""
-    row: Any = connection.execute(model_statement("overview_missing", model.id), {"most": most}).fetchone()
+    row: Any = connection.execute(model_statement("overview/missing_vectors", model.id), {"most": most}).fetchone()
     return int(row[0])
 
 
@@ -125,32 +125,32 @@ def missing_memories(
 ) -> list[Key]:
     """Memories without a vector of this model, newest first, below an id."""
     values = {"theme": theme, "before_id": before_id, "limit": limit}
-    rows: list[Any] = connection.execute(model_statement("missing_memory_vectors", model.id), values).fetchall()
-    return [(str(row[0]), "memory", int(row[1])) for row in rows]
+    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_memories", model.id), values).fetchall()
+    return [(str(theme), "memory", int(row_id)) for theme, row_id in rows]
 
 
 def missing_turns(
     connection: Connection, model: EmbeddingModel, theme: str | None, before_id: int | None, limit: int
 ) -> list[tuple[Key, int]]:
-    """Turns without a vector of this model with their length, newest first, below an id."""
+    """Turns without a vector of this model, with their lengths, newest first, below an id."""
     values = {"theme": theme, "before_id": before_id, "limit": limit}
-    rows: list[Any] = connection.execute(model_statement("missing_turn_vectors", model.id), values).fetchall()
-    return [((str(row[0]), "turn", int(row[1])), len(row[4])) for row in rows]
+    rows: list[Any] = connection.execute(model_statement("vectors/missing_of_turns", model.id), values).fetchall()
+    return [((str(theme), "turn", int(row_id)), int(length)) for theme, row_id, length in rows]
 
 
 def count_pending(connection: Connection, theme: str | None) -> int:
     """How many rows of a theme, or of all, are waiting for a vector."""
-    row: Any = connection.execute(statement("overview_pending"), {"theme": theme}).fetchone()
+    row: Any = connection.execute(statement("overview/pending_vectors"), {"theme": theme}).fetchone()
     return int(row[0])
 
 
 def entries_held(connection: Connection, home_id: str, target: str) -> set[str]:
     """The memories that came from this home's file of that kind."""
     values = {"home_id": home_id, "target": target}
-    return {str(row[1]) for row in connection.execute(statement("mirror_held"), values).fetchall()}
+    return {str(row[1]) for row in connection.execute(statement("mirror/held"), values).fetchall()}
 
 
 def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
     """The homes that hold memories: id, how many, and when each was last heard of."""
-    rows: list[Any] = connection.execute(statement("mirror_homes")).fetchall()
+    rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()
     return [(str(home_id), int(entries), at) for home_id, entries, at in rows]

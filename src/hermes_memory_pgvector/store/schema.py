@@ -44,7 +44,7 @@ def verify(connection: Connection) -> SchemaState:
     row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
     if row[0] is None:
         raise SchemaError(f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}")
-    row = connection.execute(statement("schema_state")).fetchone()
+    row = connection.execute(statement("schema/state")).fetchone()
     version, pgvector, may_write, server, role, is_superuser = row
     if (version or 0) < wanted_version():
         raise SchemaError(

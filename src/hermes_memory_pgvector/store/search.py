@@ -1,23 +1,35 @@
-"""Runs the one statement that answers a question, and turns its rows into hits."""
+"""Search: the statement that answers a question, the turns beside its hits, and the self-check against brute force.
+
+`send` and `send_neighbours` only put a statement on its way, so that in a pipeline several travel together; `receive`
+waits for the rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from hermes_memory_pgvector.store.statements import search_statement
+from hermes_memory_pgvector.store.statements import model_statement, search_statement, statement
 from hermes_memory_pgvector.store.vector_types import HalfVector
 from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.text.time_phrases import Period
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Role, Scope
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope
 
 Connection = psycopg.Connection[tuple[object, ...]]
+
+NEIGHBOUR_CHARS = 2000
+"""How much of a neighbour is read: nobody shows more of it."""
+NEIGHBOUR_SETTINGS: LiteralString = """\
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_sort', 'off', true)"""
+WANTED_RECALL = 0.995
+MAX_CANDIDATES = 25_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +70,8 @@ def search(
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A question on its way: in a pipeline several travel together."""
+class PendingHits:
+    """A question on its way."""
 
     kind: Kind
     cursor: psycopg.Cursor[dict[str, Any]]
@@ -72,7 +84,7 @@ class Pending:
 
 def send(
     connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
-) -> Pending:
+) -> PendingHits:
     """Ask for the best rows; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
@@ -97,7 +109,7 @@ def send(
         "candidates": meaning.model.candidates if meaning else None,
     }
     cursor = connection.cursor(row_factory=dict_row)
-    return Pending(question.kind, cursor.execute(_statement(question, meaning), parameters))
+    return PendingHits(question.kind, cursor.execute(_statement(question, meaning), parameters))
 
 
 def _narrow(question: Question) -> list[str] | None:
@@ -108,7 +120,7 @@ def _narrow(question: Question) -> list[str] | None:
 
 def _statement(question: Question, meaning: Meaning | None) -> sql.Composed:
     is_turn = question.kind is Kind.TURN
-    return search_statement("search_turns" if is_turn else "search_memories", meaning.model.id if meaning else None)
+    return search_statement("search/turns" if is_turn else "search/memories", meaning.model.id if meaning else None)
 
 
 def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
@@ -126,3 +138,70 @@ def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
         role=row.get("role"),
         count=row["count"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNeighbours:
+    """Hits whose neighbours are on their way."""
+
+    hits: Sequence[Hit]
+    cursor: psycopg.Cursor[Any]
+
+    def receive(self) -> list[Hit]:
+        """The same hits in the same order, with the neighbours that exist."""
+        hits = list(self.hits)
+        with self.cursor:
+            for place, side, role, ts, content in self.cursor.fetchall():
+                found = Neighbour(role, ts, content)
+                hit = hits[place - 1]
+                hits[place - 1] = replace(hit, before=found) if side == "before" else replace(hit, after=found)
+        return hits
+
+
+def add_neighbours(connection: Connection, hits: Sequence[Hit]) -> list[Hit]:
+    """Turns found, with the turns beside them; the connection must be in a transaction."""
+    return send_neighbours(connection, hits).receive() if hits else []
+
+
+def send_neighbours(connection: Connection, hits: Sequence[Hit]) -> PendingNeighbours:
+    """Ask for the turns beside these, each in its own session and theme; the connection must be in a transaction."""
+    # However small the table is, and whatever its statistics say, a session is read from its timeline.
+    connection.execute(NEIGHBOUR_SETTINGS)
+    values = {
+        "themes": [hit.theme for hit in hits],
+        "session_ids": [hit.session_id for hit in hits],
+        "ts": [hit.ts for hit in hits],
+        "ids": [hit.id for hit in hits],
+        "chars": NEIGHBOUR_CHARS,
+    }
+    return PendingNeighbours(hits, connection.cursor().execute(statement("turns/beside"), values))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How a sample of searches compares with brute force."""
+
+    searches: int
+    recall: float
+    """The share of the true ten nearest that were found."""
+    candidates: int
+    """How many rows are compared exactly from now on, at most."""
+
+
+def verify_theme(connection: Connection, model: EmbeddingModel, theme: str, *, samples: int) -> Check:
+    """Search a theme for sampled vectors, of its own and of others, and raise `candidates` when too few are found."""
+    candidates = model.candidates
+    parameters = {"theme": theme, "samples": samples, "candidates": candidates}
+    rows = connection.execute(model_statement("search/verify", model.id), parameters).fetchall()
+    if not rows:
+        return Check(0, 1.0, candidates)
+    recall = sum(float(str(row[0])) for row in rows) / len(rows)
+    if recall < WANTED_RECALL and candidates < MAX_CANDIDATES:
+        candidates = min(MAX_CANDIDATES, candidates * 2)
+        connection.execute(statement("search/raise_candidates"), {"id": model.id, "candidates": candidates})
+    return Check(len(rows), recall, candidates)
+
+
+def refresh_statistics(connection: Connection) -> None:
+    """Bring the statistics on how rare each word is up to date."""
+    connection.execute(statement("search/refresh_statistics"))

@@ -1,7 +1,8 @@
-"""SQL lives in files: one statement each, its first line saying what it answers.
+"""SQL lives in files under sql/queries, one statement each, in a folder per area; the first line says what it does.
 
-No statement is assembled in Python. The only thing that varies is the pair of vector tables, which belong to an
-embedding model: a file names them `{memory_vectors}` and `{turn_vectors}`; a search names what it searches `{source}`.
+A statement's name is its path there: `statement("turns/insert")`. No statement is assembled in Python. Only the vector
+tables vary, because each embedding model has its own: a file names them `{memory_vectors}` and `{turn_vectors}`; a
+search names the table it searches `{source}`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from psycopg import sql
 
 FOLDER = resources.files("hermes_memory_pgvector") / "sql"
 
-SEARCHED = {"search_turns": ("conversations", "turn_vectors"), "search_memories": ("memory_entries", "memory_vectors")}
-"""What a search looks at: texts for words alone, else a model's vectors."""
+SEARCHED = {"search/turns": ("conversations", "turn_vectors"), "search/memories": ("memory_entries", "memory_vectors")}
+"""Which table a search by words alone reads, and which of a model's vector tables every other search."""
 
 
 @cache
@@ -26,13 +27,13 @@ def statement(name: str) -> sql.SQL:
 
 @cache
 def model_statement(name: str, model_id: int) -> sql.Composed:
-    """The statement in queries/<name>.sql, for the vector tables of one embedding model."""
+    """The statement in queries/<name>.sql, on the vector tables of one embedding model."""
     return sql.SQL(_read(f"queries/{name}.sql")).format(**vector_tables(model_id))
 
 
 @cache
 def search_statement(name: str, model_id: int | None) -> sql.Composed:
-    """The search in queries/<name>.sql, in a model's vectors, or by words alone where there is no model."""
+    """The search in queries/<name>.sql, in a model's vectors, or by words alone without a model."""
     texts, vectors = SEARCHED[name]
     source = sql.Identifier(texts) if model_id is None else vector_tables(model_id)[vectors]
     return sql.SQL(_read(f"queries/{name}.sql")).format(source=source)

@@ -39,7 +39,7 @@ def insert(
     wants_vector: Callable[[AddTurn], bool],
     while_waiting: Callable[[], None] = lambda: None,
 ) -> list[tuple[str, int]]:
-    """Store the turns that are not there yet and ask for their vectors; return (theme, id) of each new row."""
+    """Store the turns that are not there yet and enqueue them for vectors; return (theme, id) of each new row."""
     if not turns:
         return []
     lexemes = _lexemes(connection, turns)
@@ -56,7 +56,7 @@ def insert(
         "wishes": Column(BOOLEAN_OID, [b"\x01" if wants_vector(turn) else b"\x00" for turn in turns]),
     }
     with connection.pipeline():
-        cursor = connection.execute(statement("insert_turns"), values)
+        cursor = connection.execute(statement("turns/insert"), values)
         send_all(connection)
         while_waiting()
         rows: list[Any] = cursor.fetchall()
@@ -65,28 +65,28 @@ def insert(
         new_places = {place for place, _ in rows}
         for place, turn in enumerate(turns, start=1):
             if turn.is_live and place not in new_places:
-                later = _later_saying(connection, turn, lexemes[place - 1].text, retry_window)
+                later = _later_occurrence(connection, turn, lexemes[place - 1].text, retry_window)
                 if wants_vector(turn):
-                    vectors.ask(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in later])
+                    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in later])
                 stored += later
     return stored
 
 
 def forget(connection: Connection, item: ForgetTurns) -> int:
     """Take back turns by their keys; return how many rows went."""
-    return connection.execute(statement("turns_forget"), _undone(item, item.turns)).rowcount
+    return connection.execute(statement("turns/forget"), _undone(item, item.turns)).rowcount
 
 
 def forget_tail(connection: Connection, item: ForgetTail) -> int:
     """Take back the last exchanges that were stored after the turns that remain; return how many rows went."""
     named = {**_undone(item, item.kept), "exchanges": item.exchanges}
-    return connection.execute(statement("turns_forget_tail"), named).rowcount
+    return connection.execute(statement("turns/forget_tail"), named).rowcount
 
 
 def delegate(connection: Connection, item: RecordDelegation) -> None:
     """Note an edge from a session to its subagent's session."""
     connection.execute(
-        statement("delegation_insert"),
+        statement("turns/insert_delegation"),
         {
             "theme": item.theme,
             "session_id": item.session_id,
@@ -112,9 +112,9 @@ def _undone(item: ForgetTurns | ForgetTail, keys: Sequence[tuple[str, int]]) -> 
     }
 
 
-def _later_saying(connection: Connection, turn: AddTurn, lexemes: str, window: float) -> list[tuple[str, int]]:
+def _later_occurrence(connection: Connection, turn: AddTurn, lexemes: str, window: float) -> list[tuple[str, int]]:
     row: Any = connection.execute(
-        statement("turn_later_saying"),
+        statement("turns/insert_later_occurrence"),
         {
             "theme": turn.theme,
             "session_id": turn.session_id,
@@ -134,7 +134,7 @@ def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
     """What each turn is found by: its own words, and those of the two turns before it in its session."""
     sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
     rows: list[Any] = connection.execute(
-        statement("turns_before"),
+        statement("turns/before"),
         {"themes": [theme for theme, _ in sessions], "session_ids": [session for _, session in sessions]},
     ).fetchall()
     before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))

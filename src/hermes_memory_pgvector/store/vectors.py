@@ -1,4 +1,4 @@
-"""Rows that want a vector: asked for when stored, taken on lease, given their vector by any process."""
+"""The queue of rows that want a vector: filled when rows are stored, leased and embedded by any process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Wanting:
-    """A row that wants a vector, with what its vector is made from."""
+    """A row that wants a vector, with the text its vector is made from."""
 
     theme: str
     kind: Kind
     id: int
     content: str
-    role: str = ""
     before: str = ""
     """The turn before it in its session."""
     digest: bytes = b""
@@ -44,27 +43,27 @@ class Made:
     vector: Sequence[float]
 
 
-def ask(connection: Connection, keys: Sequence[Key]) -> None:
-    """Ask for vectors of these rows."""
+def enqueue(connection: Connection, keys: Sequence[Key]) -> None:
+    """Note that these rows want a vector."""
     if keys:
-        connection.execute(statement("pending_insert"), _columns(dict.fromkeys(keys)))
+        connection.execute(statement("vectors/enqueue"), _columns(dict.fromkeys(keys)))
 
 
 def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[list[Wanting], list[Key]]:
-    """Take a lease on rows that want a vector; also the keys of rows that are gone and want none."""
+    """Lease rows that want a vector; also the keys of queued rows that no longer exist."""
     claimed: list[Any] = connection.execute(
-        statement("pending_claim"), {"limit": limit, "lease": lease_seconds}
+        statement("vectors/claim_pending"), {"limit": limit, "lease": lease_seconds}
     ).fetchall()
-    keys = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id, _ in claimed]
+    keys = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in claimed]
     found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
     found += _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
     known = {row.key for row in found}
     return found, [key for key in keys if key not in known]
 
 
-def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], settled: Sequence[Key]) -> None:
-    """Store vectors and settle the leases of their rows and of rows that have none."""
-    for kind, name in ((Kind.TURN, "insert_turn_vectors"), (Kind.MEMORY, "insert_memory_vectors")):
+def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], vectorless: Sequence[Key]) -> None:
+    """Store vectors, and take their rows and those that get none off the queue."""
+    for kind, name in ((Kind.TURN, "vectors/insert_of_turns"), (Kind.MEMORY, "vectors/insert_of_memories")):
         part = [item for item in made if item.row.kind is kind]
         if not part:
             continue
@@ -77,45 +76,42 @@ def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], s
         if kind is Kind.MEMORY:
             values["digests"] = [item.row.digest for item in part]
         connection.execute(model_statement(name, model.id), values)
-    done = dict.fromkeys([*(item.row.key for item in made), *settled])
+    done = dict.fromkeys([*(item.row.key for item in made), *vectorless])
     if done:
-        connection.execute(statement("pending_done"), _columns(done))
+        connection.execute(statement("vectors/finish_pending"), _columns(done))
 
 
 def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
     """Give leases back; the rows are due again after a pause that grows with their attempts."""
     if keys:
-        connection.execute(statement("pending_return"), {**_columns(keys), "pause": pause_seconds})
+        connection.execute(statement("vectors/return_pending"), {**_columns(keys), "pause": pause_seconds})
 
 
 def seconds_until_next(connection: Connection) -> float | None:
-    """How long until a row is due that another process, or an earlier attempt, has put off; None when none waits."""
-    row: Any = connection.execute(statement("pending_next")).fetchone()
+    """Seconds until the next row that was leased or put off is due; None when none waits."""
+    row: Any = connection.execute(statement("vectors/seconds_until_next")).fetchone()
     return None if row[0] is None else float(row[0])
 
 
 def count(connection: Connection) -> tuple[int, int]:
     """(rows that want a vector, those due now)."""
-    row: Any = connection.execute(statement("pending_count")).fetchone()
+    row: Any = connection.execute(statement("vectors/count_pending")).fetchone()
     return int(row[0]), int(row[1])
 
 
 def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
     if not keys:
         return []
-    rows: list[Any] = connection.execute(statement("pending_turns"), _ids(keys)).fetchall()
-    return [
-        Wanting(theme, Kind.TURN, row_id, content, role=role, before=before or "")
-        for theme, row_id, role, content, _, before in rows
-    ]
+    rows: list[Any] = connection.execute(statement("vectors/pending_turns"), _ids(keys)).fetchall()
+    return [Wanting(theme, Kind.TURN, row_id, content, before=before or "") for theme, row_id, content, before in rows]
 
 
 def _memories(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
     if not keys:
         return []
-    rows: list[Any] = connection.execute(statement("pending_memories"), _ids(keys)).fetchall()
+    rows: list[Any] = connection.execute(statement("vectors/pending_memories"), _ids(keys)).fetchall()
     return [
-        Wanting(theme, Kind.MEMORY, row_id, content, digest=bytes(digest)) for theme, row_id, _, content, digest in rows
+        Wanting(theme, Kind.MEMORY, row_id, content, digest=bytes(digest)) for theme, row_id, content, digest in rows
     ]
 
 

@@ -29,7 +29,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import schema, watermarks
+from hermes_memory_pgvector.store import dead_letters, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import WriteItem
@@ -281,7 +281,7 @@ class Writer(Service):
         if not is_watched and not self._settled:
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            marks = watermarks.watermarks(connection, [own, *self._settled, *self._for_newer])
+            marks = watermarks.read(connection, [own, *self._settled, *self._for_newer])
         for writer in [own, *self._settled]:
             self._compare(writer, marks.get(writer, 0))
         for writer, mark in list(self._for_newer.items()):
@@ -478,7 +478,7 @@ class Writer(Service):
             watermarks.end(connection, writers)
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
-        watermarks.bury(connection, record.writer, record.seq, payload, reason)
+        dead_letters.insert(connection, record.writer, record.seq, payload, reason)
         self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:

@@ -224,7 +224,7 @@ def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[
 
 
 def _remember(connection: Connection, writers: list[str], seen: Seen) -> None:
-    from hermes_memory_pgvector.store import watermarks
+    from hermes_memory_pgvector.store import dead_letters, watermarks
 
-    seen.marks = watermarks.watermarks(connection, writers)
-    seen.dead_letters = len(watermarks.dead_letters(connection, 10_000))
+    seen.marks = watermarks.read(connection, writers)
+    seen.dead_letters = len(dead_letters.newest(connection, 10_000))

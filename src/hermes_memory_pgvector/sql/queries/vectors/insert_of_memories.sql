@@ -1,7 +1,7 @@
 -- Stores vectors of memories; rows whose memory is gone or has changed since are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks, digests (hermes_digest of the content that was
--- embedded), vectors (see store.models.vector_array). A vector that is already there is replaced.
+-- embedded), vectors (see store.vector_types.vector_array). A vector that is already there is replaced.
 INSERT INTO {memory_vectors} (agent_identity, id, chunk, ts, target, embedding)
 SELECT memory.agent_identity, memory.id, given.chunk, memory.updated_at, memory.target, l2_normalize(given.vector)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(digests)s::bytea[], %(vectors)s::halfvec[])

@@ -1,2 +1,2 @@
--- Forgets a refused record.
+-- Deletes a rejected record.
 DELETE FROM dead_letters WHERE id = %(id)s;

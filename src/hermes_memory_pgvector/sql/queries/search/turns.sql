@@ -1,10 +1,11 @@
 -- The best turns for a question, by meaning and by words.
 --
--- source (a model's vector table; conversations for words alone); theme; all_themes (false: only the theme, true: every public
--- one and the theme); narrow (session ids, null for all); since, until (until is exclusive; null for open); terms, queries,
--- own_queries, weights (searchtext.Term, as four arrays); vector, candidates (how many rows are compared exactly; null for
--- words alone); min_similarity, min_coverage; asks_when, speaker, period_start, period_end (what the question says about
--- who and when; null for nothing); half_life_days (0: age does not matter); now; limit.
+-- source: a model's vector table, or conversations for words alone. theme. all_themes: true adds every public theme.
+-- narrow: session ids, null for all. since, until: null for open, until is exclusive.
+-- terms, queries, own_queries, weights: text.lexemes.Term as four arrays.
+-- vector, candidates: the question's vector and how many rows are compared exactly; null for words alone.
+-- min_similarity, min_coverage. asks_when, speaker, period_start, period_end: who and when the question names, null for
+-- nothing. half_life_days: 0 leaves age out. now. limit.
 SELECT agent_identity, id, ts, content, similarity, rank, count, place AS session_id, role
 FROM hermes_search(
     NULL::{source}, %(theme)s::text, %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,

@@ -1,7 +1,7 @@
 -- Memories without a vector of this model, newest first.
 --
--- theme: one theme, or null for every theme; before_id: ids below it only (null at first), to walk on; limit.
-SELECT memory.agent_identity, memory.id, memory.target, memory.content, hermes_digest(memory.content) AS digest
+-- theme: one theme, or null for every theme; before_id: only ids below it, null for the first page; limit.
+SELECT memory.agent_identity, memory.id
 FROM memory_entries AS memory
 WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)

@@ -1,5 +1,5 @@
 -- The turns behind these ids, each with the turn before it.
-SELECT turn.agent_identity, turn.id, turn.role, turn.content, turn.metadata, (
+SELECT turn.agent_identity, turn.id, turn.content, (
            SELECT earlier.content FROM conversations AS earlier
            WHERE earlier.agent_identity = turn.agent_identity AND earlier.session_id = turn.session_id
              AND (earlier.ts, earlier.id) < (turn.ts, turn.id)

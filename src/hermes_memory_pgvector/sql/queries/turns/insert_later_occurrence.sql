@@ -1,5 +1,5 @@
--- Stores a turn whose key is taken as a further saying of the same words, unless it is the same moment reported again.
-WITH said AS (
+-- Stores a turn whose key is taken as a later occurrence of the same words, unless the same moment is reported again.
+WITH earlier AS (
     SELECT coalesce(max(ordinal), 0) AS last,
            coalesce(bool_or(abs(extract(epoch FROM ts - %(ts)s::timestamptz)) <= %(window)s::double precision), false)
                AS is_known
@@ -10,7 +10,7 @@ WITH said AS (
 INSERT INTO conversations
     (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes)
 SELECT %(theme)s, %(session_id)s, %(role)s, %(content)s, %(ts)s::timestamptz, %(metadata)s::jsonb,
-       %(parent_session_id)s, hermes_turn_digest(%(role)s, %(content)s), said.last + 1, %(lexemes)s::tsvector
-FROM said WHERE NOT said.is_known
+       %(parent_session_id)s, hermes_turn_digest(%(role)s, %(content)s), earlier.last + 1, %(lexemes)s::tsvector
+FROM earlier WHERE NOT earlier.is_known
 ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING id;

@@ -1,4 +1,4 @@
--- Takes a lease on rows that want a vector, the longest waiting first.
+-- Leases rows that want a vector, those that have waited longest first.
 UPDATE pending_vectors AS pending
 SET due_at = now() + make_interval(secs => %(lease)s::double precision), attempts = pending.attempts + 1
 FROM (
@@ -7,4 +7,4 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE pending.agent_identity = due.agent_identity AND pending.kind = due.kind AND pending.id = due.id
-RETURNING pending.agent_identity, pending.kind, pending.id, pending.attempts;
+RETURNING pending.agent_identity, pending.kind, pending.id;

@@ -1,7 +1,7 @@
 -- Stores vectors of turns; rows whose turn is gone, and vectors already there, are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks (0 for a text in one piece), vectors (see
--- store.models.vector_array).
+-- store.vector_types.vector_array).
 INSERT INTO {turn_vectors} (agent_identity, id, chunk, ts, content_hash, embedding)
 SELECT turn.agent_identity, turn.id, given.chunk, turn.ts, hermes_content_hash(turn.content), l2_normalize(given.vector)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(vectors)s::halfvec[])

@@ -1,9 +1,9 @@
--- Stores a batch of turns, each once, and asks for vectors of those that want one; answers the place in the batch and
--- the id of those that were new.
+-- Stores a batch of turns, each once, and enqueues those that want a vector; returns the place in the batch and the id
+-- of those that were new.
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
--- parent_session_ids (empty where there is none), ordinals, lexemes (from searchtext.lexemes_of; null lets the database
--- work out plainer ones), wishes (whether a vector is wanted).
+-- parent_session_ids (empty where there is none), ordinals, lexemes (from text.lexemes.lexemes_of; null lets the database
+-- work out plainer ones), wishes (whether the turn wants a vector).
 WITH batch AS MATERIALIZED (
     SELECT nextval('conversations_id_seq') AS id, given.*
     FROM unnest(
@@ -20,7 +20,7 @@ WITH batch AS MATERIALIZED (
     FROM batch ORDER BY place
     ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
     RETURNING id
-), asked AS (
+), enqueued AS (
     INSERT INTO pending_vectors (agent_identity, kind, id)
     SELECT batch.theme, 'turn', batch.id FROM stored JOIN batch USING (id) WHERE batch.wants_vector
 )
