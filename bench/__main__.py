@@ -40,11 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--out", type=Path, default=RESULTS, help="folder for the result")
     run.set_defaults(act=_run)
-    report = commands.add_parser("report", help="tables and plots from results; later ones add to the first")
-    report.add_argument("results", type=Path, nargs="+")
-    report.add_argument("--page", type=Path, help="write between the markers of this Markdown page, not to stdout")
-    report.add_argument("--images", type=Path, help="folder for the plots")
-    report.add_argument("--png", action="store_true", help="plots as PNG too")
+    report = commands.add_parser("report", help="a run as Markdown")
+    report.add_argument("result", type=Path)
+    report.add_argument("--page", type=Path, help="write to this page and the folder of its name, not to stdout")
     report.set_defaults(act=_report)
     compare = commands.add_parser("compare", help="fail when a ratio got worse")
     compare.add_argument("old", type=Path)
@@ -86,19 +84,17 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from bench.report import merged, page, write_page
+    from bench.report import all_plots, publish, tables_page
 
-    result = merged([Result.load(path) for path in options.results])
-    if options.images is not None:
-        from bench.plots import draw
+    result = Result.load(options.result)
+    if options.page is None:
+        print(tables_page(result))
+        return 0
+    folder = publish(options.result, options.page)
+    from bench.plots import draw
 
-        for plot in result.plots:
-            draw(plot, options.images, with_png=options.png)
-    if options.page is not None:
-        images = options.images.relative_to(options.page.parent).as_posix() if options.images is not None else None
-        write_page(options.page, page(result, images))
-    else:
-        print(page(result, None))
+    for plot in all_plots(result):
+        draw(plot, folder)
     return 0
 
 

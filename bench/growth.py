@@ -1,4 +1,4 @@
-"""How recall grows with rows: curves from the cells that were measured, in one run or several."""
+"""How recall grows with rows: curves from the cells that a run has measured."""
 
 from __future__ import annotations
 

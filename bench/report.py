@@ -1,15 +1,33 @@
-"""Results as Markdown: one table per question, what was missed, and where the plots are."""
+"""A run as Markdown: a page with the figures that matter most, and all tables on a page beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
 from pathlib import Path
 from typing import Any
 
 from bench.growth import cell_of, growth_plots
-from bench.measure import Figure, Metric, Result
+from bench.measure import Figure, Metric, Plot, Result
 
 BEGIN, END = "<!-- figures: begin (written by python -m bench report) -->", "<!-- figures: end -->"
+NOTE = "<!-- Written by python -m bench report; run it again instead of editing. -->"
+HEADLINES = (
+    ("loss", "kill -9 while writing", "rows lost after kill -9"),
+    ("loss", "Postgres is away", "rows lost while Postgres is down for 10 s"),
+    ("ingest", "rows lost of a burst", "rows lost of a burst of 1,000 turns (2,000 rows)"),
+    ("ingest", "text durable, embedder at 20 ms", "rows stored, embedder at 20 ms"),
+    ("ingest", "with vector, embedder at 20 ms", "rows stored with their vector, embedder at 20 ms"),
+    ("start", "warm, p95", "`initialize`, p95"),
+    ("start", "Postgres down, worst", "`initialize` while Postgres is down, worst"),
+    ("fleet", "threads, most", "threads for a provider per request, most"),
+    ("fleet", "Postgres connections, most", "connections for a provider per request, most"),
+    ("recall", "recall_conversation, themes by their rows, recall@10", "`recall_conversation`, recall@10"),
+    ("recall", "recall_conversation, themes by their rows, p95", "`recall_conversation`, p95"),
+    ("recall", "prefetch, themes by their rows, p95", "`prefetch`, p95"),
+    ("hooks", "sync_turn, paced, p50", "`sync_turn`, p50"),
+)
+"""The first screen: scenario, beginning of the metric's name, and what the page calls it."""
+SHOWN_PLOTS = ("ingest", "fleet-threads")
 
 
 def table(result: Result) -> str:
@@ -44,50 +62,72 @@ def misses(result: Result) -> list[str]:
     return lines
 
 
-def page(result: Result, images: str | None) -> str:
-    """The part of the page that comes from the run."""
-    about = result.about
-    versions = about["versions"]
-    head = [_run_line(run) for run in about.get("runs", [about])] + [
-        f"\nOurs: {_versions(versions['ours'])}. Peer: {_versions(versions['peer'])}.",
+def headlines(result: Result) -> str:
+    """The figures of the first screen; those of recall at the largest size that stands beside the peer."""
+    lines = ["| what | unit | ours | peer | times better |", "|---|---|---:|---:|---:|"]
+    for scenario, name, label in HEADLINES:
+        found = [
+            metric
+            for metric in result.metrics
+            if metric.peer is not None
+            and metric.scenario.partition(",")[0] == scenario
+            and metric.name.startswith(name)
+        ]
+        if found:
+            metric = max(found, key=lambda each: cell_of(each.scenario))
+            rows, _ = cell_of(metric.scenario)
+            label = f"{label}, {rows:,} rows" if rows else label
+            assert metric.peer is not None
+            ours, peer = number(metric.ours.median), number(metric.peer.median)
+            lines.append(f"| {label} | {metric.unit} | {ours} | {peer} | {_ratio(metric)} |")
+    return "\n".join(lines)
+
+
+def page(result: Result, folder: str) -> str:
+    """The part of the page that comes from the run; `folder` is where all tables and plots are."""
+    by_name = {plot.name: plot for plot in all_plots(result)}
+    shown = [f"![{by_name[name].title}]({folder}/{name}.svg)" for name in SHOWN_PLOTS if name in by_name]
+    links = f"[All tables]({folder}/tables.md) · [raw figures]({folder}/run.json)"
+    return "\n\n".join([_run_line(result.about), headlines(result), links, *shown])
+
+
+def tables_page(result: Result) -> str:
+    """Every figure of the run, as a page of its own."""
+    versions = "; ".join(f"{name}: {_versions(known)}" for name, known in result.about["versions"].items())
+    parts = [
+        NOTE,
+        "# All figures of the run",
+        f"{_run_line(result.about)} {versions}.",
+        "[Benchmarks](../benchmarks.md) explains how they were measured.",
+        table(result),
     ]
-    parts = ["\n".join(head), table(result)]
     if result.problems:
         parts.append("### Problems of this run\n\n" + "\n".join(f"- {problem}" for problem in result.problems))
     lost = misses(result)
-    parts.append("### Where we lose or miss\n\n" + ("\n".join(lost) if lost else "Nowhere in this run."))
-    if images is not None:
-        shown = "\n\n".join(f"![{plot.title}]({images}/{plot.name}.svg)" for plot in result.plots)
-        parts.append("### Plots\n\n" + shown)
-    return "\n\n".join(parts)
+    parts.append("### Where the peer is ahead or a target is missed\n\n" + ("\n".join(lost) or "Nowhere in this run."))
+    parts += [f"![{plot.title}]({plot.name}.svg)" for plot in all_plots(result)]
+    return "\n\n".join(parts) + "\n"
 
 
-def merged(results: Sequence[Result]) -> Result:
-    """Several results as one; a later run's figures take the place of earlier ones of the same name.
+def all_plots(result: Result) -> list[Plot]:
+    """The plots of the run, and how recall grows if it was measured at several sizes."""
+    return [*result.plots, *growth_plots(result.metrics)]
 
-    A figure that stands beside the peer's gives way only to one that does, too.
+
+def publish(source: Path, path: Path) -> Path:
+    """Write a run to a page and, beside it, all tables and the raw figures; returns the folder for the plots.
+
+    The folder holds one run: whatever another run left there goes.
     """
-    # By their own clock: the order of file names says nothing about which run is later.
-    results = sorted(results, key=lambda result: str(result.about["started"]))
-    first = results[0]
-    metrics: dict[str, Metric] = {}
-    owner: dict[str, int] = {}
-    for number, result in enumerate(results):
-        for metric in result.metrics:
-            known = metrics.get(metric.key)
-            if known is None or known.peer is None or metric.peer is not None:
-                metrics[metric.key], owner[metric.key] = metric, number
-    plots = {plot.name: plot for result in results for plot in result.plots}
-    plots |= {plot.name: plot for plot in growth_plots(list(metrics.values()))}
-    problems = [problem for result in results for problem in result.problems]
-    # Every run is named with what was taken from it: nothing is replaced in silence.
-    runs = [
-        {**result.about, "gives": sorted({key.split(":")[0] for key, place in owner.items() if place == number}),
-         "replaced": sorted({metric.scenario for metric in result.metrics if owner[metric.key] != number})}
-        for number, result in enumerate(results)
-    ]  # fmt: skip
-    about = {**first.about, "runs": runs, "seconds": sum(result.about["seconds"] for result in results)}
-    return Result(about, list(metrics.values()), list(plots.values()), problems)
+    result = Result.load(source)
+    folder = path.with_suffix("")
+    kept = source.read_bytes()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_bytes(kept)
+    (folder / "tables.md").write_text(tables_page(result), encoding="utf-8")
+    write_page(path, page(result, folder.name))
+    return folder
 
 
 def write_page(path: Path, text: str) -> None:
@@ -142,17 +182,12 @@ def _verdict(metric: Metric) -> str:
     return f"{_target(metric)} {'met' if metric.is_met else '**missed**'}"
 
 
-def _run_line(run: dict[str, Any]) -> str:
-    took = f"{run['seconds']} s" if run["seconds"] else "stopped before its end"
-    line = (
-        f"- Run of {run['started']}, size `{run['size']}`, commit `{run['commit']}`, {took}, "
-        f"load {run['load_at_start']} at the start; {run['machine']}; Python {run['python']}; {run['server']}."
+def _run_line(about: dict[str, Any]) -> str:
+    took = f"{about['seconds']} s" if about["seconds"] else "stopped before its end"
+    return (
+        f"Run of {about['started']}, size `{about['size']}`, commit `{about['commit']}`, {took}, load "
+        f"{about['load_at_start']} at the start; {about['machine']}; Python {about['python']}; {about['server']}."
     )
-    if run.get("gives"):
-        line += f" Gives: {'; '.join(run['gives'])}."
-    if run.get("replaced"):
-        line += f" Measured too, but shown from another run: {'; '.join(run['replaced'])}."
-    return line
 
 
 def _versions(versions: dict[str, str]) -> str:

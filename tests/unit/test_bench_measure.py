@@ -11,7 +11,7 @@ from bench.__main__ import main
 from bench.compare import compare
 from bench.growth import scenario_name
 from bench.measure import Better, Figure, Line, Metric, Plot, Result, Target, percentile
-from bench.report import BEGIN, END, merged, misses, page, table, write_page
+from bench.report import BEGIN, END, all_plots, headlines, misses, table, tables_page
 
 ABOUT = {
     "size": "small", "started": "2026-01-01T00:00:00+00:00", "commit": "abc", "seconds": 5, "machine": "a machine",
@@ -117,47 +117,60 @@ def test_misses_name_missed_targets_and_where_the_peer_is_ahead() -> None:
 
 
 def test_the_page_keeps_what_people_wrote_around_the_figures(tmp_path: Path) -> None:
-    path = tmp_path / "page.md"
+    run, path = tmp_path / "run-1.json", tmp_path / "page.md"
     path.write_text(f"# Head\n\n{BEGIN}\nold\n{END}\n\ntail\n", encoding="utf-8")
-    write_page(path, page(result(metric(5, 50)), "images"))
+    lost = replace(metric(0, 7), scenario="loss", name="kill -9 while writing")
+    result(lost).save(run)
+    assert main(["report", str(run), "--page", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# Head")
     assert text.endswith("\n\ntail\n")
     assert "old" not in text
-    assert "![Growth](images/growth.svg)" in text
+    assert "| rows lost after kill -9 | µs | 0 | 7 | ours only |" in text
+    assert "commit `abc`" in text
 
 
-def test_a_later_run_takes_the_place_of_an_earlier_one() -> None:
-    both = merged([result(metric(5, 50), replace(metric(1, 2), name="other")), result(metric(6, 60))])
-    assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 6, "other": 1}
-    assert both.about["seconds"] == 10
-    shown = page(both, None)
-    assert shown.count("- Run of ") == 2
-    assert "Measured too, but shown from another run: hooks." in shown
+def test_the_folder_beside_the_page_holds_one_run(tmp_path: Path) -> None:
+    run, path = tmp_path / "run-1.json", tmp_path / "page.md"
+    path.write_text(f"{BEGIN}{END}", encoding="utf-8")
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "of-another-run.svg").touch()
+    result(metric(5, 50)).save(run)
+    main(["report", str(run), "--page", str(path)])
+    assert {each.name for each in (tmp_path / "page").iterdir()} == {"run.json", "tables.md", "growth.svg"}
+    assert "![Growth](growth.svg)" in (tmp_path / "page" / "tables.md").read_text(encoding="utf-8")
+    # What was published can be published again.
+    assert main(["report", str(tmp_path / "page" / "run.json"), "--page", str(path)]) == 0
+    assert Result.load(tmp_path / "page" / "run.json") == Result.load(run)
 
 
-def test_a_figure_beside_the_peers_gives_way_only_to_another_that_is() -> None:
-    alone = result(metric(4, None), replace(metric(7, None), name="other"))
-    both = merged([result(metric(5, 50), replace(metric(8, None), name="other")), alone])
-    assert {each.name: each.ours.median for each in both.metrics} == {"sync_turn": 5, "other": 7}
+def test_the_first_screen_shows_recall_at_the_largest_size_beside_the_peer() -> None:
+    def cell(rows: int, ours: float, peer: float | None) -> Metric:
+        name = "prefetch, themes by their rows, p95"
+        return replace(metric(ours, peer), scenario=scenario_name(rows, 100), name=name, unit="ms")
+
+    shown = headlines(result(cell(10_000, 3, 4), cell(100_000, 5, 9), cell(1_000_000, 7, None)))
+    assert "| `prefetch`, p95, 100,000 rows | ms | 5 | 9 | 1.8× |" in shown
+    assert len(shown.splitlines()) == 3
 
 
-def test_the_later_run_wins_whatever_the_order_it_is_given_in() -> None:
-    early, late = result(metric(5, 50)), result(metric(6, 60))
-    late.about["started"] = "2026-01-02T00:00:00+00:00"
-    for order in ([early, late], [late, early]):
-        assert merged(order).metrics[0].ours.median == 6
+def test_the_tables_tell_the_problems_of_the_run() -> None:
+    made = result(metric(50, 5))
+    made.problems.append("ingest: OSError: no space")
+    shown = tables_page(made)
+    assert "- ingest: OSError: no space" in shown
+    assert "- Behind the peer: hooks: sync_turn: 50 against 5" in shown
 
 
-def test_growth_is_drawn_from_cells_of_several_runs_the_worst_of_each_size() -> None:
-    def cell(rows: int, themes: int, ours: float, peer: float) -> Result:
+def test_growth_is_drawn_from_the_cells_of_a_run_the_worst_of_each_size() -> None:
+    def cell(rows: int, themes: int, ours: float, peer: float) -> Metric:
         name = "recall_conversation, biggest theme, p95"
-        return result(replace(metric(ours, peer), scenario=scenario_name(rows, themes), name=name))
+        return replace(metric(ours, peer), scenario=scenario_name(rows, themes), name=name)
 
-    both = merged([cell(10_000, 100, 3, 4), cell(100_000, 100, 5, 9), cell(100_000, 10_000, 6, 8)])
-    (plot,) = (plot for plot in both.plots if plot.name == "recall-growth")
+    several = result(cell(10_000, 100, 3, 4), cell(100_000, 100, 5, 9), cell(100_000, 10_000, 6, 8))
+    (plot,) = (plot for plot in all_plots(several) if plot.name == "recall-growth")
     assert [line.points for line in plot.lines] == [((10_000, 3), (100_000, 6)), ((10_000, 4), (100_000, 9))]
-    assert all(plot.name != "recall-growth" for plot in merged([cell(10_000, 100, 3, 4)]).plots)
+    assert all(plot.name != "recall-growth" for plot in all_plots(result(cell(10_000, 100, 3, 4))))
 
 
 def test_a_plot_is_drawn_the_same_twice(tmp_path: Path) -> None:
