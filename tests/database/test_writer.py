@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,8 +46,12 @@ class CountedPool(Pool):
 class Rig:
     """A journal, a pool and a writer, without the rest of the engine."""
 
-    def __init__(self, folder: Path, dsn: str, *, batch: int = 64, keep_bytes: int = 64 * MIB) -> None:
-        self.journal = Journal(folder, max_bytes=64 * MIB, segment_bytes=64 * 1024, keep_bytes=keep_bytes)
+    def __init__(
+        self, folder: Path, dsn: str, *, batch: int = 64, keep_bytes: int = 64 * MIB, keep_seconds: float = 900.0
+    ) -> None:
+        self.journal = Journal(
+            folder, max_bytes=64 * MIB, segment_bytes=64 * 1024, keep_bytes=keep_bytes, keep_seconds=keep_seconds
+        )
         self.pool = CountedPool(lambda _: dsn, maximum=2, connect_seconds=3)
         self.writer = Writer(
             self.journal,
@@ -78,8 +83,8 @@ class Rig:
 def make(tmp_path: Path, database: Database) -> Iterator[Callable[..., Rig]]:
     made: list[Rig] = []
 
-    def rig(**more: Any) -> Rig:
-        made.append(Rig(tmp_path / "journal", database.runtime_dsn, **more))
+    def rig(folder: str = "journal", **more: Any) -> Rig:
+        made.append(Rig(tmp_path / folder, database.runtime_dsn, **more))
         return made[-1]
 
     yield rig
@@ -292,6 +297,34 @@ def test_one_bad_record_among_many_dead_journals_costs_no_good_one(
         pass
     assert numbers(stored) == [number for number in range(70) if number not in (3, 66)]
     assert stored.count("dead_letters") == 2
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_journal_whose_copy_was_drained_and_removed_elsewhere_goes_on(
+    make: Callable[..., Rig], stored: Stored, tmp_path: Path, is_alive: bool
+) -> None:
+    original = make()
+    original.append(turn(0))
+    original.flush()
+    original.append(turn(1))
+    shutil.copytree(tmp_path / "journal", tmp_path / "copied")
+    copy = make("copied", keep_seconds=0.0)
+    copy.append(turn(100))
+    copy.flush()
+    wait_until(lambda: copy.journal.writers() == [copy.journal.writer])
+    original.append(turn(2))
+    if is_alive:
+        original.flush()
+        original.append(turn(3))
+        original.flush()
+    else:
+        original.writer.stop(Deadline.after(10))
+        original.append(turn(3))
+        original.journal.close(Deadline.after(5))
+        make().flush()
+    wait_until(lambda: numbers(stored) == [0, 1, 2, 3, 100])
+    time.sleep(0.1)
+    assert numbers(stored) == [0, 1, 2, 3, 100]
 
 
 def test_a_watermark_goes_with_its_journal_and_a_restored_copy_is_not_stored_again(

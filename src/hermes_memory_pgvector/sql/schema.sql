@@ -1283,7 +1283,8 @@ CREATE TABLE public.journal_writers (
 CREATE TABLE public.journals_ended (
     bucket text NOT NULL,
     home_id text DEFAULT ''::text NOT NULL,
-    writers text[] NOT NULL
+    writers text[] NOT NULL,
+    seqs bigint[] DEFAULT '{}'::bigint[] NOT NULL
 );
 
 CREATE TABLE public.lexeme_statistics (

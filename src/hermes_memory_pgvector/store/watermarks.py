@@ -8,16 +8,16 @@ from typing import cast
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 
-ENDED = 2**63 - 1
-"""The watermark of a journal that has ended: everything a restored copy of it holds arrived long ago."""
-
 
 def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[str, int]:
     """The watermarks of journals, locked until the transaction ends."""
-    connection.execute(statement("journal/create_watermarks"), {"writers": list(writers), "home_id": home_id})
-    rows = connection.execute(statement("journal/lock_watermarks"), {"writers": list(writers)}).fetchall()
-    found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
-    return {writer: found.get(writer, ENDED) for writer in writers}
+    found: dict[str, int] = {}
+    while len(found) < len(set(writers)):
+        # A watermark that somebody just moved to the list of ended journals cannot be locked: create it again.
+        connection.execute(statement("journal/create_watermarks"), {"writers": list(writers), "home_id": home_id})
+        rows = connection.execute(statement("journal/lock_watermarks"), {"writers": list(writers)}).fetchall()
+        found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
+    return found
 
 
 def advance(connection: Connection, marks: Mapping[str, int]) -> None:
@@ -28,7 +28,8 @@ def advance(connection: Connection, marks: Mapping[str, int]) -> None:
 def end(connection: Connection, writers: Sequence[str]) -> None:
     """Note that these journals have arrived completely and that their files are about to be removed.
 
-    A list of their names replaces their watermarks, so that a copy that turns up later is not stored again.
+    A list of their names, and of where each ended, replaces their watermarks, so that a copy that turns up later is not
+    stored again. The files may themselves be copies: a process that still writes the original continues from there.
     """
     connection.execute(statement("journal/end_watermarks"), {"writers": list(writers)})
 

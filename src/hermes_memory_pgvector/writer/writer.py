@@ -303,9 +303,6 @@ class Writer(Service):
         if mark >= known:
             return
         self._marks[writer] = mark
-        if known == watermarks.ENDED:
-            # A restored copy: how many records its original had is not known any more.
-            return
         on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
         self._setbacks.append(Setback(known - mark, on_disk))
 

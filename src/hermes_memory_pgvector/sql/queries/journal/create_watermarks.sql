@@ -1,7 +1,8 @@
--- Makes sure that these journals have a watermark; one that has ended needs none.
+-- Makes sure that these journals have a watermark; one that had ended goes on from there.
 INSERT INTO journal_writers (writer, seq, home_id)
-SELECT given.writer, 0, %(home_id)s FROM unnest(%(writers)s::text[]) AS given (writer)
-WHERE NOT EXISTS (SELECT FROM journals_ended AS ended
-                  WHERE ended.bucket = left(given.writer, 5) AND given.writer = ANY (ended.writers))
-ORDER BY given.writer
+SELECT given.writer, coalesce(max(one.seq), 0), %(home_id)s
+FROM unnest(%(writers)s::text[]) AS given (writer)
+LEFT JOIN journals_ended AS ended ON ended.bucket = left(given.writer, 5) AND given.writer = ANY (ended.writers)
+LEFT JOIN LATERAL unnest(ended.writers, ended.seqs) AS one (writer, seq) ON one.writer = given.writer
+GROUP BY given.writer ORDER BY given.writer
 ON CONFLICT (writer) DO NOTHING;
