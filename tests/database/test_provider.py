@@ -20,6 +20,7 @@ from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from testing.agent import AgentHome
 from testing.postgres import Database
 from testing.waiting import wait_until
 
@@ -80,8 +81,25 @@ def test_both_sides_of_a_turn_are_stored_and_found(make: Make, database: Databas
     settle(provider)
     assert rows(database, "SELECT role, content FROM conversations ORDER BY id") == [("user", U), ("assistant", A)]
     found = tool(provider, "recall_conversation", query="what may the campaign cost")
+    assert "note" not in found
     assert {row["content"] for row in found["results"]} == {U, A}
     assert all(0 <= row["score"] <= 1 for row in found["results"])
+
+
+def test_the_model_is_told_when_the_embedder_is_dead_and_only_keywords_were_searched(agent_home: AgentHome) -> None:
+    agent = agent_home.provider("marketing")
+    agent.sync_turn(U, A)
+    agent.on_memory_write("add", "memory", "The spring campaign launches on 14 March", {})
+    agent_home.settle()
+    for name in ("recall_conversation", "recall_memory"):
+        found = tool(agent, name, query="spring campaign")
+        assert found["count"] == len(found["results"]) > 0
+        assert found["note"] == "keyword search only: the embedding service is out of reach"
+    block = agent.prefetch("when does the spring campaign launch?")
+    assert "14 March" in block
+    assert "keyword" not in block
+    (breaker,) = [each for each in agent_home.engine.breakers() if each.name == "embedding of questions"]
+    assert breaker.state == "open"
 
 
 def test_a_turn_brings_its_neighbours_along_when_asked_to(make: Make) -> None:

@@ -82,7 +82,7 @@ def test_a_tools_answer_stays_inside_the_fence(content: str) -> None:
         session,
         scope_default="current",
         max_query_chars=100,
-        search=lambda _: Answer((hit,)),
+        search=lambda _: [Answer((hit,))],
     )
     (row,) = json.loads(answer)["results"]
     for name in ("content", "agent_identity", "session_id"):

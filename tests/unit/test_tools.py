@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,9 +29,9 @@ def ask(
 ) -> tuple[Any, Question | None]:
     asked: list[Question] = []
 
-    def search(question: Question) -> Answer:
-        asked.append(question)
-        return Answer(tuple(hits or ()), degraded)
+    def search(questions: Sequence[Question]) -> list[Answer]:
+        asked.extend(questions)
+        return [Answer(tuple(hits or ()), degraded)]
 
     text = tools.answer(name, arguments, session, scope_default="current", max_query_chars=2048, search=search)
     return json.loads(text), asked[0] if asked else None
@@ -180,7 +181,7 @@ def test_a_wrong_date_is_a_helpful_error() -> None:
 
 
 def test_an_outage_is_told_without_a_connection_string() -> None:
-    def search(question: Question) -> Answer:
+    def search(questions: Sequence[Question]) -> list[Answer]:
         raise DatabaseUnavailable("host=secret password=hunter2")
 
     text = tools.answer(

@@ -29,25 +29,21 @@ from hermes_memory_pgvector.engine.chores import Chores
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.upkeep import Upkeep
 from hermes_memory_pgvector.errors import (
-    DatabaseUnavailable,
-    Held,
     JournalError,
-    MemoryPluginError,
     ThreadUnavailable,
 )
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror.mirror import Mirror
-from hermes_memory_pgvector.recall.recall import Answer, Recall
+from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.errors import concerns_everyone
 from hermes_memory_pgvector.store.installation import Doorkeeper
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.values import AddTurn, EmbeddingModel, Question, WriteItem
+from hermes_memory_pgvector.values import AddTurn, EmbeddingModel, WriteItem
 from hermes_memory_pgvector.writer.chunks import document_pieces
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
@@ -115,6 +111,7 @@ class Engine:
         self.read_breaker = _breaker("database reads")
         self.current_model = CurrentModel()
         self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model)
+        self.search = GuardedRecall(self.recall, self.read_breaker, hold=settings.hold).search
         self.backlog = Backlog(
             self.pool,
             self.embedder,
@@ -287,27 +284,6 @@ class Engine:
         self.refusals.note(items, urgency, is_refusal=False)
         self.refusals.recover_session(items, self._append)
         self.upkeep.wake()
-
-    def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
-        """Hits for questions in the same words; a MemoryPluginError at once while the database is known to be away."""
-        if self.settings.hold:
-            raise Held(self.settings.hold)
-        if not self.read_breaker.allows():
-            raise DatabaseUnavailable("the memory database is out of reach; it is tried again soon")
-        try:
-            answers = self.recall.search_together(questions, deadline)
-        except MemoryPluginError as error:
-            if concerns_everyone(error):
-                self.read_breaker.failed(str(error))
-            else:
-                # The server has answered, or was not even asked: nobody else need go without an answer.
-                self.read_breaker.released()
-            raise
-        except BaseException:
-            self.read_breaker.released()
-            raise
-        self.read_breaker.succeeded()
-        return answers
 
     def conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is what is meant."""

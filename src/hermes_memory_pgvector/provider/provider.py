@@ -146,7 +146,7 @@ class PgvectorMemoryProvider(MemoryProvider):
                 session,
                 settings,
                 engine.shown,
-                search=lambda questions: engine.search(questions, deadline),
+                search=functools.partial(engine.search, deadline=deadline),
                 floor=engine.similarity_floor(),
                 shown_by_host=engine.host_entries(),
             )
@@ -304,7 +304,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._session,
             scope_default=settings.scope_default,
             max_query_chars=settings.query_max_chars,
-            search=lambda question: engine.search([question], deadline)[0],
+            search=functools.partial(engine.search, deadline=deadline),
         )
 
     @guarded(None)

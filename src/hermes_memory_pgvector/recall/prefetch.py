@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.recall.fence import harmless
-from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.recall.recall import Search
 from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.text.clean import clean, shortened
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
@@ -25,7 +25,7 @@ def block(
     settings: Settings,
     shown: ShownHits,
     *,
-    search: Callable[[Sequence[Question]], list[Answer]],
+    search: Search,
     floor: float,
     shown_by_host: Container[str],
 ) -> str:

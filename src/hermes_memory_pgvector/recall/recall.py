@@ -13,9 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseError, DeadlineExceeded, EmbeddingError, EmbeddingMisconfigured
+from hermes_memory_pgvector.errors import (
+    DatabaseError,
+    DatabaseUnavailable,
+    DeadlineExceeded,
+    EmbeddingError,
+    EmbeddingMisconfigured,
+    Held,
+    MemoryPluginError,
+)
 from hermes_memory_pgvector.store.current_model import CurrentModel
+from hermes_memory_pgvector.store.errors import concerns_everyone
 from hermes_memory_pgvector.store.search import (
     Check,
     Connection,
@@ -70,6 +80,8 @@ class RecallSettings(Protocol):
         """Days after which a hit counts half; 0 ignores age."""
 
 
+Search = Callable[[Sequence[Question]], list["Answer"]]
+"""Answers questions in the same words, within a deadline that the caller has set."""
 Reading = Callable[[Deadline], AbstractContextManager[Connection]]
 """Lends a connection for one read: a transaction whose statements the server ends at the deadline."""
 
@@ -176,6 +188,36 @@ class Recall:
             # A tool call gets the nearest rows there are; prefetch offers only near ones.
             floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
         return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
+
+
+class GuardedRecall:
+    """Recall that does not ask a database which is known to be out of reach."""
+
+    def __init__(self, recall: Recall, breaker: Breaker, *, hold: str) -> None:
+        self._recall = recall
+        self._breaker = breaker
+        self._hold = hold
+
+    def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        """As Recall.search_together; raises Held or DatabaseUnavailable at once when there is no database to ask."""
+        if self._hold:
+            raise Held(self._hold)
+        if not self._breaker.allows():
+            raise DatabaseUnavailable("the memory database is out of reach; it is tried again soon")
+        try:
+            answers = self._recall.search_together(questions, deadline)
+        except MemoryPluginError as error:
+            if concerns_everyone(error):
+                self._breaker.failed(str(error))
+            else:
+                # The fault is in this question: other callers may still get an answer.
+                self._breaker.released()
+            raise
+        except BaseException:
+            self._breaker.released()
+            raise
+        self._breaker.succeeded()
+        return answers
 
 
 def _keywords_only(reason: str) -> str:

@@ -7,14 +7,14 @@ connection string, a password or a stack trace.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
 from hermes_memory_pgvector.recall.fence import harmless
-from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.recall.recall import Search
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.values import (
@@ -114,12 +114,12 @@ def answer(
     *,
     scope_default: str,
     max_query_chars: int,
-    search: Callable[[Question], Answer],
+    search: Search,
 ) -> str:
     """The JSON answer to one tool call."""
     try:
         question = parse(name, arguments, session, scope_default=scope_default, max_query_chars=max_query_chars)
-        found = search(question)
+        found = search([question])[0]
     except Refusal as refusal:
         return error(refusal.sentence)
     except DatabaseRejected:
