@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-from testing.agent import AgentHome, wait_until
+from testing.agent import AgentHome
+from testing.waiting import wait_until
 
 PACKAGE = str(resources.files("hermes_memory_pgvector"))
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
