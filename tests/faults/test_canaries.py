@@ -301,7 +301,8 @@ def test_an_embedder_that_fails(life: Life, quiet: Callable[[], None], mode: Mod
     wait_until(lambda: life.engine.backlog.breaker.is_open)
     life.commands.call("status")
     life.endpoint.mode = "ok"
-    wait_until(lambda: life.stored.count("pending_vectors") == 0)
+    # The pause between two attempts has grown meanwhile.
+    wait_until(lambda: life.stored.count("pending_vectors") == 0, seconds=120)
     quiet()
 
 

@@ -54,11 +54,17 @@ def text_of(value: Any, most: int = TEXT_MAX_CHARS, depth: int = TEXT_MAX_DEPTH)
             text = text_of(part, most, depth - 1) if isinstance(part, str | Mapping) else ""
             if text:
                 parts.append(text)
-                most -= len(text) + 1
+            # Blanks around a text, or instead of one, count as read: many parts of them cost no more than one.
+            most -= max(len(text), _length(part)) + 1
             if most <= 0:
                 break
         return "\n".join(parts)
     return ""
+
+
+def _length(part: Any) -> int:
+    inner = part.get("text", part.get("content")) if isinstance(part, Mapping) else part
+    return len(inner) if isinstance(inner, str) else 0
 
 
 def capped(content: str, max_chars: int, *, unread: int = 0) -> str:
