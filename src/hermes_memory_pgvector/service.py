@@ -83,8 +83,8 @@ class Service(ABC):
         thread.join(deadline.remaining())
         return not thread.is_alive()
 
-    def forget_thread(self) -> None:
-        """After a fork the thread does not exist in the child; forget it without waiting."""
+    def after_fork_in_child(self) -> None:
+        """The thread does not exist in a forked child: be as if never started."""
         self._thread = None
         self._wake = threading.Event()
         self._stopping = threading.Event()

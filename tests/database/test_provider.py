@@ -53,7 +53,7 @@ def settle(provider: PgvectorMemoryProvider) -> None:
     """Wait until what was acknowledged is stored and has its vector."""
     engine = provider._engine
     assert engine is not None
-    assert engine.settle(Deadline.after(30))
+    assert engine.flush(Deadline.after(30))
 
 
 def rows(database: Database, query: str) -> list[tuple[Any, ...]]:
@@ -281,7 +281,7 @@ def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Pa
     provider.on_memory_write("add", "memory", "The lathe needs bearings SKF-6203", {})
     server = EmbeddedPostgres(home / "pgvector")
     try:
-        wait_until(lambda: provider._current().settle(Deadline.after(1)), seconds=90)
+        wait_until(lambda: provider._current().flush(Deadline.after(1)), seconds=90)
         assert tool(provider, "recall_memory", query="bearings")["count"] == 1
     finally:
         registry.close_all(Deadline.after(10))

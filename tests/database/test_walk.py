@@ -167,7 +167,7 @@ def test_an_edit_of_a_memory_file_goes_from_the_engine_through_the_mirror_to_the
 ) -> None:
     agent_home.write_memories("Launch is 14 March")
     wait_until(lambda: agent_home.engine.mirror.changes_made)
-    journey = tracer.journey("hermes-pgvector-upkeep")
+    journey = tracer.journey("hermes-pgvector-tasks")
     assert {("engine", "mirror"), ("mirror", "store")} <= journey
     assert {called for caller, called in journey if caller == "mirror"} - GROUND <= {"store", "engine"}
 

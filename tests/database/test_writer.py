@@ -13,9 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
-from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
@@ -56,11 +57,9 @@ class Rig:
         self.writer = Writer(
             self.journal,
             self.pool,
+            CurrentModel(),
+            Settings(write_queue_maxsize=batch, conversation_embed_policy="all"),
             home_id="home",
-            batch_records=batch,
-            new_batch=lambda connection: Batch(
-                connection, model_id=None, retry_window=600, wants_vector=lambda _: True, memories_want_vectors=True
-            ),
             on_stored=lambda: None,
         )
         self.journal.on_append = self.writer.nudge
@@ -395,7 +394,7 @@ def test_a_server_that_has_lost_commits_gets_them_again(make: Callable[..., Rig]
     for number in range(50, 100):
         rig.append(turn(number))
     rig.flush()
-    wait_until(lambda: len(rig.writer._settled) == 1)
+    wait_until(lambda: len(rig.writer._finished) == 1)
     _lose(stored, 20, dead.journal.writer)
     _lose(stored, 70, rig.journal.writer)
     rig.writer._checked_at = 0.0
@@ -446,9 +445,8 @@ def test_two_writers_on_one_journal_store_it_once(make: Callable[..., Rig], stor
     rig = make(batch=5)
     for number in range(300):
         rig.append(turn(number))
-    second = Writer(
-        rig.journal, rig.pool, home_id="home", batch_records=7, new_batch=rig.writer._new_batch, on_stored=lambda: None
-    )
+    settings = Settings(write_queue_maxsize=7, conversation_embed_policy="all")
+    second = Writer(rig.journal, rig.pool, CurrentModel(), settings, home_id="home", on_stored=lambda: None)
     second.start()
     rig.flush()
     wait_until(lambda: second.flush(Deadline.after(1)))

@@ -16,7 +16,7 @@ from psycopg import sql
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.embedding import known_models
-from hermes_memory_pgvector.engine import engine
+from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.journal import journal
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
@@ -229,7 +229,7 @@ FIGURES: list[tuple[Page, str]] = [
     (EMBEDDERS, f"{known_models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),
     (EMBEDDERS, f"up to {chunks.BEFORE_CHARS} characters of the turn before"),
     (EMBEDDERS, f"in pieces of {chunks.PIECE_CHARS:,} characters, at most {chunks.MAX_PIECES}"),
-    (EMBEDDERS, f"`substantive_only` ({engine.SUBSTANTIVE_CHARS} characters and more)"),
+    (EMBEDDERS, f"`substantive_only` ({chunks.SUBSTANTIVE_CHARS} characters and more)"),
     (DURABILITY, f"it is tried every {writer.HOLD_SECONDS:.0f} seconds"),
     (page("docs/reference/tools.md"), f"at most {tools.CONTENT_CHARS:,} characters"),
     (page("docs/explanation/mirror.md"), f"quiet for {mirror.QUIET_SECONDS} seconds"),
@@ -247,5 +247,5 @@ def test_limits_that_are_told_in_words_are_those_of_the_code() -> None:
     assert "up to three turns of earlier sessions" in flat(RECALL)
     assert Question("", Kind.TURN, "").min_coverage == 0.10
     assert "cover at least a tenth of the question" in flat(RECALL)
-    assert engine.LOOK_SECONDS == 2
+    assert tasks.FILES_SECONDS == 2
     assert "looks at the files every two seconds" in flat(page("docs/explanation/mirror.md"))

@@ -153,7 +153,7 @@ def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
     assert [text for _, _, text in home.stored.turns(theme)] == ["question 2", "answer 2"]
 
     def told() -> str:
-        home.engine.upkeep.wake()
+        home.engine.tasks.wake()
         return " ".join(shot.latest_failure for shot in status_file.read_all(home.path / "pgvector"))
 
     assert "cannot be read" in wait_until(told)

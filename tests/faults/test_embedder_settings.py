@@ -244,7 +244,7 @@ def test_a_live_process_shows_the_fault_in_its_file(home: Home) -> None:
     home.settle()
 
     def reasons() -> str:
-        home.engine.upkeep.wake()
+        home.engine.tasks.wake()
         shots = status_file.read_all(home.engine.folder)
         return " ".join(breaker.reason for shot in shots for breaker in shot.open_breakers)
 

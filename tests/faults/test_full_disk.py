@@ -34,7 +34,7 @@ def finish(agent):
     engine = engine_for(agent._home, settings)[0]
     end = time.monotonic() + 120
     while (engine.refusals.waits or not engine.writer.flush(Deadline.after(1))) and time.monotonic() < end:
-        engine.upkeep.wake()
+        engine.tasks.wake()
         time.sleep(0.1)
     say(json.dumps({"refused": engine.refusals.turns, "last": engine.journal.last_seq}))
     os._exit(0)

@@ -10,6 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import watermarks
 from testing.agent import AgentHome
 from testing.command import Commands
 from testing.faulty import FaultyServer, expect, heard, outage, say
@@ -254,8 +256,10 @@ os._exit(0)
 
 def _waiting(home: AgentHome) -> int:
     engine = home.engine
-    marks = {writer: engine.writer.mark(writer) for writer in engine.journal.writers()}
-    return sum(engine.journal.depth(writer, mark).records for writer, mark in marks.items())
+    writers = engine.journal.writers()
+    with engine.pool.connection(Deadline.after(10)) as connection:
+        marks = watermarks.read(connection, writers)
+    return sum(engine.journal.depth(writer, marks.get(writer, 0)).records for writer in writers)
 
 
 def test_every_supported_python_on_this_machine_is_tried() -> None:

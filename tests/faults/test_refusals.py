@@ -62,7 +62,7 @@ def test_what_a_full_disk_refused_is_recovered(
         assert len(told) == 1
         assert "refused" in told[0]
         # While the disk stays full, trying again is nothing to talk about.
-        wait_until(lambda: home.engine.upkeep.is_running)
+        wait_until(lambda: home.engine.tasks.is_running)
         threads_ran = time.monotonic() + 0.5
         wait_until(lambda: time.monotonic() > threads_ran)
         assert sum("refused" in record.getMessage() for record in caplog.records) == 1

@@ -332,7 +332,7 @@ def test_an_undo_does_not_overtake_the_turn_it_takes_back(home: AgentHome, disk:
     agent.sync_turn("kept question", "kept answer", session_id="s1")
     home.settle()
     # Nobody recovers in the background meanwhile.
-    home.engine.upkeep.stop(Deadline.after(10))
+    home.engine.tasks.stop(Deadline.after(10))
     disk.error = errno.ENOSPC
     agent.sync_turn("regretted question", "regretted answer", session_id="s1")
     if room_comes == "before the undo":
@@ -340,7 +340,7 @@ def test_an_undo_does_not_overtake_the_turn_it_takes_back(home: AgentHome, disk:
     agent.on_session_switch("s1", rewound=True)
     disk.error = 0
     agent.sync_turn("better question", "better answer", session_id="s1")
-    home.engine.upkeep.start()
+    home.engine.tasks.start()
     arrive(home, "kept question", "kept answer", "better question", "better answer")
 
 
@@ -439,7 +439,7 @@ def test_what_a_changed_configuration_finds_waiting_is_recovered(home: AgentHome
     before = home.engine
     (home.path / "config.yaml").write_text("memory:\n  pgvector:\n    journal_max_mb: 512\n", encoding="utf-8")
     home.provider()
-    wait_until(lambda: before.is_retired and not before.upkeep.is_running)
+    wait_until(lambda: before.is_retired and not before.tasks.is_running)
     disk.error = 0
     arrive(home, "question", "answer")
     wait_until(lambda: home.stored.memories("marketing") == [("memory", "a fact")])

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.server.binaries import find_binaries
-from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddTurn, Moment
 from hermes_memory_pgvector.writer.writer import Writer
@@ -37,11 +38,9 @@ class Home:
         self.writer = Writer(
             self.journal,
             self.pool,
+            CurrentModel(),
+            Settings(write_queue_maxsize=16, conversation_embed_policy="all"),
             home_id="home",
-            batch_records=16,
-            new_batch=lambda connection: Batch(
-                connection, model_id=None, retry_window=600, wants_vector=lambda _: True, memories_want_vectors=True
-            ),
             on_stored=lambda: None,
         )
         self.journal.on_append = self.writer.nudge
@@ -198,7 +197,7 @@ def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path:
         agent.sync_turn("and where is the ladder", "in the cellar")
         home.settle()
         wait_until(lambda: home.engine.writer.status().gone)
-        home.engine.chores.publish()
+        home.engine.status.publish()
         told = commands.run("doctor", "--json").json["checks"]
     finally:
         home.close()

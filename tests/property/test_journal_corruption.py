@@ -162,7 +162,7 @@ def _everything_damaged_is_kept(
 ) -> None:
     """After draining, no file is where it was, and one with foreign bytes before an intact record is put aside."""
     with journal.adopt(DEAD) or _fail():
-        journal.forget(DEAD, last)
+        journal.retire(DEAD, last)
     kept = {path.name.split(".")[1] for path in directory.glob(f"{DEAD}.*.damaged")}
     for number, segment in enumerate(segments, start=1):
         origins = [origin for _, origin in segment.cells]

@@ -96,7 +96,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.forget(data.draw(st.sampled_from(list(self.held))))
 
     def forget(self, writer: str) -> None:
-        self.journal.forget(writer, self.watermark[writer])
+        self.journal.retire(writer, self.watermark[writer])
         self.settle()
         self.gone[writer] = self.watermark[writer]
 

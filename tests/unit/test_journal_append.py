@@ -317,13 +317,13 @@ class TestBound:
         for _ in range(9):
             journal.append(b"x" * (1000 - HEADER_BYTES))
         batch = journal.read(journal.writer, 0, max_records=5, max_bytes=MIB)
-        journal.forget(journal.writer, batch[-1].seq)
+        journal.retire(journal.writer, batch[-1].seq)
         assert journal.stats().waiting_bytes == 4000
-        journal.forget(journal.writer, 7)
+        journal.retire(journal.writer, 7)
         assert journal.stats().waiting_bytes == 2000
-        journal.forget(journal.writer, 1)
+        journal.retire(journal.writer, 1)
         assert journal.stats().waiting_bytes == 8000
-        journal.forget(journal.writer, 9)
+        journal.retire(journal.writer, 9)
         assert journal.stats().waiting_bytes == 0
         journal.append(b"x")
 
@@ -334,9 +334,9 @@ class TestBound:
         journal.append(b"x" * 68)
         assert len(drain(journal, journal.writer)) == 1
         seal(journal, directory)
-        journal.forget(journal.writer, 1)
+        journal.retire(journal.writer, 1)
         journal.append(b"x" * 68)
-        journal.forget(journal.writer, 1)
+        journal.retire(journal.writer, 1)
         assert journal.stats().waiting_bytes == 100
 
     def test_other_writers_count_until_they_are_drained(self, make: Callable[..., Journal]) -> None:
@@ -349,7 +349,7 @@ class TestBound:
         with pytest.raises(JournalFull):
             journal.append(b"turn")
         with journal.adopt(dead.writer) or pytest.fail("not adopted"):
-            journal.forget(dead.writer, 9)
+            journal.retire(dead.writer, 9)
         wait_until(lambda: journal.stats().waiting_bytes == 0)
         journal.append(b"turn")
 
@@ -364,7 +364,7 @@ class TestRetention:
     def test_drained_segments_are_kept_for_a_time(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make(keep_seconds=3600.0)
         self.fill(journal, directory)
-        journal.forget(journal.writer, 30)
+        journal.retire(journal.writer, 30)
         assert len(segments(directory, journal.writer)) == 4
         assert [record.seq for record in drain(journal, journal.writer)] == list(range(1, 31))
 
@@ -373,10 +373,10 @@ class TestRetention:
     ) -> None:
         journal = make(keep_seconds=0.0)
         self.fill(journal, directory)
-        journal.forget(journal.writer, 19)
+        journal.retire(journal.writer, 19)
         assert [path.suffix for path in segments(directory, journal.writer)] == [".00000002", ".00000003", ".00000004"]
         assert [record.seq for record in drain(journal, journal.writer, after=19)] == list(range(20, 31))
-        journal.forget(journal.writer, 30)
+        journal.retire(journal.writer, 30)
         assert [path.suffix for path in segments(directory, journal.writer)] == [".00000004"]
         assert journal.append(b"next") == 31
         assert [record.seq for record in drain(journal, journal.writer, after=30)] == [31]
@@ -384,24 +384,24 @@ class TestRetention:
     def test_the_oldest_go_when_too_many_bytes_are_kept(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make(keep_seconds=3600.0, keep_bytes=2 * 10 * (100 + HEADER_BYTES))
         self.fill(journal, directory, count=5)
-        journal.forget(journal.writer, 50)
+        journal.retire(journal.writer, 50)
         # What the server has only just confirmed it may still lose.
         assert len(segments(directory, journal.writer)) == 6
         journal._retention._least_seconds = 0.0
-        journal.forget(journal.writer, 50)
+        journal.retire(journal.writer, 50)
         names = [path.suffix for path in segments(directory, journal.writer)]
         assert names == [".00000004", ".00000005", ".00000006"]
 
     def test_a_fresh_scan_overrules_what_was_remembered(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make(keep_seconds=3600.0)
         self.fill(journal, directory, count=1)
-        journal.forget(journal.writer, 10)
+        journal.retire(journal.writer, 10)
         first = segments(directory, journal.writer)[0]
         first.chmod(0o600)
         with first.open("ab") as file:
             file.write(encode(seed_of(journal.writer), 11, 0, b"late"))
         journal._retention._keep_seconds = 0.0
-        journal.forget(journal.writer, 10)
+        journal.retire(journal.writer, 10)
         assert first.exists()
 
     def test_the_next_process_goes_on_counting(self, make: Callable[..., Journal], directory: Path) -> None:
@@ -410,13 +410,13 @@ class TestRetention:
         abandon(dead)
         journal = make(keep_seconds=900.0)
         with journal.adopt(dead.writer) or pytest.fail("not adopted"):
-            journal.forget(dead.writer, 1)
+            journal.retire(dead.writer, 1)
         (path,) = segments(directory, dead.writer)
         assert stat.S_IMODE(path.stat().st_mode) == 0o400
         os.utime(path, (time.time() - 901, time.time() - 901))
         later = make(keep_seconds=900.0)
         with later.adopt(dead.writer) or pytest.fail("not adopted"):
-            later.forget(dead.writer, 1)
+            later.retire(dead.writer, 1)
         assert not path.exists()
         assert not (directory / f"{dead.writer}.lock").exists()
 
@@ -425,11 +425,11 @@ class TestRetention:
     ) -> None:
         journal = make(keep_seconds=900.0)
         self.fill(journal, directory, count=1)
-        journal.forget(journal.writer, 10)
+        journal.retire(journal.writer, 10)
         now = time.time()
         for step in (+7200, -7200, +86_400 * 365):
             monkeypatch.setattr(time, "time", lambda step=step: now + step)
-            journal.forget(journal.writer, 10)
+            journal.retire(journal.writer, 10)
             assert len(segments(directory, journal.writer)) == 2
 
     def test_a_watermark_that_went_back_makes_a_segment_waiting_again(
@@ -438,9 +438,9 @@ class TestRetention:
         journal = make(keep_seconds=3600.0)
         self.fill(journal, directory, count=1)
         first = segments(directory, journal.writer)[0]
-        journal.forget(journal.writer, 10)
+        journal.retire(journal.writer, 10)
         assert stat.S_IMODE(first.stat().st_mode) == 0o400
-        journal.forget(journal.writer, 4)
+        journal.retire(journal.writer, 4)
         assert stat.S_IMODE(first.stat().st_mode) == 0o600
         assert [record.seq for record in drain(journal, journal.writer, after=4)] == list(range(5, 11))
 
@@ -448,7 +448,7 @@ class TestRetention:
         living = make()
         living.append(b"x")
         other = make(keep_seconds=0.0)
-        other.forget(living.writer, 1)
+        other.retire(living.writer, 1)
         assert len(segments(directory, living.writer)) == 1
         assert (directory / f"{living.writer}.lock").exists()
 
@@ -458,7 +458,7 @@ class TestRetention:
         journal = make(segment_bytes=16_000)
         for _ in range(12):
             journal.append(b"x" * 100)
-        journal.forget(journal.writer, 12)
+        journal.retire(journal.writer, 12)
         wait_until(lambda: len(segments(directory, journal.writer)) == 2)
 
 
@@ -574,7 +574,7 @@ class TestDamage:
             assert [r.seq for r in journal.read(dead.writer, 4, max_records=99, max_bytes=MIB)] == [6, 7, 8, 9, 10]
             assert [r.seq for r in journal.read(dead.writer, 4, max_records=99, max_bytes=MIB)] == [6, 7, 8, 9, 10]
             assert (journal.stats().skipped_records, journal.stats().damaged_segments) == (1, 1)
-            journal.forget(dead.writer, 10)
+            journal.retire(dead.writer, 10)
         assert len([r for r in caplog.records if "lost records 5 to 5" in r.getMessage()]) == 1
         assert [path.name for path in directory.glob(f"{dead.writer}*")] == [f"{dead.writer}.00000001.damaged"]
         assert journal.stats().damaged_segments == 1
@@ -631,7 +631,7 @@ class TestDamage:
         journal = make(keep_seconds=0.0)
         with journal.adopt(dead.writer) or pytest.fail("not adopted"):
             assert len(drain(journal, dead.writer)) == 3
-            journal.forget(dead.writer, 3)
+            journal.retire(dead.writer, 3)
         assert journal.stats().damaged_segments == 0
         assert list(directory.glob(f"{dead.writer}*")) == []
 

@@ -299,7 +299,7 @@ def test_a_failed_sync_is_told_and_never_tried_again_on_the_same_file(
     wait_until(lambda: journal._appender.state().active_number == 2)
     journal.append(b"two")
     wait_until(lambda: len(failing.calls) == 2)
-    wait_until(lambda: journal.stats().sync_lag_seconds == 0)
+    wait_until(lambda: journal.sync_lag_seconds == 0)
     assert failing.calls.count(failing.inode or 0) == 1
     assert journal.stats().last_error == "sync failed (OSError, errno 5)"
     assert payloads(journal) == [b"one", b"meanwhile", b"two"]
@@ -333,7 +333,7 @@ def test_how_often_each_mode_syncs(
     journal = make(sync=mode)
     for _ in range(5):
         journal.append(b"x")
-    wait_until(lambda: not journal._appender.is_dirty and journal.stats().sync_lag_seconds == 0)
+    wait_until(lambda: not journal._appender.is_dirty and journal.sync_lag_seconds == 0)
     assert expected <= len(calls) <= max(expected, 0 if mode == "process" else 5)
     if mode == "batch":
         assert threads == {"hermes-pgvector-journal"}
@@ -346,7 +346,7 @@ def test_an_append_after_a_long_sleep_is_synced(make: Callable[..., Journal], mo
     monkeypatch.setattr(segment_module, "sync_file", lambda fd: synced.set())
     journal.append(b"x")
     assert synced.wait(2)
-    wait_until(lambda: journal.stats().sync_lag_seconds == 0)
+    wait_until(lambda: journal.sync_lag_seconds == 0)
 
 
 def test_sync_lag_grows_while_the_disk_is_slow(make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,10 +360,10 @@ def test_sync_lag_grows_while_the_disk_is_slow(make: Callable[..., Journal], mon
     journal = make(sync="batch")
     journal.append(b"x")
     assert entered.wait(5)
-    wait_until(lambda: journal.stats().sync_lag_seconds > 0.05)
+    wait_until(lambda: journal.sync_lag_seconds > 0.05)
     assert journal.append(b"not held up") == 2
     go_on.set()
-    wait_until(lambda: journal.stats().sync_lag_seconds == 0)
+    wait_until(lambda: journal.sync_lag_seconds == 0)
 
 
 def test_close_syncs_what_is_left_and_keeps_to_its_deadline(

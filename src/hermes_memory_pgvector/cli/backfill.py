@@ -91,8 +91,8 @@ def _ask(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | 
 
 
 def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterator[list[Key]]:
-    from hermes_memory_pgvector.engine.engine import SUBSTANTIVE_CHARS
     from hermes_memory_pgvector.store import overview
+    from hermes_memory_pgvector.writer.chunks import SUBSTANTIVE_CHARS
 
     before: int | None = None
     while True:

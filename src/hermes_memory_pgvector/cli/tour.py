@@ -142,7 +142,7 @@ def _settle(home: Path) -> None:
 
     with terminal.step("all of it has reached Postgres and has its vector"):
         engine, _ = engine_for(home, SETTINGS)
-        if not engine.settle(Deadline.after(SETTLE_SECONDS)):
+        if not engine.flush(Deadline.after(SETTLE_SECONDS)):
             raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors did not come in time")
 
 

@@ -44,7 +44,6 @@ class JournalStats:
     bytes_on_disk: int
     waiting_bytes: int
     """What counts against the bound, of all writers in the directory."""
-    sync_lag_seconds: float
     damaged_segments: int
     skipped_records: int
     """Numbers that damage has taken out of a sequence."""
@@ -69,7 +68,7 @@ class Journal:
     ) -> None:
         self.on_append: Callable[[], None] | None = None
         """Called by the helper soon after records were appended."""
-        self._told = 0
+        self._announced = 0
         self._directory = directory
         self._idle_seal_bytes = segment_bytes // 16
         self._appender = Appender(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
@@ -106,7 +105,7 @@ class Journal:
         with self._appender.lock:
             self._appender.adjust(sync=sync, max_bytes=max_bytes)
 
-    def tend(self) -> None:
+    def start_helper(self) -> None:
         """Start the helper where that was not possible before; ThreadUnavailable when it still is not."""
         with self._appender.lock:
             if self._lock is not None and not self._is_closing and not self._helper.is_running:
@@ -159,13 +158,22 @@ class Journal:
         """The number of the newest own record, 0 when there is none."""
         return self._appender.last_seq
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more than half of what the journal may hold waits in it."""
+        return self._appender.capacity.is_crowded
+
+    @property
+    def sync_lag_seconds(self) -> float:
+        """Seconds since the oldest record that has not reached the disk was written."""
+        return self._appender.sync_lag()
+
     def stats(self) -> JournalStats:
         """A snapshot for status and doctor; lists the directory, so not for hooks."""
         listing = list_directory(self._directory)
         return JournalStats(
             bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
             waiting_bytes=self._appender.capacity.waiting,
-            sync_lag_seconds=self._appender.sync_lag(),
             damaged_segments=listing.damaged + len(self._reader.damaged),
             skipped_records=self._reader.skipped_records,
             last_error=self._appender.last_error,
@@ -195,21 +203,21 @@ class Journal:
         others = [each for each in writers if each != self._writer]
         return {**own, **(self._retention.adopt(others, locks_work=self._locks_work) if others else {})}
 
-    def forget(self, writer: str, upto: int, ending: Callable[[list[str]], None] = lambda _: None) -> None:
+    def retire(self, writer: str, upto: int, ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Retire what lies at or below a watermark that the server has just confirmed.
 
         Call it with a freshly read watermark only, also now and then while idle: segments go when they have been
         drained for as long as they are kept, and a server that failed over may have gone back behind an older one.
         """
         if writer == self._writer:
-            self._forget_own(upto)
-            self._retention.forget_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+            self._count_waiting(upto)
+            self._retention.retire_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
         elif self._retention.holds(writer):
-            self.forget_all({writer: upto}, ending)
+            self.retire_all({writer: upto}, ending)
 
-    def forget_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
+    def retire_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
         """Do the same for dead writers, all at once; `ending` learns before which of them nothing will be left."""
-        self._retention.forget(marks, ending, locks_work=self._locks_work)
+        self._retention.retire(marks, ending, locks_work=self._locks_work)
 
     @contextlib.contextmanager
     def looking_once(self) -> Iterator[None]:
@@ -220,13 +228,13 @@ class Journal:
             yield
         finally:
             for writer in files:
-                self._reader.forget_listed(writer)
+                self._reader.unlist(writer)
 
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
         return self._reader.depth(writer, upto)
 
-    def _forget_own(self, upto: int) -> None:
+    def _count_waiting(self, upto: int) -> None:
         state = self._appender.state()
         is_all = upto >= state.last_seq
         waiting = 0 if is_all else self._reader.waiting_bytes(state.writer, upto)
@@ -295,14 +303,14 @@ class Journal:
             lock.release()
         self._closed.set()
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Helper: say that there are new records. A hook that woke another thread itself would wait for the GIL."""
         seq = self._appender.last_seq
-        if seq != self._told:
+        if seq != self._announced:
             self._appender.lacks_disk = False
             if self.on_append is not None:
                 self.on_append()
-        self._told = seq
+        self._announced = seq
 
     def count_others(self) -> None:
         """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
@@ -348,7 +356,7 @@ class Journal:
         self._lock = None
         self._writer = new_writer_id()
         self._appender.abandon(self._writer)
-        self._helper.forget_thread()
+        self._helper.after_fork_in_child()
         self._reader.reset()
         self._retention.reset()
         self._closed = threading.Event()

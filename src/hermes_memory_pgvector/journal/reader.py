@@ -108,7 +108,7 @@ class Reader:
         """The files of an adopted writer that are still there."""
         return self._adopted.get(writer, [])
 
-    def forget_listed(self, writer: str) -> None:
+    def unlist(self, writer: str) -> None:
         """A writer was released: others may change its files again."""
         self._adopted.pop(writer, None)
 

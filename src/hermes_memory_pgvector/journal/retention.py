@@ -104,21 +104,19 @@ class Retention:
             self._reader.keep_listed({writer: there.get(writer, []) for writer in adopted})
             return adopted
 
-    def forget_own(self, writer: str, upto: int, *, sealed_below: float) -> None:
+    def retire_own(self, writer: str, upto: int, *, sealed_below: float) -> None:
         """Retire the own segments that lie wholly at or below a watermark just read from the server."""
         with self._reader.lock:
             for segment in self._due({writer: upto}, sealed_below).get(writer, ()):
-                self._retire(segment, upto)
+                self._remove(segment, upto)
 
-    def forget(self, marks: Mapping[str, int], ending: Callable[[list[str]], None], *, locks_work: bool) -> None:
+    def retire(self, marks: Mapping[str, int], ending: Callable[[list[str]], None], *, locks_work: bool) -> None:
         """Retire what adopted or dead writers have below watermarks just read from the server.
 
         `ending` is told before the last file of a writer goes; when it raises, the files stay.
         """
         with self._reader.lock:
             due = self._due(marks, math.inf)
-            # A process that died before its first record has left a lock at most.
-            due.update({each: [] for each in marks if each in self._held and not self._reader.listed(each)})
         names = list(due)
         for start in range(0, len(names), ADOPTED_TOGETHER):
             self._retire_all({each: due[each] for each in names[start : start + ADOPTED_TOGETHER]}, marks, ending,
@@ -141,7 +139,7 @@ class Retention:
             with self._reader.lock:
                 for writer, adoption in adopted.items():
                     for segment in due[writer]:
-                        self._retire(segment, marks[writer])
+                        self._remove(segment, marks[writer])
                     if adoption.lock is not None and not self._reader.listed(writer):
                         adoption.lock.unlink()
         finally:
@@ -202,7 +200,7 @@ class Retention:
 
     def _released(self, writer: str) -> None:
         self._held.pop(writer, None)
-        self._reader.forget_listed(writer)
+        self._reader.unlist(writer)
 
     def _is_covered(self, segment: SegmentFile, upto: int) -> bool:
         if self._reader.span(segment).last <= upto:
@@ -232,7 +230,7 @@ class Retention:
             os.utime(segment.path)
             segment.path.chmod(mode)
 
-    def _retire(self, segment: SegmentFile, upto: int) -> None:
+    def _remove(self, segment: SegmentFile, upto: int) -> None:
         """Unlink a segment, or put it aside when it is damaged."""
         if self._reader.span(segment, fresh=True).last > upto:
             return

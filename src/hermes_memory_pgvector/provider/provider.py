@@ -119,10 +119,8 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._take_up(self._session.session_id)
         self._block = None
         tell = kwargs.get("warning_callback")
-        self._engine.on_warning(tell if callable(tell) else None)
-        self._engine.profile_theme = self._session.profile_theme
-        self._engine.chores.note_theme(self._session.theme)
-        self._engine.begin()
+        self._engine.begin_session(self._session, tell if callable(tell) else None)
+        self._engine.try_start()
 
     @guarded("")
     def system_prompt_block(self) -> str:
@@ -311,7 +309,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     def shutdown(self) -> None:
         """Give what was just said a moment to arrive; nothing depends on it."""
         if self._engine is not None and not self._engine.is_retired:
-            self._engine.settle(Deadline.after(self._engine.settings.shutdown_drain_timeout))
+            self._engine.flush(Deadline.after(self._engine.settings.shutdown_drain_timeout))
 
     @guarded([])
     def get_config_schema(self) -> list[dict[str, Any]]:
@@ -350,7 +348,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._identify(*self._told)
         if self._engine is None or self._engine.is_retired:
             self._engine, _ = engine_for(self._home, self._overrides)
-            self._engine.profile_theme = self._engine.profile_theme or self._session.profile_theme
+            self._engine.continue_session(self._session)
         return self._engine
 
     def _turns(self, engine: Engine) -> TurnCapture:

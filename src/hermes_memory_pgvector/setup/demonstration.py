@@ -61,7 +61,7 @@ def _write(engine: Engine, session: str) -> None:
     engine.record(turns, Urgency.TURN)
     if not engine.writer.flush(Deadline.after(SETTLE_SECONDS)):
         raise DatabaseUnavailable(engine.writer.status().last_error or "the database does not take writes")
-    engine.settle(Deadline.after(SETTLE_SECONDS))
+    engine.flush(Deadline.after(SETTLE_SECONDS))
 
 
 def _ask(engine: Engine) -> str:

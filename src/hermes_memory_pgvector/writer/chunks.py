@@ -1,12 +1,17 @@
-"""Which text stands for a row when it is embedded: its own words after a little of what was said before, in pieces.
+"""Which rows get vectors, and of which texts: a row's own words after the end of the turn before it, in pieces.
 
-Pure. The stored text stays as said; only the vector is made from this.
+Pure. The stored text stays as it was; only the vectors are made from these pieces.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.values import AddTurn
+
+SUBSTANTIVE_CHARS = 200
+"""Shorter turns get no vector under the policy `substantive_only`."""
 BEFORE_CHARS = 200
 """How much of the turn before leads into a turn: answers often name their subject only there."""
 PIECE_CHARS = 2_000
@@ -26,6 +31,14 @@ class Row(Protocol):
     @property
     def before(self) -> str:
         """The turn before, or nothing."""
+
+
+def wants_vector(settings: Settings, turn: AddTurn) -> bool:
+    """Whether a turn gets a vector."""
+    policy = settings.conversation_embed_policy
+    if not settings.embed_on_write or policy == "none":
+        return False
+    return policy == "all" or len(turn.content) >= SUBSTANTIVE_CHARS
 
 
 def document_pieces(row: Row) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.text import lexemes
 from hermes_memory_pgvector.values import AddTurn, WriteItem
 
 
-class ReadAhead:
+class DecodeAhead:
     """What the writer does while it would otherwise wait; only a backlog gives it something to do."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class ReadAhead:
                     self._has_prepared = True
                     lexemes.prepare(item.content)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """The backlog is gone: give the memory back."""
         self._next = ("", 0, [])
         self._items = {}

@@ -21,6 +21,7 @@ from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
+from hermes_memory_pgvector.writer.chunks import document_pieces
 
 logger = logging.getLogger(__name__)
 
@@ -51,19 +52,17 @@ class Backlog:
         embedder: Embedder,
         current_model: CurrentModel,
         *,
-        pieces: Callable[[Wanting], Sequence[str]],
         embed_seconds: float,
         make_tables: Callable[[], bool] = lambda: False,
     ) -> None:
         self._pool = pool
         self._embedder = embedder
         self._current_model = current_model
-        self._pieces = pieces
         self._embed_seconds = embed_seconds
         self._make_tables = make_tables
         self.breaker = Breaker("embedding of new rows", threshold=1, on_open=_outage_begins, on_close=_outage_ends)
         self._lock = threading.Lock()
-        self._asked = 1
+        self._requested = 1
         self._served = 0
         self._look_again_at = 0.0
         self._usable: EmbeddingModel | None = None
@@ -71,10 +70,10 @@ class Backlog:
         self._problem = ""
         self._embedded = 0
 
-    def ask(self) -> None:
-        """There may be rows that want a vector."""
+    def request(self) -> None:
+        """There may be rows that wait for a vector."""
         with self._lock:
-            self._asked += 1
+            self._requested += 1
 
     def status(self) -> BacklogStatus:
         """A snapshot for status and doctor."""
@@ -82,7 +81,7 @@ class Backlog:
 
     def is_due(self) -> bool:
         """Whether it is worth looking for rows."""
-        return self._asked != self._served or time.monotonic() >= self._look_again_at
+        return self._requested != self._served or time.monotonic() >= self._look_again_at
 
     def run(self) -> float:
         """Embed one batch; return the seconds until the next is worth a look."""
@@ -91,7 +90,7 @@ class Backlog:
         if not self.breaker.allows():
             return max(0.1, self.breaker.retry_in())
         self._look_again_at = time.monotonic() + LOOK_SECONDS
-        asked = self._asked
+        requested = self._requested
         try:
             more = self._run_batch()
         except EmbeddingError as error:
@@ -103,8 +102,8 @@ class Backlog:
             raise
         if more:
             return 0.0
-        self._served = asked
-        return 0.0 if self._asked != asked else max(0.0, self._look_again_at - time.monotonic())
+        self._served = requested
+        return 0.0 if self._requested != requested else max(0.0, self._look_again_at - time.monotonic())
 
     def _run_batch(self) -> bool:
         model = self._usable_model()
@@ -135,7 +134,7 @@ class Backlog:
         return True
 
     def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Key]]:
-        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(self._pieces(row))]
+        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
         texts = [text for _, _, text in pieces]
         found = self._embedder.embed_documents(texts, Deadline.after(self._embed_seconds))
         made = [

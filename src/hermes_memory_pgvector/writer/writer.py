@@ -9,6 +9,7 @@ a newer version of this package knows is left, from that record on, to a process
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
@@ -31,9 +33,11 @@ from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, co
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import dead_letters, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import WriteItem
-from hermes_memory_pgvector.writer.decode_ahead import ReadAhead
+from hermes_memory_pgvector.writer.chunks import wants_vector
+from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ RECHECK_SECONDS = 30.0
 WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
 IDLE_SECONDS = 5.0
-FORGET_SECONDS = 2.0
+RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
@@ -85,10 +89,10 @@ class Writer(Service):
         self,
         journal: Journal,
         pool: Pool,
+        current_model: CurrentModel,
+        settings: Settings,
         *,
         home_id: str,
-        batch_records: int,
-        new_batch: Callable[[Connection], Batch],
         on_stored: Callable[[], None],
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
@@ -97,23 +101,23 @@ class Writer(Service):
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
-        self._batch_records = batch_records
-        self._window = batch_records
+        self._current_model = current_model
+        self._settings = settings
+        self._batch_records = self._window = settings.write_queue_maxsize
         self._portion = MAX_PORTION
         """Fewer records after a batch that took too long."""
-        self._new_batch = new_batch
         self._on_stored = on_stored
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._ahead = ReadAhead()
-        self._forgot_at = 0.0
+        self._ahead = DecodeAhead()
+        self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
         self._visited_at = 0.0
         self._checked_at = 0.0
         self._arrived_at = 0.0
-        self._settled: dict[str, int] = {}
+        self._finished: dict[str, int] = {}
         """Journals of dead processes of which everything has arrived, with their watermarks."""
         self._for_newer: dict[str, int] = {}
         """Journals whose next record a newer version has made, with their watermarks."""
@@ -176,10 +180,6 @@ class Writer(Service):
         newer = len(self._for_newer)
         return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
 
-    def mark(self, writer: str) -> int:
-        """The last known watermark of a journal."""
-        return self._marks.get(writer, 0)
-
     def _is_due(self) -> bool:
         """Whether there may be anything to do; keeps an idle process from holding a connection."""
         now = time.monotonic()
@@ -214,11 +214,11 @@ class Writer(Service):
     def _visit_others(self, own: str) -> None:
         found = self._journal.writers()
         there = set(found)
-        self._settled = {writer: mark for writer, mark in self._settled.items() if writer in there}
+        self._finished = {writer: mark for writer, mark in self._finished.items() if writer in there}
         self._marks = {writer: mark for writer, mark in self._marks.items() if writer in there or writer == own}
         for writer in self._for_newer.keys() - there:
             self._is_read_on(writer)
-        new = [each for each in found if each != own and each not in self._settled and each not in self._for_newer]
+        new = [each for each in found if each != own and each not in self._finished and each not in self._for_newer]
         self._visit(new)
 
     def _visit(self, writers: Sequence[str]) -> None:
@@ -250,20 +250,20 @@ class Writer(Service):
                     writers = writers[before // 2 :]
                     continue
                 total += count
-                self._settle(finished)
-                writers = [each for each in writers if each not in self._settled and each not in self._for_newer]
+                self._finish(finished)
+                writers = [each for each in writers if each not in self._finished and each not in self._for_newer]
             if len(writers) == before:
                 # A long one, or the only one.
                 first, *writers = writers
                 total += self._drain(first)
                 if not self.is_stopping and first not in self._for_newer:
-                    self._settle([first])
+                    self._finish([first])
         return total
 
-    def _settle(self, writers: Sequence[str]) -> None:
-        settled = {writer: self._marks[writer] for writer in writers}
-        self._settled.update(settled)
-        self._journal.forget_all(settled, self._end)
+    def _finish(self, writers: Sequence[str]) -> None:
+        finished = {writer: self._marks[writer] for writer in writers}
+        self._finished.update(finished)
+        self._journal.retire_all(finished, self._end)
 
     def _drain(self, writer: str) -> int:
         """Store what a journal holds; return how many records."""
@@ -272,28 +272,28 @@ class Writer(Service):
             total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
-        self._ahead.forget()
+        self._ahead.clear()
         return total
 
     def _recheck(self, own: str) -> None:
         """Compare watermarks with what we remember: a server that failed over may have gone back."""
         is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
-        if not is_watched and not self._settled:
+        if not is_watched and not self._finished:
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            marks = watermarks.read(connection, [own, *self._settled, *self._for_newer])
-        for writer in [own, *self._settled]:
+            marks = watermarks.read(connection, [own, *self._finished, *self._for_newer])
+        for writer in [own, *self._finished]:
             self._compare(writer, marks.get(writer, 0))
         for writer, mark in list(self._for_newer.items()):
             if marks.get(writer, 0) != mark:
                 self._is_read_on(writer)
-        lost = [writer for writer, mark in self._settled.items() if marks.get(writer, 0) != mark]
+        lost = [writer for writer, mark in self._finished.items() if marks.get(writer, 0) != mark]
         for writer in lost:
-            del self._settled[writer]
+            del self._finished[writer]
         self._visit(lost)
-        self._journal.forget_all({each: marks[each] for each in self._settled if each in marks}, self._end)
+        self._journal.retire_all({each: marks[each] for each in self._finished if each in marks}, self._end)
         self._marks[own] = marks.get(own, 0)
-        self._journal.forget(own, self._marks[own])
+        self._journal.retire(own, self._marks[own])
         if self._own_waits() and not self._drain(own):
             self._go_on_behind(own, self._journal.last_seq)
 
@@ -412,6 +412,16 @@ class Writer(Service):
                 self._portion = max(1, min(self._portion, self._window) // 2)
             raise
 
+    def _new_batch(self, connection: Connection) -> Batch:
+        model = self._current_model.get(connection)
+        return Batch(
+            connection,
+            model_id=None if model is None else model.id,
+            retry_window=self._settings.turn_retry_window,
+            wants_vector=functools.partial(wants_vector, self._settings),
+            memories_want_vectors=self._settings.embed_on_write,
+        )
+
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
 
@@ -480,11 +490,11 @@ class Writer(Service):
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
         now = time.monotonic()
-        if len(marks) == 1 and (count < self._batch_records or now - self._forgot_at >= FORGET_SECONDS):
+        if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             # Within a backlog the reader is a batch ahead, and finding the mark again means walking the files.
-            self._forgot_at = now
+            self._retired_at = now
             for writer, mark in marks.items():
-                self._journal.forget(writer, mark, self._end)
+                self._journal.retire(writer, mark, self._end)
         if count >= self._portion:
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now

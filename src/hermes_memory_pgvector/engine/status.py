@@ -1,0 +1,90 @@
+"""How a process is doing: its breakers, one sentence for the agent, and the file that `status` and `doctor` read."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hermes_memory_pgvector import hook_guard
+from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
+from hermes_memory_pgvector.capture.refused_writes import Refusals
+from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
+from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.journal import Journal
+from hermes_memory_pgvector.writer.embed_pending import Backlog
+from hermes_memory_pgvector.writer.writer import Writer
+
+PUBLISH_SECONDS = 15.0
+
+
+class Status:
+    """Looks at the parts of one engine."""
+
+    def __init__(
+        self,
+        folder: Path,
+        journal: Journal,
+        refusals: Refusals,
+        writer: Writer,
+        backlog: Backlog,
+        embedder: GuardedEmbedder,
+        reads: Breaker,
+    ) -> None:
+        self._folder = folder
+        self._journal = journal
+        self._refusals = refusals
+        self._writer = writer
+        self._backlog = backlog
+        self._embedder = embedder
+        self._reads = reads
+        self._published: tuple[float, object] = (0.0, None)
+
+    def breakers(self) -> list[BreakerStatus]:
+        """All breakers."""
+        parts = (self._writer.breaker, self._reads, self._backlog.breaker, self._embedder.breaker)
+        return [breaker.status() for breaker in parts]
+
+    def degradation(self) -> str:
+        """One sentence while something does not work, else nothing."""
+        if self._writer.breaker.is_open or self._reads.is_open:
+            return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
+        if self._embedder.fault:
+            return "A setting of the embedder is wrong: recall works by words only until it is corrected."
+        if self._embedder.breaker.is_open or self._backlog.breaker.is_open:
+            return "The embedding service is out of reach: recall works by words only for now."
+        return ""
+
+    def publish(self) -> float:
+        """Write the file when something has changed, and now and then; return the seconds until it is due again."""
+        breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
+        refused, failed = self._refusals.status(), hook_guard.failures()
+        figures = (tuple(each.state for each in breakers), refused, writer.dead, writer.gone, failed.count)
+        now = time.monotonic()
+        if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
+            self._published = (now, figures)
+            shot = status_file.snapshot(
+                breakers,
+                writer_stored=writer.stored,
+                writer_waiting=writer.waiting,
+                writer_dead=writer.dead,
+                writer_gone=writer.gone,
+                backlog_embedded=backlog.embedded,
+                backlog_problem=backlog.problem,
+                refused_turns=refused.turns,
+                refused_memories=refused.memories,
+                refused_waiting=refused.waiting,
+                refused_recovered=refused.recovered,
+                refused_overflowed=refused.overflowed,
+                refused_lost=refused.lost,
+                refused_problem=refused.problem,
+                failed_hooks=failed.count,
+                latest_failure=failed.latest,
+                journal_writer=self._journal.writer,
+                sync_lag_seconds=self._journal.sync_lag_seconds,
+            )
+            status_file.publish(self._folder, shot)
+        return PUBLISH_SECONDS
+
+    def withdraw(self) -> None:
+        """Remove the file: this process is about to end."""
+        status_file.withdraw(self._folder)

@@ -1,0 +1,227 @@
+"""What a process does now and then, in one background thread: vectors, MEMORY.md, refused writes, statistics, checks.
+
+The thread may wait for a slow embedder for as long as that takes; the writer has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding import Embedder
+from hermes_memory_pgvector.engine.recorder import Recorder
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.mirror.mirror import Mirror
+from hermes_memory_pgvector.recall.recall import Recall
+from hermes_memory_pgvector.service import Service
+from hermes_memory_pgvector.store.current_model import CurrentModel
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.search import refresh_statistics
+from hermes_memory_pgvector.writer.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 5.0
+CONFIGURATION_SECONDS = 2.0
+FILES_SECONDS = 2.0
+RECOVER_SECONDS = 5.0
+REAP_SECONDS = 10.0
+STATISTICS_SECONDS = 300.0
+CHECK_SECONDS = 3600.0
+CHECK_SAMPLES = 5
+DATABASE_SECONDS = 60.0
+WARM_UP_SECONDS = 30.0
+NEVER_AGAIN_SECONDS = 86_400.0
+MAX_THEMES = 1000
+
+Task = Callable[[], float]
+"""Does what is due and returns the seconds until it wants to run again."""
+
+
+class Tasks(Service):
+    """Runs tasks in turn; a task that fails runs again later and does not delay the others."""
+
+    def __init__(self, tasks: Mapping[str, Task]) -> None:
+        super().__init__("hermes-pgvector-tasks", first_wait=0.25)
+        self._tasks = tasks
+        self._failures: dict[str, int] = {}
+        self._not_before: dict[str, float] = {}
+        self.problems: dict[str, str] = {}
+
+    def run_once(self) -> float:
+        """Run every task that is due; return the shortest pause that any of them wants."""
+        pause = IDLE_SECONDS
+        for name, task in self._tasks.items():
+            if self.is_stopping:
+                break
+            remaining = self._not_before.get(name, 0.0) - time.monotonic()
+            if remaining > 0:
+                pause = min(pause, remaining)
+                continue
+            try:
+                pause = min(pause, max(0.0, task()))
+            except MemoryPluginError as error:
+                pause = min(pause, self._put_off(name, error))
+            else:
+                self._failures.pop(name, None)
+                self.problems.pop(name, None)
+        return pause
+
+    def _put_off(self, name: str, error: MemoryPluginError) -> float:
+        failures = self._failures[name] = self._failures.get(name, 0) + 1
+        self.problems[name] = str(error)
+        pause: float = min(30.0, 0.25 * 2.0 ** min(failures, 8))
+        self._not_before[name] = time.monotonic() + pause
+        logger.debug("task %s failed and runs again in %.1f s: %s", name, pause, error)
+        return pause
+
+
+class WatchConfiguration:
+    """Keeps a good configuration for bad times, and has the engine replaced when the configuration changes."""
+
+    def __init__(self, home: Path, check: Callable[[], object]) -> None:
+        self._home = home
+        self._check = check
+
+    def run(self) -> float:
+        """Look at the configuration."""
+        settings_file.keep(self._home)
+        self._check()
+        return CONFIGURATION_SECONDS
+
+
+class WarmUp:
+    """Loads the local model before anybody waits for it."""
+
+    def __init__(self, embedder: Embedder, *, is_local: bool) -> None:
+        self._embedder = embedder
+        self._is_due = is_local
+
+    def run(self) -> float:
+        """Load the model, once."""
+        if self._is_due:
+            self._is_due = False
+            self._embedder.embed_query("warm up", Deadline.after(WARM_UP_SECONDS))
+        return NEVER_AGAIN_SECONDS
+
+
+class MirrorFiles:
+    """Brings rows in line with MEMORY.md and USER.md."""
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        pool: Pool,
+        current_model: CurrentModel,
+        writer: Writer,
+        *,
+        on_changed: Callable[[], None],
+        is_wanted: bool,
+    ) -> None:
+        self.theme: str | None = None
+        """Where new entries belong; nothing is compared before it is known."""
+        self._mirror = mirror
+        self._pool = pool
+        self._current_model = current_model
+        self._writer = writer
+        self._on_changed = on_changed
+        self._is_wanted = is_wanted
+
+    def run(self) -> float:
+        """Compare the files with the rows if either has changed."""
+        if not self._is_wanted or self.theme is None or not self._mirror.is_due():
+            return FILES_SECONDS
+        if self._writer.breaker.is_open:
+            return IDLE_SECONDS
+        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            model = self._current_model.get(connection)
+        before = self._mirror.changes_made
+        pause = self._mirror.run(
+            self.theme, lambda: self._writer.status().waiting == 0, None if model is None else model.id
+        )
+        if self._mirror.changes_made != before:
+            self._on_changed()
+        return pause or FILES_SECONDS
+
+
+class RecoverRefused:
+    """Gives refused writes to the journal once it has room."""
+
+    def __init__(self, recorder: Recorder, mirror: Mirror) -> None:
+        self._recorder = recorder
+        self._mirror = mirror
+
+    def run(self) -> float:
+        """Recover what waits."""
+        if self._recorder.recover_if_room():
+            # Meanwhile the files may have changed again.
+            self._mirror.look_again()
+        return RECOVER_SECONDS
+
+
+class WordStatistics:
+    """Keeps the rarity of words current while rows keep coming."""
+
+    def __init__(self, pool: Pool, writer: Writer) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._refreshed_at: float | None = None
+        self._stored = 0
+
+    def run(self) -> float:
+        """Count words again if rows have come since."""
+        stored, now = self._writer.status().stored, time.monotonic()
+        is_recent = self._refreshed_at is not None and now - self._refreshed_at < STATISTICS_SECONDS
+        if stored != self._stored and not is_recent and not self._writer.breaker.is_open:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+                refresh_statistics(connection)
+            self._refreshed_at, self._stored = now, stored
+        return STATISTICS_SECONDS
+
+
+class CheckSearch:
+    """Compares searches of the themes in use with brute force, and widens the search where it misses rows."""
+
+    def __init__(self, recall: Recall, writer: Writer) -> None:
+        self._recall = recall
+        self._writer = writer
+        self._themes: set[str] = set()
+        self._due_at = time.monotonic() + STATISTICS_SECONDS
+
+    def note_theme(self, theme: str) -> None:
+        """A theme is in use in this process: its searches are worth checking."""
+        if len(self._themes) < MAX_THEMES:
+            self._themes.add(theme)
+
+    def run(self) -> float:
+        """Check one theme, now and then."""
+        now = time.monotonic()
+        if not self._themes or now < self._due_at or self._writer.breaker.is_open:
+            return STATISTICS_SECONDS
+        self._due_at = now + CHECK_SECONDS
+        theme = random.choice(tuple(self._themes))  # noqa: S311 - a sample, not a secret
+        check = self._recall.verify(theme, Deadline.after(DATABASE_SECONDS), samples=CHECK_SAMPLES)
+        if check is not None and check.recall < 1.0:
+            logger.warning(
+                "a sample of searches found %.1f %% of the nearest rows; up to %d rows are compared from now on",
+                100 * check.recall,
+                check.candidates,
+            )
+        return STATISTICS_SECONDS
+
+
+class ReapConnections:
+    """Closes connections that nobody needs."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def run(self) -> float:
+        """Close idle connections."""
+        self._pool.reap()
+        return REAP_SECONDS
