@@ -26,7 +26,8 @@ PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 QUESTION = "What is the budget of the spring campaign?"
 ANSWER = "The spring campaign has a budget of forty thousand euros."
 GROUND = {
-    "errors", "deadline", "values", "breaker", "service", "clock", "files", "fork", "hook_guard", "config", "text",
+    "errors", "deadline", "values", "process", "breaker", "service", "clock", "files", "fork", "hook_guard", "config",
+    "text",
 }  # fmt: skip
 """What every room may use, at any time."""
 EVENTS = {
@@ -35,7 +36,7 @@ EVENTS = {
     ("service", "writer"): "a thread runs its service",
     ("service", "engine"): "a thread runs its service",
     ("breaker", "engine"): "a breaker has opened or closed",
-    ("journal", "engine"): "a record was appended",
+    ("journal", "writer"): "a record was appended",
     ("writer", "engine"): "a batch was stored",
     ("store", "engine"): "the pool needs an address; the engine may have to start the server",
     ("store", "writer"): "there is time to read ahead while the server works",
