@@ -102,6 +102,7 @@ def test_every_table_and_column_is_documented_with_its_type(database: Database) 
                 "float4": "real",
                 "bool": "boolean",
                 "_text": "text[]",
+                "_int8": "bigint[]",
             }
             actual.setdefault(table, {})[column] = str(usual.get(kind, kind))
     assert documented_columns() == actual
