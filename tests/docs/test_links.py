@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from docs.pages import DOCS, ROOT, Page, page, pages
 
 MOST_README_LINES = 150
+PACKAGE = ROOT / "src" / "hermes_memory_pgvector"
+_FILE = re.compile(r"[a-z_]+(?:/[a-z_]+)*\.py|(?:[a-z_]+/)+")
 
 
 @pytest.mark.parametrize("one", pages(), ids=lambda one: one.name)
@@ -37,3 +40,15 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(page("README.md").text.splitlines()) <= MOST_README_LINES
+
+
+def test_every_file_and_folder_the_walk_names_exists() -> None:
+    named = [code for code in page("ARCHITECTURE.md").codes() if _FILE.fullmatch(code)]
+    assert len(named) > 40
+    below = (PACKAGE, PACKAGE / "sql", ROOT)
+    assert [name for name in named if not any((top / name).exists() for top in below)] == []
+
+
+def test_the_walk_passes_every_room() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert rooms - set(page("ARCHITECTURE.md").codes()) == set()
