@@ -13,11 +13,10 @@ the clock that stands still, so that nothing is over, cut off or removed merely 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.values import Moment
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -90,16 +89,12 @@ def _publish(path: Path, boot: str, offset: int) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     written = offset + _since_boot_us()
     text = json.dumps({"boot": boot, "clock": _CLOCK_NAME, "offset_us": offset, "written_us": written})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".clock-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        stale = _read(path)
-        if stale is not None and stale[0] == boot:
-            return stale[1]
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    files.replace(path, text.encode("utf-8"), is_durable=False, only_if=lambda: _agreed(path, boot) is None)
     # Whoever replaced the file last is right for everybody.
-    agreed = _read(path)
-    return agreed[1] if agreed is not None and agreed[0] == boot else offset
+    agreed = _agreed(path, boot)
+    return offset if agreed is None else agreed
+
+
+def _agreed(path: Path, boot: str) -> int | None:
+    known = _read(path)
+    return known[1] if known is not None and known[0] == boot else None

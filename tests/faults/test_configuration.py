@@ -524,7 +524,7 @@ def test_what_another_program_writes_meanwhile_is_kept(home: ConfiguredHome) -> 
         new.write_text(yaml.safe_dump({**document, key: True}, sort_keys=False), encoding="utf-8")
         is_ready.set()
         end = time.monotonic() + 30
-        while time.monotonic() < end and not any(home.path.glob(".config-*")):
+        while time.monotonic() < end and not any(home.path.glob(".config.yaml-*")):
             pass
         new.replace(home.config)
 

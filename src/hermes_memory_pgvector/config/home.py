@@ -17,12 +17,12 @@ import logging
 import os
 import secrets
 import socket
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.settings_file import data_folder
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def private_folder(home: Path) -> Path:
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir(mode=0o700)
-            _give(folder, home)
+            files.give(folder, files.owner_of(home))
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
     return folder
@@ -203,41 +203,24 @@ def _parse(text: str) -> HomeIdentity:
 
 
 def _write(path: Path, known: HomeIdentity, found: Place) -> None:
-    """Replace the id file by one that names its own inode: whichever of two writers is last, the file is whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-            _give(file.fileno(), path.parent)
-            status = os.fstat(file.fileno())
-            told = asdict(replace(known, place=replace(found, device=status.st_dev, inode=status.st_ino)))
-            file.write(f"{told.pop('id')}\n{json.dumps(told)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    """Replace the id file with one that names its own inode: whichever of two writers is last, the file is whole."""
+
+    def content(status: os.stat_result) -> bytes:
+        told = asdict(replace(known, place=replace(found, device=status.st_dev, inode=status.st_ino)))
+        return f"{told.pop('id')}\n{json.dumps(told)}\n".encode("utf-8", "surrogateescape")
+
+    files.replace(path, content)
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:
-    """The content of a small private file, made once; whoever comes first decides for all."""
+    """The content of a small private file, written once; whoever comes first decides for all."""
     known = _read(path)
     if known:
         return known
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            _give(file.fileno(), path.parent)
-            file.write(make())
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(name, path)
-        except FileExistsError:
-            # An empty or foreign file is no identity: replace it.
-            if not _read(path):
-                Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    content = make().encode("ascii")
+    if not files.create(path, content) and not _read(path):
+        # An empty or foreign file is no identity.
+        files.replace(path, content)
     return _read(path)
 
 
@@ -250,13 +233,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return ""
-
-
-def _give(file: int | Path, around: Path) -> None:
-    """As root, hand what we made to the owner of the folder around it, who could not read it otherwise."""
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        status = around.stat()
-        os.chown(file, status.st_uid, status.st_gid)
 
 
 def has_profile(home: Path, name: str) -> bool:

@@ -6,10 +6,7 @@ was written out is left out, which is noted. Whoever needs it must have the real
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,21 +81,9 @@ def keep(folder: Path, good: LastGood) -> bool:
         indent=1,
     )
     try:
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".last-good-")
+        return files.replace(folder / FILE_NAME, text.encode("utf-8"))
     except OSError:
         return False
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(folder / FILE_NAME)
-    except OSError:
-        return False
-    finally:
-        with contextlib.suppress(OSError):
-            Path(name).unlink(missing_ok=True)
-    return True
 
 
 def _name(folder: Path) -> str:

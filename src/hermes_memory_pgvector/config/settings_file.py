@@ -10,7 +10,6 @@ import dataclasses
 import io
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -352,17 +351,5 @@ def _replace(path: Path, text: str, *, expected: files.Signature | None) -> bool
     """Put a new text in the place of the one that was read; False when that is not there any more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".config-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        if files.signature(path) != expected:
-            return False
-        Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
-    return True
+    mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE
+    return files.replace(target, text.encode("utf-8"), mode=mode, only_if=lambda: files.signature(path) == expected)

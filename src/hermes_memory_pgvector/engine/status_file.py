@@ -14,13 +14,13 @@ import functools
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.breaker import BreakerStatus
 from hermes_memory_pgvector.process import start_of
 
@@ -101,16 +101,10 @@ def publish(folder: Path, shot: Snapshot) -> bool:
     text = json.dumps(dataclasses.asdict(shot), ensure_ascii=False)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=place, prefix=".process-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(_path(folder, shot.pid, shot.namespace))
-        finally:
-            Path(name).unlink(missing_ok=True)
+        # Not durable: after a power cut the process it tells of is gone too.
+        return files.replace(_path(folder, shot.pid, shot.namespace), text.encode("utf-8"), is_durable=False)
     except OSError:
         return False
-    return True
 
 
 def read_all(folder: Path) -> list[Snapshot]:

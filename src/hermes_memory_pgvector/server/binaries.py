@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 
@@ -77,6 +78,11 @@ class Account:
     gid: int
     switches: bool
     """Whether this process is root and has to become that user."""
+
+    @property
+    def owner(self) -> files.Owner:
+        """As the owner of files."""
+        return self.uid, self.gid
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.home import ID_NAME, identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
@@ -47,7 +48,7 @@ host all all ::1/128 scram-sha-256
 
 # Files copied from under a running server make a torn database, or end the copying when one vanishes. The host's backup
 # leaves out folders of the first name at any depth, its copy of a profile whatever ends like the second.
-# `hostconfig.backup_paths` gives the backup a dump instead.
+# `host_config.backup_paths` gives the backup a dump instead.
 SHELTER_NAME = "checkpoints"
 DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
@@ -85,17 +86,17 @@ class PostgresFolder:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-                _give(self.path, self.path.parent.stat())
+                files.give(self.path, files.owner_of(self.path.parent))
 
     def new_data(self) -> Path:
         """An empty directory in which a cluster is made before it becomes the data."""
-        self._private_directory(self._shelter, self.path.stat())
+        self._private_directory(self._shelter, files.owner_of(self.path))
         return Path(tempfile.mkdtemp(prefix=NEW_PREFIX, suffix=NEW_SUFFIX, dir=self._shelter))
 
     def accept_data(self, new: Path) -> None:
         """A cluster that is whole becomes the data, in one step."""
         new.rename(self.data)
-        sync_directory(self.data.parent)
+        files.sync_folder(self.data.parent)
 
     # -- locks
 
@@ -139,7 +140,7 @@ class PostgresFolder:
 
     def _open_lock(self, name: str) -> int:
         lock = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        _give(lock, self.path.stat())
+        files.give(lock, files.owner_of(self.path))
         return lock
 
     # -- the server as its files show it
@@ -227,8 +228,8 @@ class PostgresFolder:
         if not self.data.is_dir():
             return
         if self.data.lstat().st_uid == 0 and account.switches:
-            for parent, folders, files in os.walk(self.data):
-                for name in (".", *folders, *files):
+            for parent, folders, names in os.walk(self.data):
+                for name in (".", *folders, *names):
                     os.chown(Path(parent) / name, account.uid, account.gid, follow_symlinks=False)
         if self.data.stat().st_mode & 0o077:
             self.data.chmod(0o700)
@@ -239,7 +240,7 @@ class PostgresFolder:
         if (self._shelter / "PG_VERSION").exists():
             self._shelter.rename(moving)
         if moving.exists():
-            self._private_directory(self._shelter, self.path.stat())
+            self._private_directory(self._shelter, files.owner_of(self.path))
             self.accept_data(moving)
 
     def clear_sockets(self) -> None:
@@ -273,10 +274,11 @@ class PostgresFolder:
     def ensure_passwords(self, *roles: str) -> bool:
         """Write a new random password for each role that has none; True when any was written."""
         missing = [role for role in roles if self.password(role) is None]
-        home = self.path.stat()
-        self._private_directory(self.path / "secrets", home)
+        owner = files.owner_of(self.path)
+        self._private_directory(self.path / "secrets", owner)
         for role in missing:
-            write_whole(self.password_file(role), f"*:*:*:{role}:{secrets.token_urlsafe(32)}\n", home)
+            line = f"*:*:*:{role}:{secrets.token_urlsafe(32)}\n"
+            files.replace(self.password_file(role), line.encode(), owner=owner)
         return bool(missing)
 
     # -- what the server reads and writes
@@ -287,14 +289,15 @@ class PostgresFolder:
         for name, value in settings.items():
             escaped = value.replace("\\", "\\\\").replace("'", "''")
             lines.append(f"{name} = '{escaped}'\n")
-        write_whole(data / "postgresql.conf", "".join(lines), account)
-        write_whole(data / "pg_hba.conf", AUTHENTICATION, account)
+        text = "".join(lines).encode("utf-8", "surrogateescape")
+        files.replace(data / "postgresql.conf", text, owner=account.owner)
+        files.replace(data / "pg_hba.conf", AUTHENTICATION.encode(), owner=account.owner)
 
     def open_log(self) -> int:
         """The log, for appending."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         log = os.open(self.log, flags, 0o600)
-        _give(log, self.path.stat())
+        files.give(log, files.owner_of(self.path))
         return log
 
     def trim_log(self) -> None:
@@ -318,9 +321,10 @@ class PostgresFolder:
         recorded = self._recorded_directory()
         if recorded is not None and recorded != self.path / ".cache":
             with contextlib.suppress(OSError, ServerError):
-                return self._private_directory(recorded, account)
+                return self._private_directory(recorded, account.owner)
         made = self._personal_sockets(account) or self._temporary_sockets(account)
-        write_whole(self._recorded_sockets, f"{made}\n{self.data.stat().st_ino}\n", self.path.stat())
+        note = f"{made}\n{self.data.stat().st_ino}\n".encode("utf-8", "surrogateescape")
+        files.replace(self._recorded_sockets, note, owner=files.owner_of(self.path))
         return made
 
     def _recorded_directory(self) -> Path | None:
@@ -335,8 +339,8 @@ class PostgresFolder:
 
     def _personal_sockets(self, account: Account) -> Path | None:
         """A directory in the folder of the user whom the hermes home belongs to; None where there is no such place."""
-        owner = self.path.stat()
-        personal = _home_of(owner.st_uid)
+        owner = files.owner_of(self.path)
+        personal = _home_of(owner[0])
         home = self.path.parent
         root = home.parent.parent if home.parent.name == "profiles" else home
         if personal is None or root.resolve() in (personal.resolve(), *personal.resolve().parents):
@@ -347,7 +351,7 @@ class PostgresFolder:
         try:
             self._private_directory(folder, owner)
             made = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-            _give(made, account)
+            files.give(made, account.owner)
         except (OSError, ServerError):
             return None
         return made
@@ -356,7 +360,7 @@ class PostgresFolder:
         example = Path(tempfile.gettempdir(), "hermes-pgvector-xxxxxxxx", SOCKET_NAME)
         short = example.parent.parent if _fits_socket(example) else Path("/tmp")  # noqa: S108 - mkdtemp is private
         made = Path(tempfile.mkdtemp(prefix="hermes-pgvector-", dir=short))
-        _give(made, account)
+        files.give(made, account.owner)
         return made
 
     def _is_private(self, directory: Path) -> bool:
@@ -369,16 +373,16 @@ class PostgresFolder:
         return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o077
 
     @staticmethod
-    def _private_directory(directory: Path, owner: Account | os.stat_result) -> Path:
+    def _private_directory(directory: Path, owner: files.Owner) -> Path:
         with contextlib.suppress(FileExistsError):
             directory.mkdir(mode=0o700)
-            _give(directory, owner)
+            files.give(directory, owner)
         status = directory.lstat()
-        uid = owner.uid if isinstance(owner, Account) else owner.st_uid
+        uid, _ = owner
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (uid, os.geteuid()):
             raise ServerError(f"{directory} is not a directory of uid {uid}; move it away")
         if status.st_uid != uid:
-            _give(directory, owner)
+            files.give(directory, owner)
         if status.st_mode & 0o077:
             directory.chmod(0o700)
         return directory
@@ -422,39 +426,6 @@ def ticks(deadline: Deadline, complaint: str) -> Iterator[None]:
         if deadline.is_over:
             raise DeadlineExceeded(complaint)
         time.sleep(min(0.02, deadline.remaining()))
-
-
-def write_whole(path: Path, text: str, owner: Account | os.stat_result) -> None:
-    """Replace a private file by a new one, durably: readers see the old content or the new, never a part."""
-    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    try:
-        # Never through an existing name: in a directory of another user it could lead anywhere.
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(file, "w", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123 - a descriptor
-            _give(file, owner)
-            stream.write(text)
-            stream.flush()
-            os.fsync(file)
-        new.rename(path)
-        sync_directory(path.parent)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make renames in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _give(file: Path | int, owner: Account | os.stat_result) -> None:
-    """As root, hand a file that we made to the user whose folder or server it belongs to."""
-    if os.geteuid() == 0:
-        uid, gid = (owner.uid, owner.gid) if isinstance(owner, Account) else (owner.st_uid, owner.st_gid)
-        os.chown(file, uid, gid)
 
 
 def _home_of(uid: int) -> Path | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from pathlib import Path
 
 from hermes_memory_pgvector import files
@@ -32,21 +30,9 @@ def put(home: Path, name: str, value: str) -> bool:
         changed = text + ("" if not text or text.endswith("\n") else "\n") + line
     if changed == text:
         return False
-    _replace(path, changed.encode(encoding))
-    return True
-
-
-def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".env-")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
+        files.replace(path.resolve(), changed.encode(encoding))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written ({type(error).__name__})") from None
-    finally:
-        Path(name).unlink(missing_ok=True)
+    return True

@@ -8,10 +8,7 @@ own the server's identifier and the database's name count too, so that a copy is
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -170,18 +167,6 @@ def _write(folder: Path, record: Belonging) -> bool:
     document: Mapping[str, Any] = asdict(record)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".database-")
+        return files.replace(folder / FILE_NAME, json.dumps(document, indent=1).encode("utf-8"))
     except OSError:
         return False
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(folder / FILE_NAME)
-    except OSError:
-        return False
-    finally:
-        with contextlib.suppress(OSError):
-            Path(name).unlink(missing_ok=True)
-    return True
