@@ -23,25 +23,32 @@ NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 
 def settings_page() -> str:
-    """Every setting, with its default."""
+    """Every setting with its default; those that no operator needs in a table of their own."""
+    head = ["| setting | default | what it does | takes |", "|---|---|---|---|"]
     lines = [
         "# Settings\n",
         "Set them under `memory.pgvector` in `$HERMES_HOME/config.yaml`, or as `HERMES_PGVECTOR_<NAME>` in the",
         "environment, which takes precedence. `hermes-pgvector config show` says where each value comes from.\n",
-        "| setting | default | what it does | takes |",
-        "|---|---|---|---|",
+        *head,
+        *(_setting_row(name) for name, declaration in DECLARATIONS.items() if not declaration.is_rare),
+        "\n## For compatibility\n",
+        "These are still read, so that existing configurations keep working. Nobody needs to change them, and",
+        "`config show` lists them only when they are set, or with `--all`.\n",
+        *head,
+        *(_setting_row(name) for name, declaration in DECLARATIONS.items() if declaration.is_rare),
     ]
-    for name, declaration in DECLARATIONS.items():
-        default = plain(DEFAULTS[name])
-        shown = (
-            {"": "(empty)", None: "(empty)"}.get(default, default) if not isinstance(default, list | dict) else default
-        )
-        if isinstance(shown, list):
-            shown = ", ".join(shown) or "(empty)"
-        elif isinstance(shown, bool):
-            shown = str(shown).lower()
-        lines.append(f"| `{name}` | `{shown}` | {declaration.help} | {declaration.expects} |")
     return NOTE + "\n".join(lines) + "\n"
+
+
+def _setting_row(name: str) -> str:
+    declaration, default = DECLARATIONS[name], plain(DEFAULTS[name])
+    if isinstance(default, bool):
+        shown = str(default).lower()
+    elif isinstance(default, list):
+        shown = ", ".join(default) or "(empty)"
+    else:
+        shown = "(empty)" if default in ("", None) else str(default)
+    return f"| `{name}` | `{shown}` | {declaration.help} | {declaration.expects} |"
 
 
 def commands_page() -> str:

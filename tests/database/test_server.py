@@ -26,9 +26,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hermes_memory_pgvector
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server import binaries
+from hermes_memory_pgvector.server import accounts
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
+from hermes_memory_pgvector.server.programs import processes_named
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST, Database, new_database
 from testing.waiting import wait_until
@@ -41,8 +42,10 @@ PRELUDE = """
 import json, os, pwd, signal, sys, psycopg
 from pathlib import Path
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server.binaries import Account, executable_by, find_binaries
-from hermes_memory_pgvector.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.accounts import executable_by
+from hermes_memory_pgvector.server.binaries import find_binaries
+from hermes_memory_pgvector.server.programs import Account
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
 folder, user = Path(sys.argv[1]), sys.argv[2]
 binaries = None
 if user:
@@ -260,7 +263,7 @@ def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
     with psycopg.connect(info.owner_dsn):
         assert server.stop(soon()) is True
     assert not is_alive(pid)
-    assert not binaries.processes_named(server.folder.cluster_name(server.folder.data))
+    assert not processes_named(server.folder.cluster_name(server.folder.data))
     assert server.stop(soon()) is False
     assert server.status().running is False
 
@@ -746,7 +749,7 @@ if IS_ROOT:
         shutil.copytree(libraries, site / libraries.name, symlinks=True)
         with tempfile.TemporaryDirectory(prefix="hermes-test-") as public:
             Path(public).chmod(0o755)
-            monkeypatch.setattr(binaries, "PUBLISHED", (Path(public) / "shared" / "binaries",))
+            monkeypatch.setattr(accounts, "PUBLISHED", (Path(public) / "shared" / "binaries",))
             server = EmbeddedPostgres(
                 home, binaries=Binaries(copied, original.package, original.version), extra_settings=FAST
             )

@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="config_action", metavar="ACTION")
     show = actions.add_parser("show", help="all settings")
     show.add_argument("--changed", action="store_true", help="only those that are not defaults")
+    show.add_argument("--all", action="store_true", dest="with_rare", help="also those that nobody needs to change")
     options.add_common(show)
     get = actions.add_parser("get", help="one value, as it is in force")
     get.add_argument("name", metavar="NAME")
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     home = options.home_of(args)
     if args.config_action == "show":
-        return _show(home, only_changed=args.changed, json=args.json)
+        return _show(home, only_changed=args.changed, with_rare=args.with_rare, json=args.json)
     if args.config_action == "accept":
         return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
@@ -65,10 +66,14 @@ def run(args: argparse.Namespace) -> int:
     return _unset(home, args.name, json=args.json)
 
 
-def _show(home: Path, *, only_changed: bool, json: bool) -> int:
+def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int:
     parsed = load(home)
     settings = parsed.settings
-    names = [name for name in DECLARATIONS if settings.is_set(name) or not only_changed]
+    names = [
+        name
+        for name, declaration in DECLARATIONS.items()
+        if settings.is_set(name) or (not only_changed and (with_rare or not declaration.is_rare))
+    ]
     if json:
         values = {name: {"value": shown(settings, name), "from": _layer(settings, name)} for name in names}
         terminal.as_json(

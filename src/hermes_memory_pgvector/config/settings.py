@@ -1,7 +1,7 @@
 """Every setting, declared once.
 
-From these lines are rendered the parser, the host's configuration schema, the reference page and `config show`.
-Parsing never raises: a wrong value is reported by name together with all other wrong values, and its default is used.
+The parser, the host's configuration schema, the reference page and `config show` all come from these lines. Parsing
+never raises: it reports every wrong value by name and uses the default instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 MEBIBYTE = 1024 * 1024
 SHORT_CHARS = 14
-"""A wrong value is repeated to the operator up to this length."""
+"""Error messages repeat a wrong value up to this length."""
 
 Parser = Callable[[Any], Any]
 
@@ -34,6 +34,8 @@ class Declaration:
     expects: str = ""
     show: Callable[[str], str] | None = None
     """How to show a value that may hold a password or a key; None for one that cannot."""
+    is_rare: bool = False
+    """Read because existing configurations may have it; no operator needs it, so `config show` leaves it out."""
 
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -187,28 +189,27 @@ def _declare(default: Any, declaration: Declaration) -> Any:
     return field(default=default, metadata={"declaration": declaration})
 
 
-def flag(default: bool, help: str) -> Any:
+def flag(default: bool, help: str, *, rare: bool = False) -> Any:
     """A yes/no setting."""
-    return _declare(default, Declaration(help, _boolean, expects="true or false"))
+    return _declare(default, Declaration(help, _boolean, expects="true or false", is_rare=rare))
 
 
-def integer(default: int, help: str, *, at_least: int, at_most: int, wizard: bool = False) -> Any:
+def integer(default: int, help: str, *, at_least: int, at_most: int, wizard: bool = False, rare: bool = False) -> Any:
     """A whole number within bounds."""
-    expects = f"a whole number from {at_least} to {at_most}"
-    return _declare(default, Declaration(help, _number(int, at_least, at_most), in_wizard=wizard, expects=expects))
+    parse, expects = _number(int, at_least, at_most), f"a whole number from {at_least} to {at_most}"
+    return _declare(default, Declaration(help, parse, in_wizard=wizard, expects=expects, is_rare=rare))
 
 
-def decimal(default: float, help: str, *, at_least: float, at_most: float) -> Any:
+def decimal(default: float, help: str, *, at_least: float, at_most: float, rare: bool = False) -> Any:
     """A number within bounds."""
-    return _declare(
-        default,
-        Declaration(help, _number(float, at_least, at_most), expects=f"a number from {at_least:g} to {at_most:g}"),
-    )
+    parse, expects = _number(float, at_least, at_most), f"a number from {at_least:g} to {at_most:g}"
+    return _declare(default, Declaration(help, parse, expects=expects, is_rare=rare))
 
 
-def choice(default: str, help: str, *choices: str) -> Any:
+def choice(default: str, help: str, *choices: str, rare: bool = False) -> Any:
     """One of a few words."""
-    return _declare(default, Declaration(help, _choice(*choices), choices, expects="one of " + ", ".join(choices)))
+    expects = "one of " + ", ".join(choices)
+    return _declare(default, Declaration(help, _choice(*choices), choices, expects=expects, is_rare=rare))
 
 
 def text(
@@ -240,30 +241,30 @@ class Settings:
         wizard=True,
         show=redact_url,
     )
-    embed_model: str = text("nomic-embed-text", "Model to ask of the embedding endpoint.", wizard=True)
+    embed_model: str = text("nomic-embed-text", "Model the embedding endpoint should use.", wizard=True)
     embed_dim: int | None = _declare(
         None,
         Declaration(
-            "Dimension of the model's vectors; empty means: known from the model or asked of the endpoint.",
+            "Dimension of the model's vectors; empty takes it from the model or asks the endpoint.",
             _optional_integer(1, 4000),
             expects="a whole number from 1 to 4000, or empty",
         ),
     )
     embed_protocol: Literal["auto", "openai", "ollama", "local"] = choice(
-        "auto", "Protocol of the endpoint; auto finds out once.", "auto", "openai", "ollama", "local"
+        "auto", "Protocol of the endpoint; auto detects it once.", "auto", "openai", "ollama", "local"
     )
     embed_api_key_env: str = text(
         "", "Name of the environment variable that holds the endpoint's key.", wizard=True, show=redact_variable
     )
-    embed_on_write: bool = flag(True, "Give new rows their vector; false leaves them to word search and `backfill`.")
+    embed_on_write: bool = flag(True, "Embed new rows; false leaves them to keyword search and `backfill`.")
     conversation_embed_policy: Literal["all", "substantive_only", "none"] = choice(
         "all", "Which turns get a vector: all, only long ones, or none.", "all", "substantive_only", "none"
     )
     embed_timeout: float = decimal(
-        5.0, "Seconds a recall may spend on embedding its question, within its own budget.", at_least=0.05, at_most=7
+        5.0, "Seconds a recall may spend embedding its question, within its own budget.", at_least=0.05, at_most=7
     )
     embed_write_timeout: float = decimal(
-        30.0, "Seconds one batch of new rows may spend on embedding.", at_least=0.1, at_most=600
+        30.0, "Seconds one batch of new rows may spend embedding.", at_least=0.1, at_most=600, rare=True
     )
 
     prefetch_limit: int = integer(5, "Memories offered per turn.", at_least=1, at_most=50, wizard=True)
@@ -274,12 +275,12 @@ class Settings:
     prefetch_max_chars: int = integer(2000, "Characters a prefetch may inject.", at_least=200, at_most=20000)
     min_similarity: float = decimal(
         0.30,
-        "How near a memory must be to be offered; left unset, the floor calibrated for the model is used.",
+        "How similar a memory must be to be offered; unset uses the minimum calibrated for the model.",
         at_least=0.0,
         at_most=1.0,
     )
-    hybrid_search: bool = flag(True, "Search by words as well as by meaning.")
-    exact: bool = flag(False, "Compare every vector of the theme instead of re-ranking the best candidates.")
+    hybrid_search: bool = flag(True, "Search by keywords as well as by meaning.")
+    exact: bool = flag(False, "Compare every vector of the theme instead of re-ranking the best candidates.", rare=True)
     recency_half_life_days: float = decimal(
         0.0, "Days after which age halves a hit's weight; 0 ignores age.", at_least=0.0, at_most=36500
     )
@@ -290,17 +291,18 @@ class Settings:
     turn_min_chars: int = integer(40, "Shorter turns are not stored.", at_least=0, at_most=100000)
     turn_max_chars: int = integer(65536, "Longer turns are cut, with a marker.", at_least=1000, at_most=1000000)
     memory_max_chars: int = integer(8192, "Longer memories are cut, with a marker.", at_least=500, at_most=1000000)
-    query_max_chars: int = integer(2048, "Longer questions are cut.", at_least=100, at_most=100000)
-    bulk_sync_on_init: bool = flag(True, "Keep MEMORY.md and USER.md of this home mirrored.")
+    query_max_chars: int = integer(2048, "Longer questions are cut.", at_least=100, at_most=100000, rare=True)
+    bulk_sync_on_init: bool = flag(True, "Mirror MEMORY.md and USER.md of this home.")
     write_contexts: tuple[str, ...] = _declare(
         ("primary", "cron"),
         Declaration("Agent contexts that may write; others only recall.", _words, expects="a list of words"),
     )
     turn_retry_window: float = decimal(
         600.0,
-        "Seconds within which the same words reported again for a session are the same turn.",
+        "Seconds within which the same words, reported again for a session, count as the same turn.",
         at_least=0,
         at_most=86400,
+        rare=True,
     )
 
     allowed_themes: tuple[str, ...] = _declare(
@@ -310,7 +312,7 @@ class Settings:
         (), Declaration("Session keys and the theme each stands for.", _pairs, expects="a map, or a=b,c=d")
     )
     bench_mode: Literal["bucket", "reject"] = choice(
-        "bucket", "Benchmark keys go to the theme _bench, or (reject) to default.", "bucket", "reject"
+        "bucket", "Benchmark keys go to the theme _bench, or (reject) to default.", "bucket", "reject", rare=True
     )
     profile_scope: Literal["shared", "separate"] = choice(
         "shared", "Whether the same session key in two profiles is one theme or two.", "shared", "separate"
@@ -320,18 +322,20 @@ class Settings:
         "batch", "What an acknowledged write survives; see the journal page.", "process", "batch", "always"
     )
     journal_max_mb: int = integer(256, "Megabytes the journal may hold.", at_least=1, at_most=1048576)
-    write_queue_maxsize: int = integer(256, "Records the writer takes into one batch.", at_least=1, at_most=10000)
+    write_queue_maxsize: int = integer(
+        256, "Records the writer takes into one batch.", at_least=1, at_most=10000, rare=True
+    )
     shutdown_drain_timeout: float = decimal(
-        5.0, "Seconds a clean exit may spend on emptying the journal.", at_least=0, at_most=30
+        5.0, "Seconds a clean exit may spend emptying the journal.", at_least=0, at_most=30
     )
     pool_max: int = integer(4, "Connections one process may hold.", at_least=2, at_most=64)
-    connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60)
+    connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
     ttl_days: int = integer(0, "Days after which `prune` may delete turns; 0 keeps them.", at_least=0, at_most=36500)
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Where each value that is not a default comes from: setting -> layer."""
+    """Which layer each value that is not a default comes from."""
     hold: str = ""
-    """Why the database must be left alone for now: which one is meant is not known. Empty when it is."""
+    """Why we must not use any database for now: we do not know which one is meant. Empty when we do."""
 
     def is_set(self, name: str) -> bool:
         """Whether the operator chose this value."""
@@ -344,7 +348,7 @@ class Settings:
 
     @property
     def uses_local_model(self) -> bool:
-        """Whether vectors are made in this process."""
+        """Whether this process computes vectors itself."""
         return self.embed_protocol == "local" or (self.embed_protocol == "auto" and not self.embed_url)
 
     def __repr__(self) -> str:
@@ -372,8 +376,8 @@ class Parsed:
 def parse(layers: Mapping[str, Mapping[str, Any]], last_good: Mapping[str, Mapping[str, Any]] | None = None) -> Parsed:
     """Settings from named layers, the later ones winning.
 
-    Every wrong value is reported, and what the same layer said before is used in its place, or else the default: a slip
-    of the pen must not lift a limit.
+    Every wrong value is reported, and what the same layer said before is used in its place, or else the default: a typo
+    must not lift a limit.
     """
     values: dict[str, Any] = {}
     set_by: dict[str, str] = {}

@@ -30,7 +30,7 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.home import ID_NAME, identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server.binaries import Account, processes_named
+from hermes_memory_pgvector.server.programs import Account, processes_named
 
 logger = logging.getLogger(__name__)
 
@@ -223,14 +223,8 @@ class PostgresFolder:
                 "%s is not a complete database; it is kept as %s and a new one is made", self.data, ruin.name
             )
 
-    def own_data(self, account: Account) -> None:
-        """Give the data back what copying takes away: its owner, where root copied it, and its mode."""
-        if not self.data.is_dir():
-            return
-        if self.data.lstat().st_uid == 0 and account.switches:
-            for parent, folders, names in os.walk(self.data):
-                for name in (".", *folders, *names):
-                    os.chown(Path(parent) / name, account.uid, account.gid, follow_symlinks=False)
+    def close_data(self) -> None:
+        """Close the data to others: Postgres refuses a directory that a copy has left open."""
         if self.data.stat().st_mode & 0o077:
             self.data.chmod(0o700)
 

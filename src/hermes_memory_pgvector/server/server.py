@@ -26,22 +26,18 @@ from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server.binaries import (
+from hermes_memory_pgvector.server.accounts import account_for, executable_by, take_over_data
+from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, initialise, installed_binaries
+from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
+from hermes_memory_pgvector.server.programs import (
     Account,
-    Binaries,
-    account_for,
-    executable_by,
-    find_binaries,
     free_port,
-    initialise,
-    installed_binaries,
     launch_detached,
     processes_named,
     reachable,
     reason_in,
     run_program,
 )
-from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +153,7 @@ class EmbeddedPostgres:
         """With the exclusive lock held: adopt a running server, or make one run."""
         has_new_passwords = self.folder.ensure_passwords(OWNER_ROLE, RUNTIME_ROLE)
         if self.folder.is_occupied():
-            running = self._settled(deadline)
+            running = self._wait_until_steady(deadline)
             if running is not None and not has_new_passwords:
                 return self._connection_info(running)
             self._end(signal.SIGINT, deadline)
@@ -176,7 +172,9 @@ class EmbeddedPostgres:
         try:
             self.folder.clear_leftovers()
             account = account_for(self.folder.path, self.folder.data)
-            self.folder.own_data(account)
+            if self.folder.data.is_dir():
+                take_over_data(self.folder.data, account)
+                self.folder.close_data()
             major = self.folder.data_major()
             binaries = executable_by(self._binaries or find_binaries(major), account)
             step = _Step(binaries, account, alive, deadline)
@@ -316,7 +314,7 @@ class EmbeddedPostgres:
             text = stream.read(65536).decode(errors="replace")
         raise ServerError(f"The embedded Postgres ended while starting: {reason_in(text)}; see {log}")
 
-    def _settled(self, deadline: Deadline) -> Postmaster | None:
+    def _wait_until_steady(self, deadline: Deadline) -> Postmaster | None:
         """Wait until a server that is starting or stopping has done so; None when it cannot be used any more."""
         headless_since: float | None = None
         for _ in ticks(deadline, f"The embedded Postgres did not become ready in time; see {self.folder.log}"):

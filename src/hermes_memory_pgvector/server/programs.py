@@ -1,0 +1,160 @@
+"""Running the programs of Postgres: as whom, in which environment, and for how long."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector import files
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+
+# What Postgres says in its own output, and what a person can do about it.
+REASONS = (
+    ("No space left on device", "the disk is full"),
+    ("Disk quota exceeded", "the disk quota is used up"),
+    ("could not look up effective user ID", "the user has no entry in the system's user database; add one"),
+    ("Cannot allocate memory", "there is not enough memory"),
+    ("could not map anonymous shared memory", "there is not enough memory"),
+    ("wrong ownership", "the data belongs to another user"),
+    ("Permission denied", "permission denied"),
+    ("Address already in use", "its address is in use"),
+    ("parameter", "a setting is not valid"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The user that the server runs as."""
+
+    uid: int
+    gid: int
+    switches: bool
+    """Whether this process is root and has to become that user."""
+
+    @property
+    def owner(self) -> files.Owner:
+        """As the owner of files."""
+        return self.uid, self.gid
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a finished program left; its output is for decisions, never for messages."""
+
+    returncode: int
+    output: str
+
+
+@contextlib.contextmanager
+def reachable(directory: Path, account: Account) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """A path by which the account's processes reach the directory, and the descriptors they have to inherit for it.
+
+    An open descriptor leads to the directory itself, whatever the permissions of its parents: a home below /root
+    stays closed to everybody, and still holds its own data.
+    """
+    if not (account.switches and sys.platform.startswith("linux")):
+        yield str(directory), ()
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}", (descriptor,)
+    finally:
+        os.close(descriptor)
+
+
+def run_program(
+    command: Sequence[str], account: Account, deadline: Deadline, *, stdin: str = "", inherit: Sequence[int] = ()
+) -> Outcome:
+    """Run a program to its end; when the deadline comes first, it and all it started are killed."""
+    with _popen(command, account, stdin=subprocess.PIPE, stdout=subprocess.PIPE, inherit=inherit) as process:
+        try:
+            output, _ = process.communicate(stdin.encode(), deadline.remaining())
+        except subprocess.TimeoutExpired:
+            raise DeadlineExceeded(f"{Path(command[0]).name} did not finish in time") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    return Outcome(process.returncode, output.decode(errors="replace"))
+
+
+def launch_detached(
+    command: Sequence[str], account: Account, deadline: Deadline, log: int, inherit: Sequence[int]
+) -> None:
+    """Start a program that outlives us: own session, own log, none of our descriptors but those to inherit.
+
+    The shell in between ends at once, so the program is nobody's child here and leaves no zombie to us.
+    """
+    detached = ["/bin/sh", "-c", '"$@" &', "sh", *command]
+    with _popen(detached, account, stdin=subprocess.DEVNULL, stdout=log, inherit=inherit) as shell:
+        try:
+            shell.wait(deadline.remaining())
+        except subprocess.TimeoutExpired:
+            shell.kill()
+            raise DeadlineExceeded("The embedded Postgres could not be launched in time") from None
+
+
+def reason_in(output: str) -> str:
+    """A known cause, in our own words; the output itself may hold what must not be shown."""
+    return next((meaning for sign, meaning in REASONS if sign in output), "the reason is not known")
+
+
+def free_port() -> int:
+    """A port on the loopback interface that nobody uses at this moment."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def processes_named(name: str, *, only: int | None = None) -> list[int]:
+    """The living Postgres processes that carry a cluster name in their command line or title; zombies carry none."""
+    commands: dict[int, str] = {}
+    if Path("/proc/self/cmdline").exists():
+        for process in [Path("/proc", str(only))] if only else Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if process.name.isdigit():
+                    commands[int(process.name)] = (process / "cmdline").read_bytes().decode(errors="replace")
+    else:
+        ps = ["/bin/ps", "-axww", "-o", "pid=,command="]
+        listing = subprocess.run(ps, capture_output=True, text=True, timeout=10, check=False).stdout  # noqa: S603
+        for line in listing.splitlines():
+            pid, _, command = line.strip().partition(" ")
+            commands[int(pid)] = command
+    return [
+        pid
+        for pid, command in commands.items()
+        if name in command and "postgres" in command and (only is None or pid == only)
+    ]
+
+
+def _popen(
+    command: Sequence[str], account: Account, *, stdin: int, stdout: int, inherit: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    # A clean environment: PGDATA, PGOPTIONS or a locale of the caller must not reach the server.
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    try:
+        return subprocess.Popen(  # noqa: S603 - absolute paths of our own choice, no shell text from outside
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            pass_fds=tuple(inherit),
+            start_new_session=True,
+            cwd="/",
+            umask=0o077,
+            env={**kept, "LC_ALL": "C", "TZ": "UTC"},
+            user=account.uid if account.switches else None,
+            group=account.gid if account.switches else None,
+            extra_groups=[] if account.switches else None,
+        )
+    except OSError as error:
+        raise ServerError(f"{Path(command[0]).name} cannot be run: {error.strerror}") from error
