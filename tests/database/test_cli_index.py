@@ -44,7 +44,7 @@ def test_nothing_is_advised_for_small_tables(commands: Commands, admin: tuple[st
     done = commands.call("index", *admin)
     assert done.code == 0
     assert f"Model {MODEL}, 64 dimensions" in done.out
-    assert "nothing to do: an index pays above 150,000 vectors" in done.out
+    assert "nothing to do: an index pays off above 150,000 vectors" in done.out
     assert commands.call("index", "list", *admin, "--json").json == {
         "model": {"id": 1, "name": MODEL, "dim": 64}, "large": 150_000, "most_themes": 24,
         "all": {"vectors": 45, "indexes": [], "advice": None}, "themes": [],
@@ -64,12 +64,12 @@ def test_large_tables_are_advised_to_have_an_index(
 def test_an_index_is_made_listed_and_dropped(commands: Commands, admin: tuple[str, str], database: Database) -> None:
     done = commands.call("index", "create", "--theme", " Big ", "--force", *admin)
     assert done.code == 0, done
-    assert f"{BIG}: made in " in done.out
+    assert f"{BIG}: created in " in done.out
     (one,) = commands.call("index", *admin, "--json").json["themes"]
     assert (one["theme"], one["vectors"], one["index"]["name"], one["index"]["state"]) == ("big", 40, BIG, "in use")
     assert one["index"]["bytes"] > 0
     assert one["advice"] == "drop"
-    assert "there already" in commands.call("index", "create", "--theme", "big", "--force", *admin).out
+    assert "already there" in commands.call("index", "create", "--theme", "big", "--force", *admin).out
     assert "--theme 'big'" in commands.call("index", *admin).out
     (dropped,) = commands.call("index", "drop", "--theme", "big", *admin, "--json").json["dropped"]
     assert dropped["name"] == BIG
@@ -86,7 +86,7 @@ def test_all_themes_together(commands: Commands, admin: tuple[str, str]) -> None
     ]  # fmt: skip
     assert "in use" in commands.call("index", *admin).out
     assert commands.call("index", "drop", "--all", *admin).out.count("dropped") == 2
-    assert "there is none to drop" in commands.call("index", "drop", "--all", *admin).out
+    assert "no index to drop" in commands.call("index", "drop", "--all", *admin).out
 
 
 def test_the_login_may_come_from_the_environment(commands: Commands, admin: tuple[str, str]) -> None:

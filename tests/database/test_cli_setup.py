@@ -37,9 +37,9 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 def test_the_first_up_shows_a_recall_and_the_next_command(embedded: Commands) -> None:
     out = (embedded.folder / "first.out").read_text(encoding="utf-8")
-    assert "made and started" in out
+    assert "created and started" in out
     assert "recalled   The dentist" in out
-    assert "checks are in order" in out
+    assert "checks passed" in out
     assert "hermes-pgvector status" in out
 
 
@@ -81,7 +81,7 @@ def test_the_demonstration_works_without_vectors_too(embedded: Commands) -> None
 def test_doctor_is_content(embedded: Commands) -> None:
     done = embedded.run("doctor")
     assert done.code == 0, done
-    assert "checks are in order" in done.out
+    assert "checks passed" in done.out
     assert embedded.run("doctor", "--quiet").out.count("\n") == 2
 
 
@@ -251,7 +251,7 @@ def test_an_endpoint_that_is_down_leaves_only_the_vectors_waiting(own: tuple[Com
     commands, dsn = own
     done = commands.run("up", "--dsn", dsn, "--embed-url", "http://127.0.0.1:9/v1", "--embed-model", "some-model")
     assert done.code == 2, done
-    assert "vectors wait" in done.out
+    assert "vectors have to wait" in done.out
     assert commands.config["memory"]["pgvector"]["embed_model"] == "some-model"
     with psycopg.connect(dsn) as admin:
         assert admin.execute("SELECT count(*) FROM hermes_pgvector_migrations").fetchone() != (0,)

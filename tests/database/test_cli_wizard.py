@@ -43,7 +43,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 def test_enter_and_silence_change_nothing(commands: Commands, answers: str) -> None:
     before = (commands.home / "config.yaml").read_bytes()
     done = ask(commands, answers)
-    assert "answers and is ready" in done.out
+    assert "the database is ready" in done.out
     assert "some-model" in done.out
     assert (commands.home / "config.yaml").read_bytes() == before
     assert not (commands.home / ".env").exists()

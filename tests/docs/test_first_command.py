@@ -53,7 +53,7 @@ def arrived(folder: Path) -> Iterator[Newcomer]:
 def test_up_ends_with_a_green_doctor_and_a_recall(newcomer: Newcomer) -> None:
     done = newcomer.first
     assert done.code == 0, done.everything
-    assert "checks are in order" in done.out
+    assert "checks passed" in done.out
     assert any(REMEMBERED in line for line in done.out.splitlines() if line.strip().startswith("recalled")), done.out
     assert "Ready." in done.out
 

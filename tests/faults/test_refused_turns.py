@@ -505,7 +505,7 @@ def test_what_a_process_was_refused_before_it_died_is_recovered_by_the_next(home
         assert "9 refused writes waiting: the journal is full" in found(home)
         child.send_signal(signal.SIGKILL)
     assert command(home, "status")["journal"]["refused_left"] == 6
-    assert "6 refused writes noted by processes that are gone" in found(home)
+    assert "6 refused writes left by processes that have ended" in found(home)
     del home.settings["journal_max_mb"]
     home.provider("somebody-else", session="s9")
     arrive_in(home, "s1", "question 1", "answer 1", "question 2", "answer 2", *long_turn,

@@ -48,6 +48,12 @@ def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
     assert names == ["prefetch_limit", "turn_max_chars", "allowed_themes"]
 
 
+def test_show_leaves_out_what_nobody_needs_unless_it_is_set(commands: Commands) -> None:
+    assert "connect_timeout" not in commands.call("config", "show").out
+    assert "connect_timeout" in commands.call("config", "show", "--all").out
+    assert "connect_timeout" in commands.call("config", "show", variables={"HERMES_PGVECTOR_CONNECT_TIMEOUT": "9"}).out
+
+
 def test_show_names_every_wrong_value(commands: Commands) -> None:
     wrong = {"HERMES_PGVECTOR_TURN_MIN_CHARS": "few", "HERMES_PGVECTOR_POOL_MAX": "0"}
     done = commands.call("config", "show", variables=wrong)

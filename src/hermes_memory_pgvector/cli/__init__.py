@@ -1,7 +1,7 @@
 """`hermes-pgvector …` and `hermes pgvector …`: one command tree, one file per command.
 
 Exit codes: 0 done, 1 error, 2 usage or endpoint unavailable, 3 work remains. Nothing heavy is imported before a command
-runs, so that help and mistakes are answered at once.
+runs, so help and usage errors come at once.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def dispatch(args: argparse.Namespace) -> int:
-    """Run the chosen command; an error of ours becomes one sentence and an exit code."""
+    """Run the chosen command; turn our own errors into one sentence and an exit code."""
     run = getattr(args, "pgvector_run", None)
     if run is None:
         args.pgvector_parser.print_help()
         return 2
-    # What the parts have to log is told by the command itself; a library's last resort would say it twice.
+    # Commands print what goes wrong; without a handler, logging would print it a second time.
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
     try:
@@ -69,7 +69,7 @@ def dispatch(args: argparse.Namespace) -> int:
         terminal.complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not try to flush the rest at exit.
+        # Nobody reads our output any more; the interpreter must not try to flush the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except MemoryPluginError as error:
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="hermes-pgvector",
         description="Postgres + pgvector memory for hermes-agent.",
-        epilog="Start with: hermes-pgvector up      Have a look first: hermes-pgvector try",
+        epilog="Start with: hermes-pgvector up      Look around first: hermes-pgvector try",
     )
     parser.add_argument("--version", action="version", version=f"hermes-memory-pgvector {__version__}")
     parser.add_argument("--trace", action="store_true", help="show where an unexpected error comes from")
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         return dispatch(args)
-    except Exception as error:  # noqa: BLE001 - the last place that can turn a mistake of ours into a sentence
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a bug into a sentence
         if args.trace:
             traceback.print_exc()
         # Its text may hold content; its class and place do not.
@@ -108,7 +108,7 @@ def _sentence(command: object) -> str:
 
 
 def _tolerate_terminal() -> None:
-    """What the terminal cannot show becomes a question mark instead of an error."""
+    """Print a question mark for what the terminal cannot show, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -1,4 +1,4 @@
-"""`backfill`: give rows without a vector of the current model their vector, now."""
+"""`backfill`: embed rows that have no vector of the current model, now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.values import EmbeddingModel
 
 NAME = "backfill"
-HELP = "give rows without a vector their vector"
+HELP = "embed the rows that have no vector yet"
 
 PAGE_ROWS = 500
 DATABASE_SECONDS = 60.0
@@ -35,32 +35,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the missing vectors and make them; 3 when rows are left."""
+    """Queue the rows without a vector and embed them; exit code 3 when rows are left."""
     theme = theme_name(args.theme) if args.theme else None
     started = time.perf_counter()
     with parts.open_engine(options.home_of(args)) as engine:
         model = _usable_model(engine)
-        asked, more = _ask(engine, model, theme, args.limit)
-        _embed(engine, asked, quiet=args.json)
+        queued, more = _enqueue(engine, model, theme, args.limit)
+        _embed(engine, queued, quiet=args.json)
         remaining = _remaining(engine, theme)
         embedded = engine.backlog.status().embedded
     left = remaining > 0 or more
     if args.json:
-        document = {"asked": asked, "embedded": embedded, "pending": remaining, "more": more, "model": model.name}
+        document = {"asked": queued, "embedded": embedded, "pending": remaining, "more": more, "model": model.name}
         terminal.as_json(document)
     else:
         took = terminal.seconds(time.perf_counter() - started)
-        terminal.bullet("ok", f"{terminal.count(embedded, 'row')} got a vector of {model.name} in {took}")
+        terminal.bullet("ok", f"{terminal.count(embedded, 'row')} embedded with {model.name} in {took}")
         if left:
             waiting = f"{terminal.number(remaining)} waiting" if remaining else "more than the limit"
             terminal.bullet(
-                "note", f"rows are left without a vector: {waiting}", "run it again: hermes-pgvector backfill"
+                "note", f"some rows still have no vector: {waiting}", "run it again: hermes-pgvector backfill"
             )
     return 3 if left else 0
 
 
 def _usable_model(engine: Engine) -> EmbeddingModel:
-    """The database's model, when it is the one we embed with."""
+    """The database's model; SchemaError unless it is the one we embed with."""
     from hermes_memory_pgvector.store import schema
     from hermes_memory_pgvector.store.current_model import current_model
     from hermes_memory_pgvector.writer.embed_pending import mismatch
@@ -75,8 +75,8 @@ def _usable_model(engine: Engine) -> EmbeddingModel:
     return model
 
 
-def _ask(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | None) -> tuple[int, bool]:
-    """Put rows without a vector on the list that every process works on; also whether the limit left some out."""
+def _enqueue(engine: Engine, model: EmbeddingModel, theme: str | None, limit: int | None) -> tuple[int, bool]:
+    """Queue rows without a vector for embedding; also returns whether the limit left some out."""
     from hermes_memory_pgvector.store import vectors
 
     asked = 0
@@ -117,7 +117,7 @@ def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterat
 
 
 def _embed(engine: Engine, asked: int, *, quiet: bool) -> None:
-    """Work on the list until nothing on it is due; other processes may be helping."""
+    """Embed queued rows until none is due; other processes may be helping."""
     shows = not quiet and sys.stdout.isatty()
     told_at = 0.0
     backlog = engine.backlog

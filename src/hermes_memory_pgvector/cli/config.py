@@ -1,4 +1,4 @@
-"""`config`: show settings with where each comes from, and change them."""
+"""`config`: show the settings and where each comes from, or change them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hermes_memory_pgvector.setup import new_settings, parts, terminal
 from hermes_memory_pgvector.setup.journal_database import accept_configured
 
 NAME = "config"
-HELP = "show or change settings, with where each value comes from"
+HELP = "show the settings and where each comes from, or change them"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.set_defaults(config_parser=parser)
     actions = parser.add_subparsers(dest="config_action", metavar="ACTION")
-    show = actions.add_parser("show", help="all settings")
+    show = actions.add_parser("show", help="show all settings")
     show.add_argument("--changed", action="store_true", help="only those that are not defaults")
-    show.add_argument("--all", action="store_true", dest="with_rare", help="also those that nobody needs to change")
+    show.add_argument("--all", action="store_true", dest="with_rare", help="also settings that nobody needs to change")
     options.add_common(show)
-    get = actions.add_parser("get", help="one value, as it is in force")
+    get = actions.add_parser("get", help="show one value")
     get.add_argument("name", metavar="NAME")
     options.add_common(get)
     change = actions.add_parser("set", help="write one value to config.yaml")
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     unset = actions.add_parser("unset", help="remove one value from config.yaml")
     unset.add_argument("name", metavar="NAME")
     options.add_common(unset)
-    taken = actions.add_parser("accept", help="take config.yaml and .env as they are, though they have lost settings")
+    taken = actions.add_parser("accept", help="accept config.yaml and .env as they are, although settings are missing")
     options.add_common(taken)
 
 
@@ -94,7 +94,7 @@ def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int
         for problem in parsed.problems:
             terminal.bullet("problem", problem)
         for trouble in parsed.troubles:
-            terminal.bullet("problem", trouble, f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+            terminal.bullet("problem", trouble, f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
         if settings.hold:
             terminal.bullet("problem", f"no database is used: {settings.hold}")
     return 1 if parsed.problems or parsed.troubles or settings.hold else 0
@@ -124,7 +124,7 @@ def _set(home: Path, name: str, value: str, *, json: bool) -> int:
         changed = bool(new_settings.save(home, {name: value}))
         if name == "dsn":
             accept_configured(home)
-    return _tell_change(home, name, changed=changed, json=json)
+    return _say_change(home, name, changed=changed, json=json)
 
 
 def _accept(home: Path, *, json: bool) -> int:
@@ -133,7 +133,7 @@ def _accept(home: Path, *, json: bool) -> int:
         terminal.as_json({"home": str(home), "accepted": True, "set": sorted(parsed.settings.set_by)})
     else:
         chosen = terminal.count(len(parsed.settings.set_by), "setting")
-        terminal.bullet("ok", f"{home / 'config.yaml'} is taken as it is: {chosen} not at the default")
+        terminal.bullet("ok", f"{home / 'config.yaml'} accepted as it is: {chosen} not at the default")
     return 0
 
 
@@ -144,10 +144,10 @@ def _unset(home: Path, name: str, *, json: bool) -> int:
         update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
     if name == "dsn" and layers:
         accept_configured(home)
-    return _tell_change(home, name, changed=bool(layers), json=json)
+    return _say_change(home, name, changed=bool(layers), json=json)
 
 
-def _tell_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
+def _say_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
     settings = load(home).settings
     layer = _layer(settings, name)
     if json:
@@ -155,7 +155,7 @@ def _tell_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
         return 0
     terminal.bullet("ok", f"{name} = {_text(shown(settings, name))} ({layer}){'' if changed else ', unchanged'}")
     if layer == "environment":
-        terminal.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} wins over config.yaml")
+        terminal.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} overrides config.yaml")
     return 0
 
 

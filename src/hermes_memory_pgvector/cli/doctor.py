@@ -1,4 +1,4 @@
-"""`doctor`: examine everything, say what is wrong, and what helps."""
+"""`doctor`: check everything, say what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hermes_memory_pgvector.cli.checks.finding import Finding
 from hermes_memory_pgvector.setup import terminal
 
 NAME = "doctor"
-HELP = "examine everything and say what helps"
+HELP = "check everything and say how to fix what is wrong"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("--quiet", action="store_true", help="only what is not in order")
+    parser.add_argument("--quiet", action="store_true", help="show only warnings and problems")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine; 0 when nothing keeps it from working, 1 for a problem, 2 when an endpoint does not answer."""
+    """Run all checks; 0 when it works, 1 for a problem, 2 when an endpoint does not answer."""
     home = options.home_of(args)
     findings: list[Finding] = []
     if not args.json:
-        terminal.say(f"Examining {home}")
+        terminal.say(f"Checking {home}")
     for finding in examine(home):
         findings.append(finding)
         if not args.json and not (args.quiet and finding.level == "ok"):

@@ -1,7 +1,7 @@
-"""`homes`: which homes hold memories in this database, and how one takes over what another held.
+"""`homes`: which homes hold memories in this database, and how one takes over the entries of another.
 
-An entry disappears when the last home that held it drops it. A home that no longer exists drops nothing, so somebody
-has to say that it is gone: its heir holds its entries from then on, and lets go of those that its files do not have.
+An entry disappears when the last home that held it drops it. A home that no longer exists drops nothing, so the
+operator has to say that it is gone. Its heir then holds its entries, and drops those that are not in its own files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
 
 NAME = "homes"
-HELP = "which homes hold memories here, and the heir of one that is gone"
+HELP = "list the homes that hold memories here; take over the entries of one that is gone"
 
 READ_SECONDS = 15.0
 ADOPT_SECONDS = 120.0
@@ -30,8 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.set_defaults(homes_parser=parser)
     actions = parser.add_subparsers(dest="homes_action", metavar="ACTION")
-    options.add_common(actions.add_parser("list", help="who they are, and when they were last heard of"))
-    adopt = actions.add_parser("adopt", help="take over what a home holds that is gone (a dry run without --execute)")
+    options.add_common(actions.add_parser("list", help="list them, and when each was last seen"))
+    adopt = actions.add_parser(
+        "adopt", help="take over the entries of a home that is gone (a dry run without --execute)"
+    )
     adopt.add_argument("id", metavar="ID", help="the id of the home that is gone")
     adopt.add_argument("--execute", action="store_true", help="really do it")
     options.add_common(adopt)
@@ -63,7 +65,7 @@ def _list(home: Path, *, json: bool) -> int:
             (each, terminal.number(entries), terminal.ago(at), "this home" if each == own else "")
             for each, entries, at in found
         ]
-        terminal.table(("home", "entries", "heard of", ""), rows, right=(1,))
+        terminal.table(("home", "entries", "last seen", ""), rows, right=(1,))
     return 0
 
 
@@ -83,11 +85,11 @@ def _adopt(home: Path, former: str, *, execute: bool, json: bool) -> int:
         return 0
     counted = terminal.count(entries, "entry", "entries")
     if execute:
-        terminal.bullet("ok", f"{counted} of home {former} are held by this home now")
+        terminal.bullet("ok", f"this home now holds {counted} of home {former}")
     else:
         terminal.bullet(
             "note",
-            f"would take over {counted} of home {former}; those that this home's files do not have go when they change",
+            f"would take over {counted} of home {former}; entries missing from this home's files go when those change",
             f"to do it: hermes-pgvector homes adopt {former} --execute",
         )
     return 0

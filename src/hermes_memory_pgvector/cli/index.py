@@ -1,4 +1,4 @@
-"""`index`: care for the indexes of vectors as the tables' owner; approximate ones are worth having at size only."""
+"""`index`: manage the vector indexes as the tables' owner; they pay off only for very many vectors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
 
 NAME = "index"
-HELP = "list, make and drop the indexes that very large themes and scope 'all' can use (needs the owner's login)"
+HELP = "list, create and drop the indexes for very large themes and scope 'all' (needs the owner's login)"
 
 ACTIONS = ("list", "create", "drop", "rebuild")
 WORDS = {
-    "create": "an index would be faster, and a little less exact",
-    "rebuild": "unfinished: make it again",
-    "drop": "no longer worth it: drop it",
+    "create": "an index would be faster, but slightly less exact",
+    "rebuild": "unfinished: create it again",
+    "drop": "no longer worth having: drop it",
 }
 
 
@@ -36,16 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=ACTIONS,
         default="list",
-        help="what to do (default: list); rebuild: pack the indexes that recall reads, after much was deleted",
+        help="what to do (default: list); rebuild: compact the indexes that recall reads, after many deletions",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--all", action="store_true", dest="everywhere", help="the index over all themes, for scope 'all'"
     )
     what.add_argument("--theme", metavar="THEME", help="the index of one theme")
-    parser.add_argument("--force", action="store_true", help="also for a theme that is too small to gain by it")
+    parser.add_argument("--force", action="store_true", help="even for a theme too small to benefit")
     parser.add_argument(
-        "--memory", type=options.positive, metavar="MB", help="memory a build may use (default: its need, up to 1024)"
+        "--memory", type=options.positive, metavar="MB", help="memory a build may use (default: as needed, up to 1024)"
     )
     options.add_admin_dsn(parser)
 
@@ -91,7 +91,7 @@ def _misuse(args: argparse.Namespace) -> str:
         only = [name for name, given in (("--all", args.everywhere), ("--theme", args.theme)) if given]
         return f"{only[0]} goes with create or drop" if only else ""
     if not args.everywhere and not (args.theme or "").strip():
-        return f"{args.action} what? give --all or --theme THEME"
+        return f"{args.action} which index? give --all or --theme THEME"
     if args.force and (args.everywhere or args.action == "drop"):
         return "--force goes with create --theme"
     return ""
@@ -145,11 +145,11 @@ def _list(survey: Survey, *, json: bool) -> int:
         for one in survey.themes
     ]
     terminal.table(("theme", "vectors", "index", "state", "size"), rows, right=(1, 4))
-    _tell_advice(survey, LARGE)
+    _say_advice(survey, LARGE)
     return 0
 
 
-def _tell_advice(survey: Survey, large: int) -> None:
+def _say_advice(survey: Survey, large: int) -> None:
     everywhere = advice_all(survey)
     if everywhere:
         text = f"all themes: {WORDS[everywhere]}" + (", if agents use scope 'all'" if everywhere == "create" else "")
@@ -161,11 +161,11 @@ def _tell_advice(survey: Survey, large: int) -> None:
             theme = terminal.one_line(one.theme)
             terminal.bullet("note", f"{theme}: {WORDS[advice]}", f"hermes-pgvector index {action} --theme '{theme}'")
     if not everywhere and not any(advice_theme(one, large) for one in survey.themes):
-        terminal.bullet("ok", f"nothing to do: an index pays above {terminal.number(large)} vectors")
+        terminal.bullet("ok", f"nothing to do: an index pays off above {terminal.number(large)} vectors")
 
 
 def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
-    with _telling(quiet=args.json) as watch:
+    with _showing_progress(quiet=args.json) as watch:
         if args.everywhere:
             done = indexes.create_all(memory_mb=args.memory, watch=watch)
         else:
@@ -176,12 +176,12 @@ def _create(args: argparse.Namespace, indexes: VectorIndexes) -> int:
         return 0
     for each in done:
         if each.replaced:
-            terminal.bullet("note", f"{each.name}: an unfinished index of an interrupted build was dropped")
+            terminal.bullet("note", f"{each.name}: dropped the unfinished index of an interrupted build")
         if each.is_new:
             took = terminal.seconds(each.seconds)
-            terminal.bullet("ok", f"{each.name}: made in {took}, {terminal.size(each.size_bytes)}")
+            terminal.bullet("ok", f"{each.name}: created in {took}, {terminal.size(each.size_bytes)}")
         else:
-            terminal.bullet("ok", f"{each.name}: there already, {terminal.size(each.size_bytes)}")
+            terminal.bullet("ok", f"{each.name}: already there, {terminal.size(each.size_bytes)}")
     return 0
 
 
@@ -193,12 +193,12 @@ def _drop(args: argparse.Namespace, indexes: VectorIndexes) -> int:
     for each in done:
         terminal.bullet("ok", f"{each.name}: dropped, {terminal.size(each.size_bytes)} freed")
     if not done:
-        terminal.bullet("ok", "there is none to drop")
+        terminal.bullet("ok", "no index to drop")
     return 0
 
 
 def _rebuild(args: argparse.Namespace, indexes: VectorIndexes) -> int:
-    with _telling(quiet=args.json) as watch:
+    with _showing_progress(quiet=args.json) as watch:
         done = indexes.rebuild_keys(watch=watch)
     if args.json:
         terminal.as_json({"rebuilt": [_outcome(each) for each in done]})
@@ -211,8 +211,8 @@ def _rebuild(args: argparse.Namespace, indexes: VectorIndexes) -> int:
 
 
 @contextmanager
-def _telling(*, quiet: bool) -> Iterator[Any]:
-    """Tells how a build goes on: a line that rewrites itself at a terminal, else a line for each phase."""
+def _showing_progress(*, quiet: bool) -> Iterator[Any]:
+    """Show the progress of a build: one line that rewrites itself on a terminal, else a line per phase."""
     told: list[str] = []
 
     def watch(progress: Progress) -> None:

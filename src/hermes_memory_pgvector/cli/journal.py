@@ -1,4 +1,4 @@
-"""`journal`: what waits for the database, and the records it has refused."""
+"""`journal`: what is waiting for the database, and the records it has rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.dead_letters import DeadLetter
 
 NAME = "journal"
-HELP = "what waits for the database, and records it has refused"
+HELP = "show what is waiting for the database, and the records it has rejected"
 
 READ_SECONDS = 15.0
 RETRY_SECONDS = 30.0
@@ -26,20 +26,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.set_defaults(journal_parser=parser)
     actions = parser.add_subparsers(dest="journal_action", metavar="ACTION")
-    options.add_common(actions.add_parser("status", help="what waits, by process"))
+    options.add_common(actions.add_parser("status", help="what is waiting, by process"))
     options.add_common(
-        actions.add_parser("accept-database", help="let what waits go to the database that the settings lead to now")
+        actions.add_parser("accept-database", help="send waiting records to the database that the settings name now")
     )
-    dead = actions.add_parser("dead", help="records that Postgres has refused")
+    dead = actions.add_parser("dead", help="records that Postgres has rejected")
     parser.set_defaults(dead_parser=dead)
     choices = dead.add_subparsers(dest="dead_action", metavar="ACTION")
-    listed = choices.add_parser("list", help="which there are")
+    listed = choices.add_parser("list", help="list them")
     listed.add_argument("--limit", type=options.positive, default=50, metavar="N", help="at most (default: 50)")
     options.add_common(listed)
-    show = choices.add_parser("show", help="one record: kinds and sizes, with --content what it says")
-    show.add_argument("--content", action="store_true", help="print what the record says")
+    show = choices.add_parser("show", help="show one record: kinds and sizes; with --content its text")
+    show.add_argument("--content", action="store_true", help="print the text of the record")
     retry = choices.add_parser("retry", help="try to store a record again")
-    drop = choices.add_parser("drop", help="forget a record (a dry run without --execute)")
+    drop = choices.add_parser("drop", help="delete a record (a dry run without --execute)")
     drop.add_argument("--execute", action="store_true", help="really do it")
     for each in (show, retry, drop):
         each.add_argument("id", type=options.positive, metavar="ID")
@@ -93,7 +93,7 @@ def _status(home: Path, *, json: bool) -> int:
         )
         return 2 if problem else 0
     if problem:
-        terminal.bullet("problem", f"database: {problem}", "what has arrived already is counted as waiting here")
+        terminal.bullet("problem", f"database: {problem}", "records that are already stored count as waiting here")
     terminal.pairs(
         [
             ("waiting", terminal.count(report.records, "record")),
@@ -101,7 +101,7 @@ def _status(home: Path, *, json: bool) -> int:
             ("on disk", terminal.size(report.bytes_on_disk)),
             ("sync lag", terminal.seconds(report.sync_lag_seconds)),
             ("for a newer version", terminal.count(report.for_newer, "journal")),
-            ("turned away", terminal.count(report.refused, "write")),
+            ("refused", terminal.count(report.refused, "write")),
             ("damaged", terminal.count(report.damaged, "segment")),
         ]
     )
@@ -117,7 +117,7 @@ def _status(home: Path, *, json: bool) -> int:
 
 
 def _accept_database(home: Path, *, json: bool) -> int:
-    """Say that the database in force is meant; one that cannot be reached now is learned when it is."""
+    """Make the configured database the one the journal belongs to, even when it is out of reach now."""
     settings = load(home).settings
     if settings.hold:
         raise Held(settings.hold)
@@ -131,7 +131,7 @@ def _accept_database(home: Path, *, json: bool) -> int:
     if json:
         terminal.as_json({"database": where, "changed": changed})
     else:
-        terminal.bullet("ok", f"the journal belongs to {where}{' from now on' if changed else ', as before'}")
+        terminal.bullet("ok", f"the journal {'now belongs' if changed else 'already belonged'} to {where}")
     return 0
 
 
@@ -149,7 +149,7 @@ def _list(home: Path, limit: int, *, json: bool) -> int:
         terminal.bullet("ok", "no dead letters")
     else:
         rows = [(each.id, terminal.ago(each.at), terminal.size(each.size), each.reason) for each in letters]
-        terminal.table(("id", "refused", "size", "reason"), rows, right=(0, 2))
+        terminal.table(("id", "rejected", "size", "reason"), rows, right=(0, 2))
     return 0
 
 
@@ -163,7 +163,7 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
         [
             ("id", letter.id),
             ("record", f"{letter.writer}/{letter.seq}"),
-            ("refused", terminal.ago(letter.at)),
+            ("rejected", terminal.ago(letter.at)),
             ("reason", letter.reason),
             ("size", terminal.size(letter.size)),
         ]
@@ -171,7 +171,7 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
     for item in items:
         terminal.say("  - " + ", ".join(f"{name} {terminal.one_line(value)}" for name, value in item.items()))
     if not with_content:
-        terminal.say("  what it says is shown with --content")
+        terminal.say("  to see its text: --content")
     return 0
 
 
@@ -190,7 +190,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
             if arrived and not refused_again:
                 dead_letters.drop(connection, letter.id)
             for again in dead_letters.newest(connection, 50):
-                # The letter that is kept is the one the operator knows.
+                # Keep the letter whose id the operator knows.
                 if refused_again and again.writer == own:
                     dead_letters.drop(connection, again.id)
     stored = arrived and not refused_again
@@ -200,10 +200,12 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
         terminal.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
     elif refused_again:
         terminal.bullet(
-            "problem", f"record {letter.id} was refused again", f"hermes-pgvector journal dead show {letter.id}"
+            "problem", f"record {letter.id} was rejected again", f"hermes-pgvector journal dead show {letter.id}"
         )
     else:
-        terminal.bullet("warning", f"record {letter.id} waits in the journal; it stays a dead letter until it arrives")
+        terminal.bullet(
+            "warning", f"record {letter.id} is waiting in the journal; it stays a dead letter until it is stored"
+        )
     return 0 if stored else 1 if refused_again else 3
 
 
@@ -220,11 +222,11 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
     if json:
         terminal.as_json({**_document(letter), "dropped": execute})
     elif execute:
-        terminal.bullet("ok", f"record {letter.id} is forgotten")
+        terminal.bullet("ok", f"record {letter.id} deleted")
     else:
         terminal.bullet(
             "note",
-            f"would forget record {letter.id} ({terminal.size(letter.size)}, {letter.reason})",
+            f"would delete record {letter.id} ({terminal.size(letter.size)}, {letter.reason})",
             f"to do it: hermes-pgvector journal dead drop {letter.id} --execute",
         )
     return 0
@@ -244,7 +246,7 @@ def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
 
 
 def _items(payload: bytes, *, with_content: bool) -> list[dict[str, Any]]:
-    """What a record is made of; the texts themselves only when asked for."""
+    """The items of a record; their texts only when asked for."""
     from hermes_memory_pgvector.journal import codec
 
     try:

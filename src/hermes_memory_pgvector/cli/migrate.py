@@ -33,12 +33,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--adopt-model",
         metavar="NAME",
         default="nomic-embed-text",
-        help="model behind the vectors of an earlier installation's tables (default: %(default)s)",
+        help="model that made the vectors of an earlier installation (default: %(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Migrate; 3 when the vector tables have to wait for the embedding endpoint."""
+    """Migrate; exit code 3 when the vector tables have to wait for the embedding endpoint."""
     home = options.home_of(args)
     settings = load(home).settings
     if args.print_sql:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_script(home: Path, settings: Settings, role: str) -> int:
-    """The SQL of a new database; the model's part only when its dimension is known without asking."""
+    """Print the SQL of a new database; the model's part only when its dimension is known without a connection."""
     from hermes_memory_pgvector.admin.migrate import script
 
     known = settings.uses_local_model or settings.embed_dim is not None
@@ -64,6 +64,6 @@ def _print_script(home: Path, settings: Settings, role: str) -> int:
         terminal.say(part)
     if wanted.spec is None:
         terminal.say(
-            "-- vector tables: their dimension is asked of the embedding endpoint; set embed_dim to see them here"
+            "-- vector tables left out: their dimension comes from the embedding endpoint; set embed_dim to see them"
         )
     return 0

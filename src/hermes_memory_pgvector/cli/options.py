@@ -11,7 +11,7 @@ from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
 
 
 def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
-    """The options every command understands."""
+    """Add the options every command takes."""
     parser.add_argument(
         "--hermes-home", type=Path, metavar="DIR", help="hermes home (default: $HERMES_HOME, ~/.hermes)"
     )
@@ -20,7 +20,7 @@ def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
 
 
 def add_admin_dsn(parser: argparse.ArgumentParser) -> None:
-    """The login of commands that change tables or indexes."""
+    """Add the login of commands that change tables or indexes."""
     parser.add_argument(
         "--admin-dsn",
         metavar="DSN",
@@ -29,18 +29,18 @@ def add_admin_dsn(parser: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """A whole number above zero."""
+    """Parse a whole number above zero."""
     try:
         value = int(text)
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"expects a whole number above 0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, not {text!r}")
     return value
 
 
 def home_of(args: argparse.Namespace) -> Path:
-    """The hermes home a command is about."""
+    """The hermes home a command works on."""
     given = getattr(args, "hermes_home", None)
     home: Path = (given or default_home()).expanduser().absolute()
     if given and not home.is_dir():

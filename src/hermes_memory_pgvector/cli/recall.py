@@ -1,4 +1,4 @@
-"""`recall`: ask the memory what an agent would ask it."""
+"""`recall`: search the memory as an agent would."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ KINDS: dict[str, tuple[str, ...]] = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("query", metavar="QUERY", help="a question, key words, or an exact token")
-    parser.add_argument("--theme", metavar="THEME", help="who asks (default: the theme of a chat in this home)")
+    parser.add_argument("query", metavar="QUERY", help="a question, keywords, or an exact token")
+    parser.add_argument(
+        "--theme", metavar="THEME", help="theme to search as (default: the theme of a chat in this home)"
+    )
     parser.add_argument("--kind", choices=tuple(KINDS), default="both", help="what to search (default: both)")
     parser.add_argument("--scope", default="current", help="current (default), all, or the name of a theme")
     parser.add_argument("--limit", type=options.positive, default=5, metavar="N", help="hits of each kind, at most 20")
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def tell_hits(hits: list[Hit]) -> None:
-    """Each hit on a line: how near, when, whose, what."""
+    """Print each hit on a line: score, date, theme, text."""
     from hermes_memory_pgvector.text.clean import shortened
 
     for hit in hits:

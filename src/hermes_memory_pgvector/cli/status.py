@@ -1,4 +1,4 @@
-"""`status`: what is stored, what waits, and who is at work."""
+"""`status`: what is stored, what is waiting, and which processes are running."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "status"
 ALIASES = ("stats",)
-HELP = "what is stored, what waits, and which processes are at work"
+HELP = "show what is stored, what is waiting, and which processes are running"
 
 READ_SECONDS = 120.0
 
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show everything; 2 when the database cannot be reached, with what is known without it."""
+    """Show everything; without the database, show what is known and exit with 2."""
     home = options.home_of(args)
     parsed = load(home)
     settings = parsed.settings
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
-    """Everything the database can tell, in one connection."""
+    """Read everything in one connection."""
     from hermes_memory_pgvector.store import dead_letters, overview, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
@@ -126,17 +126,19 @@ def _tell(
     settings = parsed.settings
     terminal.say(f"Memory of {home}")
     for trouble in parsed.troubles:
-        meanwhile = "nothing is stored" if settings.hold else "the last good settings are in force"
-        terminal.bullet("problem", f"{trouble}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+        meanwhile = "nothing is stored" if settings.hold else "the last good settings are used"
+        terminal.bullet("problem", f"{trouble}; {meanwhile}", f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
     if stored is not None and stored.objection:
         terminal.bullet("problem", f"nothing is stored: {stored.objection}")
     if stored is None:
-        terminal.bullet("problem", f"database: {problem}", "for a full examination: hermes-pgvector doctor")
+        terminal.bullet("problem", f"database: {problem}", "to check everything: hermes-pgvector doctor")
     else:
         _tell_stored(parts.describe_database(home, settings), stored)
     fault = setting_fault(home, settings)
     if fault:
-        terminal.bullet("problem", f"embedder: {fault}", "rows wait for their vectors and recall goes by words")
+        terminal.bullet(
+            "problem", f"embedder: {fault}", "rows wait for vectors and recall falls back to keyword search"
+        )
     terminal.say()
     _tell_waiting(stored, report)
     if report.processes:
@@ -145,7 +147,7 @@ def _tell(
 
 
 def _held(parsed: Parsed, stored: Stored | None) -> str:
-    """Why nothing is stored in any database though one may be there."""
+    """Why nothing is stored, although there may be a database."""
     return parsed.settings.hold or ("" if stored is None else stored.objection)
 
 
@@ -184,15 +186,15 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
     if stored is not None:
         rows.append(("vectors", f"{terminal.count(stored.vectors_pending, 'row')} waiting for a vector"))
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
-        rows.append(("refused", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
+        rows.append(("rejected", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:
         rows.append(("newer", f"{terminal.count(report.for_newer, 'journal')} for a newer version of this package"))
     if report.refused:
         told = f"{terminal.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
-        rows.append(("turned away", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))
+        rows.append(("refused", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))
     if report.refused_left:
         rows.append(
-            ("left behind", f"{terminal.count(report.refused_left, 'refused write')} of processes that are gone")
+            ("left behind", f"{terminal.count(report.refused_left, 'refused write')} of processes that have ended")
         )
     if report.damaged:
         rows.append(("damaged", f"{terminal.count(report.damaged, 'segment')} kept aside"))
@@ -212,7 +214,7 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
 
 
 def tell_processes(report: JournalReport) -> None:
-    """The live processes and what each has found out of order."""
+    """The live processes and the problems each reports."""
     terminal.table(
         ("process", "stored", "waiting", "embedded", "state"),
         [

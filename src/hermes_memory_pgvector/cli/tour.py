@@ -1,4 +1,4 @@
-"""`try`: a tour through the real provider, in a home of its own that is gone afterwards. Needs no hermes."""
+"""`try`: a tour of the real provider in a temporary home. Needs no hermes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 NAME = "try"
-HELP = "a short tour in a temporary home; needs no hermes and leaves nothing behind"
+HELP = "take a short tour in a temporary home; needs no hermes and leaves nothing behind"
 
 SERVER_SECONDS = 180.0
-SETTLE_SECONDS = 30.0
-# Whatever this machine's environment says, the tour never touches anyone's database.
+STORE_SECONDS = 30.0
+# Whatever the environment says, the tour never touches a real database.
 SETTINGS: dict[str, Any] = {
     "dsn": "",
     "embed_url": "",
@@ -60,18 +60,18 @@ TURNS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """No options: it is a tour."""
+    """No options."""
     parser.set_defaults(json=False)
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: ARG001
-    """Show writing, recalling and the walls between themes."""
+    """Show writing, recall and the walls between themes."""
     started = time.perf_counter()
     terminal.say("A tour of the pgvector memory, in a temporary home.")
     with _home() as home:
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
         _write(agents)
-        _settle(home)
+        _wait_until_stored(home)
         _prefetch(agents)
         _tools(agents)
         _walls(agents)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
             agent.shutdown()
         _close()
     terminal.say()
-    terminal.say(f"That was all, in {terminal.seconds(time.perf_counter() - started)}; the temporary home is gone.")
+    terminal.say(f"Done in {terminal.seconds(time.perf_counter() - started)}; the temporary home is removed.")
     terminal.say(f"To give your own agent this memory: {terminal.command()} up")
     return 0
 
@@ -97,10 +97,10 @@ def _home() -> Iterator[Path]:
         server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
         try:
             _chapter("A database")
-            with terminal.step("a Postgres with pgvector is made and started") as said:
+            with terminal.step("Postgres with pgvector, created and started") as said:
                 info = server.ensure_running(Deadline.after(SERVER_SECONDS))
                 said.append(f"version {server.status().binaries_version}")
-            with terminal.step("its schema is created"):
+            with terminal.step("schema created"):
                 wanted = database.wanted_model(home, settings)
                 if wanted.spec is None:
                     raise ConfigError(wanted.problem)
@@ -111,7 +111,7 @@ def _home() -> Iterator[Path]:
 
 
 def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
-    """A provider as the host would make it for a chat with that session key."""
+    """A provider as the host creates it for a chat with that session key."""
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
     agent = PgvectorMemoryProvider(config=SETTINGS)
@@ -120,7 +120,7 @@ def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
 
 
 def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("Two themes, marketing and workshop, remember")
+    _chapter("Two themes, marketing and workshop, write memories")
     for theme, agent in agents.items():
         entries = MEMORIES[theme]
         user, assistant = TURNS[theme]
@@ -137,17 +137,17 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
         )
 
 
-def _settle(home: Path) -> None:
+def _wait_until_stored(home: Path) -> None:
     from hermes_memory_pgvector.engine.registry import engine_for
 
-    with terminal.step("all of it has reached Postgres and has its vector"):
+    with terminal.step("everything stored in Postgres and embedded"):
         engine, _ = engine_for(home, SETTINGS)
-        if not engine.flush(Deadline.after(SETTLE_SECONDS)):
-            raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors did not come in time")
+        if not engine.flush(Deadline.after(STORE_SECONDS)):
+            raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors were not ready in time")
 
 
 def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("Before each answer, an agent is given what matters")
+    _chapter("Before each answer, an agent is given relevant memories")
     for theme, question in (
         ("marketing", "How much money may the campaign in spring cost?"),
         ("workshop", "Which replacement part does the lathe need?"),
@@ -161,7 +161,7 @@ def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _tools(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("And it can search by itself, with two tools")
+    _chapter("It can also search with two tools")
     calls = (
         ("marketing", "recall_memory", {"query": "who is responsible for the newsletter"}),
         ("workshop", "recall_conversation", {"query": "torque for fastening the wheels", "limit": 1}),
@@ -175,20 +175,19 @@ def _tools(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("One theme does not see the other's")
+    _chapter("Themes do not see each other's memories")
     query = {"query": "SKF-6203 lathe bearings part number"}
     for theme in agents:
         answer = json.loads(agents[theme].handle_tool_call("recall_memory", query))
         seen = [hit for hit in answer["results"] if "SKF-6203" in hit["content"]]
         is_right = bool(seen) == (theme == "workshop")
         terminal.bullet(
-            "ok" if is_right else "problem", f"{theme} asks for the lathe's part: {'found' if seen else 'nothing'}"
+            "ok" if is_right else "problem",
+            f"{theme} asks for the lathe's part: {'found' if seen else 'nothing found'}",
         )
     answer = json.loads(agents["marketing"].handle_tool_call("recall_memory", {**query, "scope": "workshop"}))
     found = any("SKF-6203" in hit["content"] for hit in answer["results"])
-    terminal.bullet(
-        "ok" if found else "problem", "marketing asks for it by naming the other theme: found, because it said so"
-    )
+    terminal.bullet("ok" if found else "problem", "marketing asks again and names the other theme: found")
 
 
 def _close() -> None:

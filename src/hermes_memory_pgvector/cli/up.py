@@ -1,4 +1,4 @@
-"""`up`: from nothing to a working memory, in one command that may be run again at any time."""
+"""`up`: from nothing to a working memory in one command, safe to run again at any time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermes_memory_pgvector.setup import (
 )
 
 NAME = "up"
-HELP = "set everything up: database, schema, plugin folder, settings; safe to run again"
+HELP = "set up everything: database, schema, plugin folder, settings; safe to run again"
 
 SERVER_SECONDS = 180.0
 STOP_SECONDS = 60.0
@@ -50,13 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dsn", metavar="ADMIN_DSN", help="your own Postgres, with a login that may create tables")
     parser.add_argument("--runtime-role", metavar="ROLE", help="role the agents connect as (default: hermes)")
     parser.add_argument("--embed-url", metavar="URL", help="embedding endpoint (default: a local model)")
-    parser.add_argument("--embed-model", metavar="MODEL", help="model to ask of the endpoint")
+    parser.add_argument("--embed-model", metavar="MODEL", help="model the endpoint should use")
     parser.add_argument("--embed-key-env", metavar="VAR", help="environment variable that holds the endpoint's key")
     parser.add_argument("--stop", action="store_true", help="stop the embedded server instead")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do each step, tell its time, and end with an examination and a first recall."""
+    """Run each step and show how long it took; end with all checks and a first recall."""
     home = (args.hermes_home or settings_file.default_home()).expanduser().absolute()
     if args.stop:
         return _stop(home, json=args.json)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"Setting up the memory of {home}")
     home.mkdir(parents=True, exist_ok=True)
     for trouble in load(home).troubles:
-        raise ConfigError(f"{trouble}; mend it, or take it as it is: {settings_file.ACCEPT_COMMAND}")
+        raise ConfigError(f"{trouble}; fix it, or accept it as it is: {settings_file.ACCEPT_COMMAND}")
     changed = _settings(home, args, quiet=quiet)
     settings = load(home).settings
     target = _find_database(home, settings, args, quiet=quiet)
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             if finding.level != "ok":
                 examination.tell(finding)
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
-        _tell_next(home, code)
+        _say_next(home, code)
     return code or (3 if wanted.problem else 0)
 
 
@@ -106,13 +106,13 @@ def _stop(home: Path, *, json: bool) -> int:
     if json:
         terminal.as_json({"stopped": was_running})
     else:
-        text = "the embedded server is stopped" if was_running else "no embedded server was running"
-        terminal.bullet("ok", text, "it starts again by itself when it is needed" if was_running else "")
+        text = "embedded server stopped" if was_running else "no embedded server was running"
+        terminal.bullet("ok", text, "it starts again when it is needed" if was_running else "")
     return 0
 
 
 def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]:
-    """Write what was given on the command line."""
+    """Write the settings given on the command line."""
     named = {"embed_url": args.embed_url, "embed_model": args.embed_model, "embed_api_key_env": args.embed_key_env}
     given = {name: value for name, value in named.items() if value is not None}
     if not given:
@@ -151,12 +151,12 @@ def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, 
         server = EmbeddedPostgres(data_folder(home))
         info = server.ensure_running(Deadline.after(SERVER_SECONDS))
         status = server.status()
-        said.append(f"{'made and started' if is_new else 'running'}, version {status.binaries_version}")
+        said.append(f"{'created and started' if is_new else 'running'}, version {status.binaries_version}")
     return Target(info.owner_dsn, RUNTIME_ROLE)
 
 
 def _is_ready(home: Path, settings: Settings) -> bool:
-    """Whether the configured database has the schema and the vector tables we need."""
+    """Whether the configured database already has the schema and the vector tables we need."""
     from hermes_memory_pgvector.store import schema
     from hermes_memory_pgvector.store.current_model import current_model
 
@@ -196,7 +196,9 @@ def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> 
         for notice in outcome.notices:
             terminal.bullet("note", notice)
         if wanted.problem:
-            terminal.bullet("warning", f"vectors wait: {wanted.problem}", "then run again: hermes-pgvector migrate")
+            terminal.bullet(
+                "warning", f"vectors have to wait: {wanted.problem}", "fix it and run: hermes-pgvector migrate"
+            )
     return wanted
 
 
@@ -208,11 +210,11 @@ def _accept_database(home: Path, *, quiet: bool) -> None:
         with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
             is_new = journal_database.accept_connected(home, settings, connection)
     except MemoryPluginError:
-        # What keeps the agents from connecting is told by the examination.
+        # The checks that follow say what keeps agents from connecting.
         return
     if is_new and not quiet:
         where = parts.describe_database(home, settings)
-        terminal.bullet("note", f"the journal of this home belongs to {where} from now on")
+        terminal.bullet("note", f"this home's journal now goes to {where}")
 
 
 def _save_login(home: Path, admin: str, new_login: login.Login, *, quiet: bool) -> None:
@@ -236,16 +238,16 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
         said.append(result.change)
     with terminal.step("memory.provider", quiet=quiet) as said:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)
-        said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, as before")
+        said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, unchanged")
     return ["memory.provider"] if is_new else []
 
 
-def _tell_next(home: Path, code: int) -> None:
+def _say_next(home: Path, code: int) -> None:
     terminal.say()
     if code:
-        terminal.say(f"Something is not in order yet; when it is, run this again. In full: {terminal.command()} doctor")
+        terminal.say(f"Some checks failed. Fix them and run this again. For details: {terminal.command()} doctor")
         return
     where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
     terminal.say(f"Ready. Talk to your agent:        {where}hermes")
-    terminal.say(f"What it remembers, any time:      {where}{terminal.command()} status")
-    terminal.say(f'Ask the memory yourself:          {where}{terminal.command()} recall "what did we decide"')
+    terminal.say(f"See what it remembers:            {where}{terminal.command()} status")
+    terminal.say(f'Search it yourself:               {where}{terminal.command()} recall "what did we decide"')

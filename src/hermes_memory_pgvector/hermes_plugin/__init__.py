@@ -1,4 +1,4 @@
-"""The door through which hermes-agent finds the pgvector memory: calls register_memory_provider(), holds nothing.
+"""How hermes-agent finds the pgvector memory: calls register_memory_provider() and holds nothing.
 
 The memory itself is the installed package hermes_memory_pgvector; this folder may be copied or replaced at any time.
 """

@@ -1,4 +1,4 @@
-"""`hermes pgvector …`: the same command tree as `hermes-pgvector`, hung into the host's own parser."""
+"""`hermes pgvector …`: the same command tree as `hermes-pgvector`, added to the host's own parser."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """The configuration as the host's wizard, dashboard and status page see it.
 
-The host writes every field of the schema on each save, most of them as text. Giving the values in force as defaults and
-writing only what differs keeps one saved field from changing another.
+The host writes every field of the schema on each save, most of them as text. We give it the current values as defaults
+and write only what differs, so that saving one field never changes another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DUMP_SECONDS = 120.0
 
 
 def schema(settings: Settings) -> list[dict[str, Any]]:
-    """The fields the operator is asked for, each with its value in force as the default."""
+    """The fields the operator is asked for, each with its current value as the default."""
     fields = []
     for name, declaration in DECLARATIONS.items():
         if not declaration.in_wizard:
@@ -51,7 +51,7 @@ def schema(settings: Settings) -> list[dict[str, Any]]:
 
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
-    """Write what differs from the values in force; return the names that changed."""
+    """Write what differs from the current values; return the names that changed."""
     current = settings_file.load(home).settings
     given = {
         name: _literal(value)
@@ -74,14 +74,14 @@ def status(settings: Settings, home: Path) -> dict[str, Any]:
 
 
 def identity_signature(settings: Settings) -> dict[str, Any]:
-    """What decides a message's theme, in a form that can be compared."""
+    """The settings that decide a message's theme, as a comparable hash."""
     names = ("allowed_themes", "identity_aliases", "bench_mode", "profile_scope")
     text = json.dumps({name: plain(getattr(settings, name)) for name in names}, sort_keys=True)
     return {"pgvector": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
 def backup_paths(home: Path, settings: Settings) -> list[str]:
-    """Dumps of the embedded databases of this home and its profiles, made now.
+    """Fresh dumps of the embedded databases of this home and its profiles.
 
     The host's backup takes the root home with all profiles, whichever of them it is run for, and asks one provider for
     what lies outside.
@@ -97,12 +97,12 @@ def backup_paths(home: Path, settings: Settings) -> list[str]:
 def _dumped(home: Path) -> list[str]:
     folder = settings_file.data_folder(home)
     if not PostgresFolder(folder).data.is_dir():
-        # Restored and not used since: the dump it came with is still all there is.
+        # Restored and not used since: the dump it came with is all there is.
         waiting = restorable(folder)
         return [] if waiting is None else [str(waiting)]
     target = dump_path(home_identity.home_id(home))
     if target is None:
-        logger.warning("the backup has no copy of the memory database: this user has no folder to put it in")
+        logger.warning("the backup has no copy of the memory database: this user has no home folder to put it in")
         return []
     try:
         made = dump_embedded(folder, target, Deadline.after(DUMP_SECONDS))
@@ -120,7 +120,7 @@ def _is_in_force(name: str, value: Any, settings: Settings) -> bool:
 
 
 def _literal(value: Any) -> Any:
-    """A list or map that the host has turned into text, back as what it was."""
+    """A list or map that the host has turned into text, parsed again."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return ast.literal_eval(value)

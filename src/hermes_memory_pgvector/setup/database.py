@@ -107,7 +107,7 @@ def _keep_quiet(_: str) -> None:
 
 
 def tell(outcome: Outcome, wanted: Wanted) -> None:
-    """What was done, and what is left to do."""
+    """Say what was done and what is left to do."""
     adopted = outcome.adopted_memories + outcome.adopted_turns
     if adopted:
         terminal.bullet(
@@ -115,7 +115,9 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
             f"adopted {terminal.count(outcome.adopted_memories, 'memory', 'memories')}, "
             f"{terminal.count(outcome.adopted_turns, 'turn')} and {terminal.count(outcome.adopted_vectors, 'vector')}",
         )
-    applied = f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "nothing to apply"
+    applied = (
+        f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "no migrations to apply"
+    )
     terminal.bullet("ok", f"{applied}; the schema is up to date")
     if wanted.spec is not None:
         terminal.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
@@ -123,10 +125,12 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
         terminal.bullet("note", notice)
     if outcome.vectors_wanted:
         waiting = terminal.count(outcome.vectors_wanted, "row")
-        terminal.bullet("note", f"{waiting} will get a vector of this model", "hermes-pgvector backfill does it now")
+        terminal.bullet(
+            "note", f"{waiting} will be embedded in the background", "to do it now: hermes-pgvector backfill"
+        )
     if wanted.problem:
         terminal.bullet(
             "warning",
-            f"vectors wait: {wanted.problem}",
-            "everything else is ready; when the endpoint answers, run again: hermes-pgvector migrate",
+            f"vectors have to wait: {wanted.problem}",
+            "everything else is ready; when the endpoint answers, run: hermes-pgvector migrate",
         )

@@ -1,4 +1,4 @@
-"""One write and one recall through the real engine, in a theme of its own that is empty again afterwards."""
+"""One write and one recall through the real engine, in a theme of its own that is emptied afterwards."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.values import Role
 
-SETTLE_SECONDS = 30.0
+STORE_SECONDS = 30.0
 SAID: tuple[tuple[Role, str], ...] = (
     ("user", "The dentist moved grandmother's appointment to Thursday at nine, so somebody has to drive her."),
     ("assistant", "Noted: the rental car must be returned with a full tank before noon on Sunday."),
 )
-# Near by meaning, and one word in common: found also where vectors are turned off.
+# Close in meaning, with one word in common: found even when vectors are turned off.
 ASKED = "who takes grandmother to her dental check-up?"
 
 
 def show(home: Path, *, quiet: bool) -> str:
-    """Write two turns, ask for one by its meaning, take both back; return what was recalled."""
+    """Write two turns, search for one by meaning, delete both; return what was recalled."""
     with parts.open_engine(home) as engine:
         session = f"demonstration-{secrets.token_hex(4)}"
         started = time.perf_counter()
         _write(engine, session)
         stored = time.perf_counter()
         try:
-            found = _ask(engine)
+            found = _search(engine)
             asked = time.perf_counter()
         finally:
-            _take_back(engine, session)
+            _delete(engine, session)
     if not found:
         raise SchemaError(
-            "a memory was stored but not found again; please report the output of: hermes-pgvector doctor"
+            "a memory was stored but recall did not find it; please report the output of: hermes-pgvector doctor"
         )
     if not quiet:
         terminal.bullet(
             "ok",
-            f"a memory was written, embedded and stored in {terminal.seconds(stored - started)}, and then recalled:",
+            f"test memory written, embedded and stored in {terminal.seconds(stored - started)}, then recalled:",
         )
         terminal.say(f"     asked      {ASKED}")
         terminal.say(f"     recalled   {found}  ({terminal.seconds(asked - stored)})")
@@ -59,17 +59,17 @@ def _write(engine: Engine, session: str) -> None:
         AddTurn(BENCH_THEME, session, role, content, 1, engine.clock.now(), is_live=True) for role, content in SAID
     ]
     engine.record(turns, Urgency.TURN)
-    if not engine.writer.flush(Deadline.after(SETTLE_SECONDS)):
-        raise DatabaseUnavailable(engine.writer.status().last_error or "the database does not take writes")
-    engine.flush(Deadline.after(SETTLE_SECONDS))
+    if not engine.writer.flush(Deadline.after(STORE_SECONDS)):
+        raise DatabaseUnavailable(engine.writer.status().last_error or "the database does not accept writes")
+    engine.flush(Deadline.after(STORE_SECONDS))
 
 
-def _ask(engine: Engine) -> str:
-    """The best hit. Another process may be the one that makes the vectors, so an empty answer is asked again."""
+def _search(engine: Engine) -> str:
+    """The best hit. Another process may be embedding the turns, so an empty answer is retried."""
     from hermes_memory_pgvector.values import BENCH_THEME, Kind, Question
 
     question = Question(text=ASKED, kind=Kind.TURN, theme=BENCH_THEME, limit=1)
-    deadline = Deadline.after(SETTLE_SECONDS)
+    deadline = Deadline.after(STORE_SECONDS)
     while True:
         hits = engine.search([question], deadline)[0].hits
         if hits or deadline.remaining() < 1:
@@ -77,11 +77,11 @@ def _ask(engine: Engine) -> str:
         time.sleep(0.05)
 
 
-def _take_back(engine: Engine, session: str) -> None:
+def _delete(engine: Engine, session: str) -> None:
     from hermes_memory_pgvector.journal import Urgency
     from hermes_memory_pgvector.text.clean import turn_digest
     from hermes_memory_pgvector.values import BENCH_THEME, ForgetTurns
 
     said = tuple((turn_digest(role, content), 1) for role, content in SAID)
     engine.record([ForgetTurns(BENCH_THEME, session, said, engine.clock.now())], Urgency.TURN)
-    engine.writer.flush(Deadline.after(SETTLE_SECONDS))
+    engine.writer.flush(Deadline.after(STORE_SECONDS))

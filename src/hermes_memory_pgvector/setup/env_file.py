@@ -1,4 +1,4 @@
-"""The home's .env file: passwords are kept there, readable by its owner only, and config.yaml refers to them."""
+"""The home's .env file: it holds passwords, only its owner can read it, and config.yaml refers to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PASSWORD_VARIABLE = "HERMES_PGVECTOR_PASSWORD"  # noqa: S105 - the name of one
 
 
 def put(home: Path, name: str, value: str) -> bool:
-    """Set one variable, leaving every other line as it is; False when it had that value."""
+    """Set one variable and leave every other line as it is; False when it already had that value."""
     path = home / ".env"
     seen = files.look(path)
     if seen.problem or not seen.is_steady:
@@ -20,7 +20,7 @@ def put(home: Path, name: str, value: str) -> bool:
     try:
         text, encoding = seen.data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        # As the host reads it; the other lines stay as they are, byte for byte.
+        # The host reads it the same way; the other lines stay the same, byte for byte.
         text, encoding = seen.data.decode("latin-1"), "latin-1"
     line = f"{name}={value}\n"
     pattern = re.compile(rf"^[ \t]*(?:export[ \t]+)?{re.escape(name)}[ \t]*=.*(?:\n|$)", re.MULTILINE)

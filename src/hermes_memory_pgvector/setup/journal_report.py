@@ -1,4 +1,4 @@
-"""What waits in the journals of a home, compared with what the database says has arrived."""
+"""What is waiting in the journals of a home, compared with what the database has stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WriterDepth:
 
     writer: str
     process: str
-    """Whose it is: a live process, or one that is gone."""
+    """Whose it is: a live process, or one that has ended."""
     records: int
     bytes: int
     oldest_age_seconds: float
@@ -43,16 +43,16 @@ class JournalReport:
     bytes_on_disk: int
     processes: tuple[Snapshot, ...]
     refused_left: int = 0
-    """Notes of refused writes that processes which are gone have left."""
+    """Notes of refused writes left by processes that have ended."""
 
     @property
     def records(self) -> int:
-        """How many records wait."""
+        """How many records are waiting."""
         return sum(each.records for each in self.writers)
 
     @property
     def oldest_age_seconds(self) -> float:
-        """How long the first of them has been waiting."""
+        """How long the oldest record has been waiting."""
         return max((each.oldest_age_seconds for each in self.writers if each.records), default=0.0)
 
     @property
@@ -62,36 +62,36 @@ class JournalReport:
 
     @property
     def refused(self) -> int:
-        """What live processes had to turn away because the journal took nothing."""
+        """How many writes live processes refused because the journal could not take them."""
         return sum(each.refused_turns + each.refused_memories for each in self.processes)
 
     @property
     def refused_waiting(self) -> int:
-        """What of it is still to be recovered."""
+        """How many of them are still to be recovered."""
         return sum(each.refused_waiting for each in self.processes)
 
     @property
     def refused_recovered(self) -> int:
-        """What was recovered."""
+        """How many of them were recovered."""
         return sum(each.refused_recovered for each in self.processes)
 
     @property
     def refused_overflowed(self) -> int:
-        """What could not be kept in memory either, and had to be looked for in the host's store."""
+        """How many did not fit in memory either and had to be looked up in the host's store."""
         return sum(each.refused_overflowed for each in self.processes)
 
     @property
     def refused_lost(self) -> int:
-        """What was found nowhere."""
+        """How many were found nowhere."""
         return sum(each.refused_lost for each in self.processes)
 
     @property
     def sync_lag_seconds(self) -> float:
-        """How far the disk is behind, at worst."""
+        """How far behind the disk is, at worst."""
         return max((each.sync_lag_seconds for each in self.processes), default=0.0)
 
     def totals(self) -> dict[str, Any]:
-        """What JSON output says of all journals together."""
+        """All journals together, for JSON output."""
         return {
             "waiting": self.records,
             "oldest_age_seconds": round(self.oldest_age_seconds, 3),
@@ -109,7 +109,7 @@ class JournalReport:
 
 
 def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
-    """The journals as they are; without watermarks (`marks` None) everything on disk counts as waiting."""
+    """The state of all journals; without watermarks (`marks` None) everything on disk counts as waiting."""
     from hermes_memory_pgvector.journal import Journal
 
     folder = data_folder(home)
@@ -140,13 +140,13 @@ def _is_for_newer(records: Sequence[Record]) -> bool:
     except codec.NewerRecord:
         return True
     except ValueError:
-        # It becomes a dead letter when its turn comes.
+        # The writer turns it into a dead letter.
         return False
     return False
 
 
 def writers(home: Path) -> list[str]:
-    """The journals there are."""
+    """The names of all journals."""
     from hermes_memory_pgvector.journal import Journal
 
     place = data_folder(home) / FOLDER_NAME

@@ -1,4 +1,4 @@
-"""How commands speak: aligned plain text for people, JSON for scripts, nothing that could confuse a terminal."""
+"""Output of commands: aligned plain text for people, JSON for scripts, nothing that could confuse a terminal."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def say(text: str = "") -> None:
-    """A line for people."""
+    """Print a line for people."""
     print(text, flush=True)
 
 
 def complain(text: str) -> None:
-    """A line on standard error."""
+    """Print a line to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def as_json(value: Any) -> None:
-    """A document for scripts."""
+    """Print a document for scripts."""
     print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), flush=True)
 
 
 def sign(mark: Mark) -> str:
-    """The sign of a state, in letters where the terminal cannot show more."""
+    """The sign of a state; letters where the terminal shows only ASCII."""
     return _SIGNS[mark][0 if _speaks_unicode() else 1]
 
 
 def bullet(mark: Mark, text: str, hint: str = "") -> None:
-    """A line with its state in front, and below it what helps."""
+    """Print a line with its sign, and a hint below it."""
     say(f" {sign(mark)} {text}")
     if hint:
         arrow = "→" if _speaks_unicode() else "->"
@@ -52,7 +52,7 @@ def bullet(mark: Mark, text: str, hint: str = "") -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = (), indent: int = 2) -> None:
-    """Aligned columns; those named in `right` are numbers."""
+    """Print aligned columns; those in `right` are numbers."""
     cells = [[one_line(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -64,7 +64,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence
 
 
 def pairs(rows: Sequence[tuple[str, Any]], *, indent: int = 2) -> None:
-    """Names and values, the values aligned."""
+    """Print names and values, aligned."""
     width = max((_width(name) for name, _ in rows), default=0)
     for name, value in rows:
         say(f"{' ' * indent}{name}{' ' * (width - _width(name))}  {one_line(value)}".rstrip())
@@ -72,7 +72,7 @@ def pairs(rows: Sequence[tuple[str, Any]], *, indent: int = 2) -> None:
 
 @contextmanager
 def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
-    """One line per step, with its time; what the block appends to the list is what the line says of the outcome."""
+    """Print one line per step with its duration; the block appends the outcome to the list it gets."""
     started = time.perf_counter()
     said: list[str] = []
     try:
@@ -89,7 +89,7 @@ def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
 
 
 def one_line(value: Any) -> str:
-    """A value as text that stays on its line and cannot steer the terminal."""
+    """A value as one line of text that cannot control the terminal."""
     text = value if isinstance(value, str) else "–" if value is None else str(value)
     if not _speaks_unicode():
         text = text.replace("–", "-").replace("…", "...")
@@ -97,7 +97,7 @@ def one_line(value: Any) -> str:
 
 
 def number(value: int) -> str:
-    """A whole number with its thousands apart."""
+    """A whole number with thousands separators."""
     return f"{value:,}"
 
 
@@ -117,7 +117,7 @@ def size(value: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """A length of time in a unit that reads well."""
+    """A duration in a unit that reads well."""
     if value < 0.0995:
         return f"{value * 1000:.0f} ms"
     if value < 90:
@@ -129,7 +129,7 @@ def seconds(value: float) -> str:
 
 
 def ago(moment: datetime | float | None) -> str:
-    """How long ago something was."""
+    """How long ago something happened."""
     if moment is None:
         return "never"
     then = moment.timestamp() if isinstance(moment, datetime) else moment
@@ -152,5 +152,5 @@ def _speaks_unicode() -> bool:
 
 
 def command() -> str:
-    """How the reader can run this program again: by its name, or as `start.py` of a clone runs it."""
+    """The command the reader can run: this program's name, or what `start.py` of a clone sets."""
     return os.environ.get("HERMES_PGVECTOR_COMMAND") or "hermes-pgvector"

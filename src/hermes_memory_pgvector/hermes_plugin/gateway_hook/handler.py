@@ -15,7 +15,7 @@ def warm() -> None:
 
 
 def handle(event_type: object, context: object) -> None:
-    """Nothing is left to do when the event comes: importing this file was the work."""
+    """Nothing left to do when the event comes: importing this file did the work."""
 
 
 warm()
