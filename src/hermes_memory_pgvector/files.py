@@ -29,7 +29,7 @@ Content = bytes | Callable[[os.stat_result], bytes]
 """What a file will hold; a function gets the status of the new file itself."""
 
 Signature = tuple[int, int, int, int, int]
-"""What changes whenever a file does: device, inode, size, and the times of its content and of itself."""
+"""What changes whenever the file does: device, inode, size, and the times of its content and status."""
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -44,9 +44,9 @@ class Look:
     problem: str
     """Why it cannot be read; empty when it can."""
     is_steady: bool
-    """Whether nobody changed it meanwhile."""
+    """Whether it stayed the same while we read it."""
     age: float
-    """Seconds since it was last changed; negative when the clock has been set back since."""
+    """Seconds since the last change; negative when the clock was set back since."""
 
 
 def signature(path: Path) -> Signature | None:

@@ -60,7 +60,7 @@ def test_a_copy_gets_an_id_of_its_own_and_the_original_keeps_its(
     assert second.predecessors == (first,)
     assert second.original == str(original)
     assert [record.getMessage() for record in caplog.records if "copy" in record.getMessage()] == [
-        f"this home is a copy of home {first}: it goes on as home {second.id}, and neither deletes what the other holds"
+        f"this home is a copy of home {first}: it becomes home {second.id}, and neither deletes the other's entries"
     ]
     assert home_id(copy) == second.id
     assert home_id(original) == first

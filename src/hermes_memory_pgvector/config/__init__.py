@@ -1,4 +1,4 @@
-"""Where a home's settings come from, and who the home is.
+"""A home's settings and its identity.
 
 Comes in: config.yaml, .env, the environment. Goes out: `Settings`, with every problem named.
 """

@@ -1,11 +1,11 @@
-"""What identifies an installation: a home's id, the place it belongs to, and the key its pseudonyms are made with.
+"""What identifies a home: its id, the place it belongs to, and the key for pseudonyms.
 
-A home is copied by many roads: `cp -r`, a cloned profile, a container image started many times, a restored backup. Two
-homes of one id would take each other's entries for their own and delete what the other's files do not have. So the file
-that holds the id also holds where it was written: machine, host, device and inode, of that very file. A file found
-elsewhere is a copy, and takes an id of its own that follows from the old one and the new place, so that all processes
-of the copy arrive at the same. A home that was only moved keeps its id. The key of the pseudonyms is the same in every
-copy: the same person keeps the same theme.
+Homes get copied in many ways: `cp -r`, a cloned profile, a container image started many times, a restored backup. Two
+homes with the same id would take each other's entries for their own and delete what is not in their own files. So the
+file that holds the id also says where it was written: machine, host, device and inode of that very file. A file found
+elsewhere is a copy and gets an id of its own, derived from the old id and the new place, so that all processes of the
+copy arrive at the same one. A home that was only moved keeps its id. Copies share the key for pseudonyms, so the same
+person keeps the same theme.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class HomeIdentity:
-    """What the id file of a home tells."""
+    """What the id file of a home says."""
 
     id: str
     place: Place | None = None
     """Where the file was written; None in a file of an earlier version."""
     machines: tuple[str, ...] = ()
-    """Machines that use this home; containers that share a folder are machines to themselves."""
+    """Machines that use this home; each container that shares the folder counts as one."""
     predecessors: tuple[str, ...] = ()
     """The ids of the homes this one is a copy of, the nearest first."""
     original: str = ""
-    """The home beside which this copy was made, if it was still there."""
+    """The home this one was copied from, if it still existed then."""
 
 
 def home_id(home: Path) -> str:
@@ -67,18 +67,18 @@ def home_id(home: Path) -> str:
 
 
 def identity(home: Path) -> HomeIdentity:
-    """Who this home is; a copy becomes somebody else the moment it is first asked."""
+    """The identity of this home; a copy gets a new one the first time it is read."""
     path = private_folder(home) / ID_NAME
     try:
         _kept(path, lambda: secrets.token_hex(8))
-        # Text and place of the same file, also while another process puts a new one there.
+        # Read text and place from the same file, even while another process replaces it.
         with path.open("rb") as file:
             found = _place_of(path, os.fstat(file.fileno()))
             known = _parse(file.read().decode("utf-8", "surrogateescape"))
     except OSError:
         # A home that cannot be written to still needs an identity that does not change between processes.
         return HomeIdentity(_digest(socket.gethostname(), str(home)))
-    return _settle(path, known, found)
+    return _resolve(path, known, found)
 
 
 def homes_of(home: Path) -> list[Path]:
@@ -98,7 +98,7 @@ def pseudonym_key(home: Path) -> bytes:
 
 
 def private_folder(home: Path) -> Path:
-    """The folder of this plugin in a home, made if need be, closed to everybody else."""
+    """The plugin's folder in a home, created if necessary, closed to everybody else."""
     folder = data_folder(home)
     with contextlib.suppress(OSError):
         if not folder.is_dir():
@@ -111,24 +111,24 @@ def private_folder(home: Path) -> Path:
 
 
 def is_copy(noted: Place, found: Place, machines: tuple[str, ...] = ()) -> bool:
-    """Whether a file noted at one place and found at another is a copy, rather than the same file.
+    """Whether a file written at one place and found at another is a copy rather than the same file.
 
-    In doubt it is one: a home with a needless new id keeps entries longer than its files do, while two homes of one id
+    If in doubt, it is: a home with a needless new id only keeps entries too long, while two homes with the same id
     delete each other's.
     """
     is_same_machine = found.machine == noted.machine or found.machine in machines
     is_same_host = is_same_machine and found.host == noted.host
     if found.inode == noted.inode:
         is_same_run = bool(found.boot) and found.boot == noted.boot
-        # Device numbers change when a disk is mounted anew; containers that share a folder differ in all but these.
+        # Device numbers change when a disk is remounted; containers that share a folder differ in everything else.
         is_same_file = found.device == noted.device and (is_same_run or is_same_machine)
         return not (is_same_file or is_same_host)
-    # Another file, but in its place: it was restored, and nobody else can be where it is.
+    # Another file at the same path: a restored one, since two files cannot be in one place.
     return not (is_same_host and found.path == noted.path)
 
 
-def _settle(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
-    """The identity in force at this place, written down if it is news."""
+def _resolve(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
+    """The identity at this place; writes it down when it is new."""
     noted = known.place
     if noted == found:
         return known
@@ -143,7 +143,7 @@ def _settle(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
             original=_original(noted, found, known.id),
         )
         logger.warning(
-            "this home is a copy of home %s: it goes on as home %s, and neither deletes what the other holds",
+            "this home is a copy of home %s: it becomes home %s, and neither deletes the other's entries",
             known.id,
             new.id,
         )
@@ -153,7 +153,7 @@ def _settle(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
 
 
 def _original(noted: Place, found: Place, known_id: str) -> str:
-    """The home this one was copied from, if it is still at its place on this machine."""
+    """The home this one was copied from, if it is still there on this machine."""
     if noted.path == found.path or noted.machine != found.machine:
         return ""
     try:
@@ -187,7 +187,7 @@ def _digest(*parts: str) -> str:
 
 
 def _parse(text: str) -> HomeIdentity:
-    """The id is the first line; what else is known is JSON below it, and may be missing or damaged."""
+    """The first line is the id; the JSON below it may be missing or damaged."""
     name, _, rest = text.partition("\n")
     try:
         told: dict[str, Any] = json.loads(rest)
@@ -227,7 +227,7 @@ def _kept(path: Path, make: Callable[[], str]) -> str:
 def _read(path: Path) -> str:
     try:
         if path.stat().st_mode & 0o077:
-            # A restored backup comes back readable for everybody.
+            # A restored backup may be readable by everybody.
             with contextlib.suppress(OSError):
                 path.chmod(0o600)
         return path.read_text(encoding="utf-8").strip()

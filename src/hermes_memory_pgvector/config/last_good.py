@@ -1,7 +1,7 @@
-"""The last configuration of a home that could be read, kept beside the journal for processes that find a broken one.
+"""The last readable configuration of a home, saved beside the journal for processes that find a broken one.
 
-It holds what the settings are made of, never a password: references to variables stay references, and a password that
-was written out is left out, which is noted. Whoever needs it must have the real file mended first.
+It holds everything that settings come from, except passwords: references to variables stay references, and a password
+that was written out is dropped and listed as withheld. To use that one, the operator has to fix the real file.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ FILE_NAME = "last-good-settings.json"
 
 @dataclass(frozen=True, slots=True)
 class LastGood:
-    """What could be read, as far as it may be kept."""
+    """What could be read, as far as it may be saved."""
 
     digest: str
     """Of config.yaml as it was; empty when there was none."""
     sections: Mapping[str, Mapping[str, Any]]
     names: frozenset[str]
-    """What the file had at its top, and which settings it made."""
+    """The file's top-level keys, and the settings in it."""
     ends: bool
-    """Whether the file ended with the end of a line."""
+    """Whether the file ended with a newline."""
     variables: Mapping[str, str | None]
-    """Of .env, as far as settings use them; None where the value is not kept."""
+    """The variables of .env that settings use; None where the value is not saved."""
     variables_digest: str = ""
     withheld: frozenset[str] = frozenset()
-    """Settings, as layer.name, whose value is kept without its secret."""
+    """Settings, as layer.name, saved without their secret."""
     at: float = field(default_factory=time.time, compare=False)
 
 
 def load(folder: Path) -> LastGood | None:
-    """What an earlier process has kept; None when there is nothing usable, or when it was kept for another home.
+    """What an earlier process has saved; None when nothing is usable, or when it was saved for another home.
 
-    A copied home has a configuration of its own, and the one of the home it was copied from is none of its business.
+    A copied home has a configuration of its own and must not use that of the original.
     """
     look = files.look(folder / FILE_NAME)
     if look.signature is None or look.problem:
@@ -64,7 +64,7 @@ def load(folder: Path) -> LastGood | None:
 
 
 def keep(folder: Path, good: LastGood) -> bool:
-    """Write it down in one step, readable by the owner only; False when the disk does not let us."""
+    """Save it; False when the disk does not let us."""
     text = json.dumps(
         {
             "folder": _name(folder),

@@ -64,7 +64,7 @@ def redact_dsn(dsn: str) -> str:
 
 
 def without_password(dsn: str) -> str:
-    """The connection string without a password that is written out; one that is only referred to stays."""
+    """The connection string without a literal password; a reference to a variable stays."""
     if "://" in dsn:
         return _NAMED_IN_QUERY.sub(_hide_if_secret, _LOGIN_PASSWORD.sub(_hide_if_secret, dsn))
     return _NAMED_IN_WORDS.sub(_hide_if_secret, dsn)
@@ -91,7 +91,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_variable(name: str) -> str:
-    """The name of a variable; what does not look like one may be the key itself."""
+    """The name of a variable; hides what does not look like one, since it may be the key itself."""
     return name if not name or _CONVENTIONAL_NAME.fullmatch(name) else _HIDDEN
 
 
@@ -226,7 +226,7 @@ def text(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration in force."""
+    """The current configuration."""
 
     dsn: str = text(
         "",
@@ -370,7 +370,7 @@ class Parsed:
     settings: Settings
     problems: tuple[str, ...]
     troubles: tuple[str, ...] = ()
-    """What is wrong with the files themselves; the last good settings are in force meanwhile."""
+    """What is wrong with the files themselves; meanwhile the last good settings are used."""
 
 
 def parse(layers: Mapping[str, Mapping[str, Any]], last_good: Mapping[str, Mapping[str, Any]] | None = None) -> Parsed:
@@ -433,18 +433,18 @@ def plain(value: Any) -> Any:
 
 
 def shown(settings: Settings, name: str) -> Any:
-    """A value in force as it may be seen by anybody: never with a password or a key."""
+    """A current value as anybody may see it: without passwords and keys."""
     value = plain(getattr(settings, name))
     show = DECLARATIONS[name].show
     return value if show is None else show(value)
 
 
 def is_shown(settings: Settings, name: str, value: Any) -> bool:
-    """Whether a value is what `shown` gives for the one in force: whoever sends it back has not changed it."""
+    """Whether a value is what `shown` gives for the current one: whoever sends it back has not changed it."""
     return DECLARATIONS[name].show is not None and value == shown(settings, name)
 
 
 def _repeated(value: Any) -> str:
-    """A wrong value as part of a sentence; a longer one may be a key or a connection string in the wrong place."""
+    """A wrong value as part of a sentence; a long one is left out, since it may be a key in the wrong place."""
     text = repr(value)
     return f", not {text}" if len(text) <= SHORT_CHARS else ""

@@ -1,4 +1,4 @@
-"""Where settings live: config.yaml of a home and the environment, read into layers and written back.
+"""Reads the settings of a home from config.yaml and the environment, and writes them back.
 
 Layers, the later winning: `plugins.pgvector` (read for compatibility) < `memory.pgvector` (where the host's wizard and
 dashboard look) < environment `HERMES_PGVECTOR_<NAME>` < values given by an embedding program.
@@ -51,19 +51,19 @@ def default_home() -> Path:
     try:
         return Path(given or Path.home() / ".hermes").expanduser()
     except RuntimeError:
-        # A user without HOME and without a name: the host's own answer is a folder below the working directory.
+        # A user without HOME and without a name: like the host, use a folder below the working directory.
         return Path(given or ".hermes").absolute()
 
 
 def data_folder(home: Path) -> Path:
-    """Where this plugin keeps what is its own: journal, embedded server, identity."""
+    """The folder for this plugin's own files: journal, embedded server, identity."""
     return home / PROVIDER_NAME
 
 
 def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bool = False) -> Parsed:
-    """The settings in force for a home; never raises: what is wrong is listed.
+    """The current settings of a home, and a list of what is wrong with them; never raises.
 
-    A file that is just being rewritten is waited for, unless the caller is hasty and something is known already.
+    Waits for a file that is just being rewritten, unless the caller is hasty and earlier settings are known.
     """
     reading = _of(home).read(None if is_hasty else PATIENCE_SECONDS)
     environment = {**_known(reading.variables), **os.environ}
@@ -85,14 +85,14 @@ def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bo
 
 
 def secret(home: Path, name: str) -> str | None:
-    """The value of an environment variable, also when it is only in the home's .env file."""
+    """The value of an environment variable, which may be set only in the home's .env file."""
     if not name:
         return None
     return os.environ.get(name) or dotenv(home).get(name)
 
 
 def keep(home: Path) -> None:
-    """Keep what is in force for processes that will find the files broken; without any secret, and only when it is new.
+    """Save the current settings for processes that find the files broken: without secrets, and only when they changed.
 
     Not for hooks: it writes.
     """
@@ -109,12 +109,12 @@ def keep(home: Path) -> None:
 
 
 def accept(home: Path) -> Parsed:
-    """Take the files as they are now, though they have lost settings; ConfigError when they cannot be read."""
+    """Accept the files as they are now, although settings are missing; ConfigError when they cannot be read."""
     configuration, folder = _of(home), data_folder(home)
     for watched in (configuration.document, configuration.variables):
         problem = watched.accept()
         if problem:
-            raise ConfigError(f"{problem}; mend it, nothing was accepted")
+            raise ConfigError(f"{problem}; fix it first, nothing was accepted")
     reading = configuration.read(None)
     if folder.is_dir() and reading.document is not None:
         last_good.keep(folder, _good(reading, reading.document, configuration.variables_digest, None))
@@ -122,9 +122,9 @@ def accept(home: Path) -> Parsed:
 
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
-    """Write settings that differ from those in force to `memory.pgvector`; return the names that changed.
+    """Write settings that differ from the current ones to `memory.pgvector`; return the names that changed.
 
-    A value that equals what is in force is not written, so saving one field never fixes another to its default.
+    A value equal to the current one is not written, so saving one field never pins another to its default.
     """
     current = load(home).settings
     changes: dict[str, Any] = {}
@@ -173,7 +173,7 @@ def current_provider(home: Path) -> str:
 def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()) -> None:
     """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic.
 
-    Another program may write the file at the same time: its change is read again and kept.
+    Another program may write the file at the same time: we then read it again and keep its change.
     """
     path = home / "config.yaml"
     _refuse_loss(home)
@@ -187,7 +187,7 @@ def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, 
                 if _replace(path, text, expected=seen.signature):
                     break
         else:
-            raise ConfigError(f"{path} is being rewritten by another program all the time; nothing was changed")
+            raise ConfigError(f"{path} keeps being rewritten by another program; nothing was changed")
     configuration = _of(home)
     seen = files.look(path)
     if seen.data == text.encode():
@@ -196,9 +196,9 @@ def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, 
 
 
 def _refuse_loss(home: Path) -> None:
-    """What would be written on top of a file that has lost its settings would make the loss look meant."""
+    """Writing to a file that has lost its settings would make the loss look intended."""
     for trouble in load(home).troubles:
-        raise ConfigError(f"{trouble}; nothing was changed. Mend it, or take it as it is: {ACCEPT_COMMAND}")
+        raise ConfigError(f"{trouble}; nothing was changed. Fix it, or accept it as it is: {ACCEPT_COMMAND}")
 
 
 def _changed(
@@ -234,12 +234,12 @@ def _changed(
 
 
 def dotenv(home: Path) -> dict[str, str]:
-    """Variables of the home's .env file, which the host loads for its own processes but not for ours."""
+    """The variables of the home's .env file; the host loads them for its own processes, but not for ours."""
     return _known(_of(home).read(None).variables)
 
 
 def has_dsn_variable(home: Path) -> bool:
-    """Whether the connection string in force is the one that the host's form has put into .env."""
+    """Whether the current connection string is the one that the host's form has put into .env."""
     name = f"{ENVIRONMENT_PREFIX}DSN"
     given = dotenv(home).get(name)
     return bool(given) and os.environ.get(name, given) == given
@@ -254,7 +254,7 @@ def _of(home: Path) -> Configuration:
 
 
 def _used_variables(sections: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The variables that settings are made of."""
+    """The variables that settings use."""
     named = {ENVIRONMENT_PREFIX + name.upper() for name in DECLARATIONS}
     for section in sections.values():
         named.update(name for value in section.values() if isinstance(value, str) for name in REFERENCE.findall(value))
@@ -262,9 +262,9 @@ def _used_variables(sections: Mapping[str, Mapping[str, Any]]) -> frozenset[str]
 
 
 def _hold(home: Path, reading: Reading, layers: Mapping[str, Mapping[str, Any]]) -> str:
-    """Why it is not known which database is meant; empty when it is."""
+    """Why we do not know which database is meant; empty when we do."""
     if not reading.is_known:
-        return f"{reading.troubles[0]}, and there are no earlier settings to go by"
+        return f"{reading.troubles[0]}, and no earlier settings are known"
     deciding = [layer for layer in layers if "dsn" in layers[layer]]
     if not deciding:
         return ""
@@ -286,7 +286,7 @@ def _hold(home: Path, reading: Reading, layers: Mapping[str, Mapping[str, Any]])
 def _good(
     reading: Reading, document: Document, variables_digest: str, before: last_good.LastGood | None
 ) -> last_good.LastGood:
-    """What may be kept of a configuration; a wrong value does not replace a good one."""
+    """The part of a configuration that may be saved; a wrong value does not replace a good one."""
     withheld: set[str] = set()
     environment = {**_known(reading.variables), **os.environ}
 
@@ -319,7 +319,7 @@ def _good(
     }
     return last_good.LastGood(
         digest=document.digest,
-        # In the form in which it comes back from the disk.
+        # As it will come back from the disk, so that both compare equal.
         sections=json.loads(json.dumps(sections, default=str)),
         names=document.names,
         ends=document.ends,
@@ -348,7 +348,7 @@ def _resolve(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def _replace(path: Path, text: str, *, expected: files.Signature | None) -> bool:
-    """Put a new text in the place of the one that was read; False when that is not there any more."""
+    """Replace the text that was read; False when the file has changed since."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()
     mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE

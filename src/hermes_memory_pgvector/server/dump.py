@@ -1,6 +1,6 @@
 """A consistent copy of the embedded database as one file, for the host's backup.
 
-The cluster's own files are in use while the server runs; only pg_dump sees them whole.
+While the server runs, its files change all the time; only pg_dump gets a consistent copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
-    """Write a dump of the folder's server to `target`, in one step; False when there is no server to dump."""
+    """Write a dump of the folder's database to `target` in one step; False when there is none."""
     server = EmbeddedPostgres(folder)
     if server.status().version is None:
         return False
@@ -29,7 +29,7 @@ def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
     info = server.ensure_running(deadline)
     program = find_binaries(int(server.status().version or 0)).program("pg_dump")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # A restored backup comes back readable for everybody.
+    # A restored backup may be readable by everybody.
     target.parent.chmod(0o700)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
         part = Path(file.name)
@@ -45,10 +45,10 @@ def dump_embedded(folder: Path, target: Path, deadline: Deadline) -> bool:
             raise ServerError(f"pg_dump ended with code {done.returncode}")
         part.replace(target)
     except subprocess.TimeoutExpired as error:
-        raise ServerError("pg_dump did not finish within the time given") from error
+        raise ServerError("pg_dump did not finish in time") from error
     finally:
         part.unlink(missing_ok=True)
         if not was_running:
-            # Another process may have begun to use it: then it starts it again.
+            # If another process needs it meanwhile, that process starts it again.
             server.stop(Deadline.after(STOP_SECONDS))
     return True

@@ -1,9 +1,8 @@
-"""The folder of an embedded Postgres: its files, its locks, and what they tell about the server.
+"""The folder of an embedded Postgres: its files, its locks, and what they say about the server.
 
 `checkpoints/postgres.sock/` is the data, `secrets/` holds one password file per role, `postgres.log` is bounded. Two
-locks that the kernel releases by itself decide who may do what, so no file can go stale: `postgres.lock` is held by the
-one process that creates, starts or stops; `postgres.alive` is inherited and held by every process of the running
-server.
+locks decide who may do what; the kernel releases them, so they never go stale. The one process that creates, starts or
+stops the server holds `postgres.lock`; every process of the running server inherits and holds `postgres.alive`.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ host all all 127.0.0.1/32 scram-sha-256
 host all all ::1/128 scram-sha-256
 """
 
-# Files copied from under a running server make a torn database, or end the copying when one vanishes. The host's backup
-# leaves out folders of the first name at any depth, its copy of a profile whatever ends like the second.
+# Copying the files of a running server makes a torn database, or fails when one of them vanishes. The host's backup
+# skips folders of the first name at any depth; its copy of a profile skips whatever ends like the second.
 # `host_config.backup_paths` gives the backup a dump instead.
 SHELTER_NAME = "checkpoints"
 DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
-# In the user's own folder: it is theirs alone, the same in every service and session, and no part of a hermes home.
+# In the user's home folder: theirs alone, the same in every service and session, and outside hermes homes.
 PERSONAL_NAME = ".hermes-pgvector"
 
 
@@ -67,7 +66,7 @@ class Postmaster:
 
 
 class PostgresFolder:
-    """Everything about one embedded server that lies in files; starts and runs nothing."""
+    """All files of one embedded server; starts and runs nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - absolute, but symbolic links stay as they are
@@ -77,11 +76,11 @@ class PostgresFolder:
 
     @property
     def data(self) -> Path:
-        """The directory of the cluster; until it is next stopped, an older one is where it was made."""
+        """The cluster's directory; one of an earlier layout stays where it is until the server next stops."""
         return self._shelter if (self._shelter / "PG_VERSION").exists() else self.path / DATA_NAME
 
     def make(self) -> None:
-        """Create the folder, private; root gives it to the owner of the home around it."""
+        """Create the folder, private; root gives it to the owner of the home."""
         if not self.path.is_dir():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
@@ -89,12 +88,12 @@ class PostgresFolder:
                 files.give(self.path, files.owner_of(self.path.parent))
 
     def new_data(self) -> Path:
-        """An empty directory in which a cluster is made before it becomes the data."""
+        """An empty directory in which to build a cluster before it becomes the data."""
         self._private_directory(self._shelter, files.owner_of(self.path))
         return Path(tempfile.mkdtemp(prefix=NEW_PREFIX, suffix=NEW_SUFFIX, dir=self._shelter))
 
     def accept_data(self, new: Path) -> None:
-        """A cluster that is whole becomes the data, in one step."""
+        """Make a complete cluster the data, in one step."""
         new.rename(self.data)
         files.sync_folder(self.data.parent)
 
@@ -102,7 +101,7 @@ class PostgresFolder:
 
     @contextlib.contextmanager
     def exclusive(self, deadline: Deadline) -> Iterator[None]:
-        """Be the only one who creates, starts or stops."""
+        """Be the only process that creates, starts or stops the server."""
         lock = self._open_lock("postgres.lock")
         try:
             for _ in ticks(deadline, "Another process is still busy with the embedded Postgres"):
@@ -113,7 +112,7 @@ class PostgresFolder:
             os.close(lock)
 
     def claim(self, deadline: Deadline) -> int:
-        """Wait until no process of an earlier server is left; the descriptor holds the place for the next one."""
+        """Wait until no process of an earlier server is left; returns the lock that the next server inherits."""
         alive = self._open_lock("postgres.alive")
         try:
             began = time.monotonic()
@@ -121,7 +120,7 @@ class PostgresFolder:
                 if _locks(alive, fcntl.LOCK_EX):
                     break
                 if time.monotonic() - began > 2 and self.data.exists() and self.own_pid() is None:
-                    # Their postmaster is dead, so they serve nobody; a busy one notices only after its query.
+                    # Their postmaster is dead, so they serve nobody; a busy one would notice only after its query.
                     for orphan in processes_named(self.cluster_name(self.data)):
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(orphan, signal.SIGQUIT)
@@ -167,9 +166,9 @@ class PostgresFolder:
         return None
 
     def answering(self, deadline: Deadline) -> Postmaster | None:
-        """The server of this very data, if it is there and takes connections."""
+        """The server of this very data, if it is running and accepts connections."""
         known = self.postmaster()
-        # The files may be copies of another server's, and a port or a directory in /tmp may by now be a stranger's.
+        # The files may be copied from another server, and the port or directory may belong to somebody else by now.
         if known is None or not known.is_ready or self.own_pid() is None:
             return None
         if known.uses_socket and not self._is_private(self.socket_path().parent):
@@ -188,7 +187,7 @@ class PostgresFolder:
 
     @staticmethod
     def cluster_name(data: Path) -> str:
-        """A name that processes of this very directory carry in their command line; it survives a move of the home."""
+        """A name in the command line of this directory's processes; it survives a move of the home."""
         return f"hermes-{data.stat().st_ino:016x}"
 
     def data_major(self) -> int | None:
@@ -199,7 +198,7 @@ class PostgresFolder:
             return None
 
     def data_bytes(self) -> int:
-        """Disk space that the data takes."""
+        """The disk space the data uses."""
         total = 0
         for parent, _, names in os.walk(self.data):
             for name in names:
@@ -208,19 +207,19 @@ class PostgresFolder:
         return total
 
     def clear_leftovers(self) -> None:
-        """Remove what killed processes left; only for the holder of both locks, when nothing runs."""
+        """Remove what killed processes left behind; only for the holder of both locks, when nothing runs."""
         for unfinished in (*self.path.glob("postgres.new-*"), *self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}")):
             shutil.rmtree(unfinished, ignore_errors=True)
         self._take_shelter()
         self.clear_sockets()
-        # The pid in such a file may by now belong to any other program, which Postgres would take for a server.
+        # That pid may belong to any other program by now, which Postgres would take for a server.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             (self.data / "postmaster.pid").unlink()
         if self.data.exists() and not (self.data / "global" / "pg_control").exists():
             ruin = self.path / f"postgres.unusable-{time.time_ns()}"
             self.data.rename(ruin)
             logger.warning(
-                "%s is not a complete database; it is kept as %s and a new one is made", self.data, ruin.name
+                "%s is not a complete database; it was moved to %s and a new one is created", self.data, ruin.name
             )
 
     def close_data(self) -> None:
@@ -229,7 +228,7 @@ class PostgresFolder:
             self.data.chmod(0o700)
 
     def _take_shelter(self) -> None:
-        """Move data of an earlier layout to where nobody copies it."""
+        """Move data of an earlier layout to where no backup copies it."""
         moving = self.path / "postgres.moving"
         if (self._shelter / "PG_VERSION").exists():
             self._shelter.rename(moving)
@@ -238,7 +237,7 @@ class PostgresFolder:
             self.accept_data(moving)
 
     def clear_sockets(self) -> None:
-        """Remove the socket of a server that has ended, and its directory where we made one."""
+        """Remove the socket of a server that has ended, and its directory if we created it."""
         directory = self._recorded_directory() or self.path / ".cache"
         if not self._is_private(directory):
             return
@@ -251,7 +250,7 @@ class PostgresFolder:
     # -- passwords
 
     def password_file(self, role: str) -> Path:
-        """The file in libpq's format from which clients take the password of a role."""
+        """The password file of a role, in libpq's format."""
         return self.path / "secrets" / f"{role}.pgpass"
 
     def password(self, role: str) -> str | None:
@@ -278,7 +277,7 @@ class PostgresFolder:
     # -- what the server reads and writes
 
     def write_configuration(self, data: Path, settings: Mapping[str, str], account: Account) -> None:
-        """Write our settings and who may connect; ALTER SYSTEM has a file of its own, which is read later and wins."""
+        """Write our settings and who may connect; what ALTER SYSTEM sets is in a file that Postgres reads later."""
         lines = []
         for name, value in settings.items():
             escaped = value.replace("\\", "\\\\").replace("'", "''")
@@ -288,14 +287,14 @@ class PostgresFolder:
         files.replace(data / "pg_hba.conf", AUTHENTICATION.encode(), owner=account.owner)
 
     def open_log(self) -> int:
-        """The log, for appending."""
+        """Open the log for appending."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         log = os.open(self.log, flags, 0o600)
         files.give(log, files.owner_of(self.path))
         return log
 
     def trim_log(self) -> None:
-        """Cut a long log down to its end; the server appends, so it goes on undisturbed."""
+        """Cut a long log down to its end; the server appends to it, so this does not disturb it."""
         log = self.open_log()
         try:
             size = os.fstat(log).st_size
@@ -307,7 +306,7 @@ class PostgresFolder:
             os.close(log)
 
     def socket_path(self) -> Path:
-        """Where the socket is, or will be."""
+        """The path of the socket, now or after the start."""
         return (self._recorded_directory() or self.path / ".cache") / SOCKET_NAME
 
     def make_socket_directory(self, account: Account) -> Path:
@@ -322,7 +321,7 @@ class PostgresFolder:
         return made
 
     def _recorded_directory(self) -> Path | None:
-        """The directory of the sockets as noted by the starter; None when the note came with a copy of the folder."""
+        """The socket directory noted at the last start; None when the note came with a copy of the folder."""
         try:
             directory, _, inode = (
                 self._recorded_sockets.read_text(errors="surrogateescape").rstrip("\n").partition("\n")
@@ -332,7 +331,7 @@ class PostgresFolder:
             return None
 
     def _personal_sockets(self, account: Account) -> Path | None:
-        """A directory in the folder of the user whom the hermes home belongs to; None where there is no such place."""
+        """A directory in the home folder of the hermes home's owner; None where there is no such folder."""
         owner = files.owner_of(self.path)
         personal = _home_of(owner[0])
         home = self.path.parent
@@ -358,7 +357,7 @@ class PostgresFolder:
         return made
 
     def _is_private(self, directory: Path) -> bool:
-        """Whether a directory is ours, and nobody else can put a socket into it."""
+        """Whether a directory is ours and nobody else can put a socket into it."""
         try:
             status = directory.lstat()
             owners = (os.geteuid(), self.path.stat().st_uid, self.data.stat().st_uid)
@@ -383,12 +382,12 @@ class PostgresFolder:
 
 
 def has_data(folder: Path) -> bool:
-    """Whether an embedded database has ever been made in a plugin folder, or came there with a backup."""
+    """Whether an embedded database was ever created in a plugin folder, or came with a backup."""
     return PostgresFolder(folder).data.is_dir() or restorable(folder) is not None
 
 
 def dump_path(home_id: str) -> Path | None:
-    """Where the dump of a home is put for the host's backup, which looks below the user's folder, outside the home."""
+    """Where to put a home's dump for the host's backup: in the user's home folder, outside the hermes home."""
     try:
         return Path.home() / PERSONAL_NAME / f"{home_id}.dump"
     except RuntimeError:
@@ -396,7 +395,7 @@ def dump_path(home_id: str) -> Path | None:
 
 
 def restorable(folder: Path) -> Path | None:
-    """The dump that a home without data begins with: its own, or of the home it was restored from.
+    """The dump that a home without data starts from: its own, or that of the home it was restored from.
 
     None beside the original: a cloned profile is a new workspace, not an older state of the one it was cloned from.
     """
@@ -414,7 +413,7 @@ def restorable(folder: Path) -> Path | None:
 
 
 def ticks(deadline: Deadline, complaint: str) -> Iterator[None]:
-    """Give a turn every few milliseconds, and raise the complaint when the deadline is over."""
+    """Yield every few milliseconds; raise the complaint when the deadline is over."""
     while True:
         yield
         if deadline.is_over:
@@ -423,7 +422,7 @@ def ticks(deadline: Deadline, complaint: str) -> Iterator[None]:
 
 
 def _home_of(uid: int) -> Path | None:
-    """The folder of a user, if it is really theirs."""
+    """The home folder of a user, if it really belongs to them."""
     candidates = []
     if uid == os.geteuid() and os.environ.get("HOME"):
         candidates.append(Path(os.environ["HOME"]))
@@ -438,7 +437,7 @@ def _home_of(uid: int) -> Path | None:
 
 
 def _peer_uid(connection: socket.socket) -> int | None:
-    """The user on the other side of a socket; None where the system does not tell."""
+    """The user at the other end of a socket; None where the system does not say."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
@@ -446,7 +445,7 @@ def _peer_uid(connection: socket.socket) -> int | None:
 
 
 def _fits_socket(path: Path) -> bool:
-    """Whether clients can name this socket: the system bounds its length, and libpq takes a comma for a list."""
+    """Whether clients can use this path: the system limits its length, and libpq takes a comma for a list."""
     return len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and "," not in str(path)
 
 

@@ -16,7 +16,7 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 
-# What Postgres says in its own output, and what a person can do about it.
+# What Postgres prints, and what it means in our own words.
 REASONS = (
     ("No space left on device", "the disk is full"),
     ("Disk quota exceeded", "the disk quota is used up"),
@@ -32,7 +32,7 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The user that the server runs as."""
+    """The user the server runs as."""
 
     uid: int
     gid: int
@@ -47,7 +47,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a finished program left; its output is for decisions, never for messages."""
+    """The result of a program; its output is for decisions, never for messages."""
 
     returncode: int
     output: str
@@ -55,10 +55,10 @@ class Outcome:
 
 @contextlib.contextmanager
 def reachable(directory: Path, account: Account) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """A path by which the account's processes reach the directory, and the descriptors they have to inherit for it.
+    """A path through which the account's processes reach the directory, and the descriptors they must inherit for it.
 
-    An open descriptor leads to the directory itself, whatever the permissions of its parents: a home below /root
-    stays closed to everybody, and still holds its own data.
+    An open descriptor leads to the directory whatever the permissions of its parents: a home below /root can hold its
+    own data and still stay closed to everybody.
     """
     if not (account.switches and sys.platform.startswith("linux")):
         yield str(directory), ()
@@ -73,7 +73,7 @@ def reachable(directory: Path, account: Account) -> Iterator[tuple[str, tuple[in
 def run_program(
     command: Sequence[str], account: Account, deadline: Deadline, *, stdin: str = "", inherit: Sequence[int] = ()
 ) -> Outcome:
-    """Run a program to its end; when the deadline comes first, it and all it started are killed."""
+    """Run a program to its end; at the deadline, kill it and everything it started."""
     with _popen(command, account, stdin=subprocess.PIPE, stdout=subprocess.PIPE, inherit=inherit) as process:
         try:
             output, _ = process.communicate(stdin.encode(), deadline.remaining())
@@ -91,7 +91,7 @@ def launch_detached(
 ) -> None:
     """Start a program that outlives us: own session, own log, none of our descriptors but those to inherit.
 
-    The shell in between ends at once, so the program is nobody's child here and leaves no zombie to us.
+    The shell in between ends at once, so the program is not our child and leaves us no zombie.
     """
     detached = ["/bin/sh", "-c", '"$@" &', "sh", *command]
     with _popen(detached, account, stdin=subprocess.DEVNULL, stdout=log, inherit=inherit) as shell:
@@ -103,8 +103,8 @@ def launch_detached(
 
 
 def reason_in(output: str) -> str:
-    """A known cause, in our own words; the output itself may hold what must not be shown."""
-    return next((meaning for sign, meaning in REASONS if sign in output), "the reason is not known")
+    """The known cause, in our own words; the output itself may contain what we must not show."""
+    return next((meaning for sign, meaning in REASONS if sign in output), "unknown reason")
 
 
 def free_port() -> int:
@@ -116,7 +116,7 @@ def free_port() -> int:
 
 
 def processes_named(name: str, *, only: int | None = None) -> list[int]:
-    """The living Postgres processes that carry a cluster name in their command line or title; zombies carry none."""
+    """The live Postgres processes with a cluster name in their command line or title; zombies have none."""
     commands: dict[int, str] = {}
     if Path("/proc/self/cmdline").exists():
         for process in [Path("/proc", str(only))] if only else Path("/proc").iterdir():
@@ -139,7 +139,7 @@ def processes_named(name: str, *, only: int | None = None) -> list[int]:
 def _popen(
     command: Sequence[str], account: Account, *, stdin: int, stdout: int, inherit: Sequence[int]
 ) -> subprocess.Popen[bytes]:
-    # A clean environment: PGDATA, PGOPTIONS or a locale of the caller must not reach the server.
+    # A clean environment: the caller's PGDATA, PGOPTIONS or locale must not reach the server.
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         return subprocess.Popen(  # noqa: S603 - absolute paths of our own choice, no shell text from outside

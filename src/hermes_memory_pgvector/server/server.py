@@ -1,7 +1,7 @@
-"""The embedded Postgres of one home: created, started, adopted and stopped by whichever process needs it.
+"""The embedded Postgres of one home: whichever process needs it creates, starts, adopts and stops it.
 
-The server belongs to no process: it goes on when its starter ends, and an idle one costs a few megabytes until `stop`.
-Its settings are rewritten at each start; what an administrator changes with ALTER SYSTEM is kept and wins.
+The server belongs to no process: it keeps running when its starter ends, and costs a few megabytes while idle.
+Each start rewrites its settings; what an administrator sets with ALTER SYSTEM is kept and wins.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ SETTINGS = {
     "lc_messages": "C",
     "password_encryption": "scram-sha-256",
     "unix_socket_permissions": "0700",
-    # Files instead of /dev/shm, which is tiny in containers and which some systems empty when the user logs out.
+    # Files instead of /dev/shm, which is tiny in containers and is emptied at logout on some systems.
     "dynamic_shared_memory_type": "mmap",
-    # The log tells about the server, never about what is stored: no statements, no values, no failing rows.
+    # The log is about the server, never about what is stored: no statements, no values, no failing rows.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -73,7 +73,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
-    """How to reach the server; the strings name password files and contain no password."""
+    """How to reach the server; the strings name password files instead of containing passwords."""
 
     owner_dsn: str
     runtime_dsn: str
@@ -82,20 +82,20 @@ class ConnectionInfo:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What an operator sees of the embedded server."""
+    """The state of the embedded server, for operators."""
 
     running: bool
     pid: int | None
     address: str
     """Directory of the socket, or host and port."""
     version: str | None
-    """Major version that made the data; None before the first start."""
+    """Major version that created the data; None before the first start."""
     data_bytes: int
     binaries_version: str | None
 
 
 class EmbeddedPostgres:
-    """One server per folder, shared by every process of the home; each method may be called by many at once."""
+    """One server per folder, shared by all processes of the home; many may call each method at once."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class EmbeddedPostgres:
         self._uses_socket = uses_socket
 
     def ensure_running(self, deadline: Deadline) -> ConnectionInfo:
-        """Create the server if it does not exist, start it if it does not run, and tell how to reach it."""
+        """Create the server if it does not exist, start it if it is not running; returns how to reach it."""
         with _as_server_error():
             running = self.folder.answering(deadline)
             if running is not None and all(self.folder.password(role) for role in (OWNER_ROLE, RUNTIME_ROLE)):
@@ -133,7 +133,7 @@ class EmbeddedPostgres:
             return True
 
     def status(self) -> ServerStatus:
-        """What is known without starting anything."""
+        """The state, without starting anything."""
         with _as_server_error():
             running = self.folder.answering(Deadline.after(1))
             major = self.folder.data_major()
@@ -150,14 +150,14 @@ class EmbeddedPostgres:
             )
 
     def _bring_up(self, deadline: Deadline) -> ConnectionInfo:
-        """With the exclusive lock held: adopt a running server, or make one run."""
+        """With the exclusive lock held: adopt a running server, or start one."""
         has_new_passwords = self.folder.ensure_passwords(OWNER_ROLE, RUNTIME_ROLE)
         if self.folder.is_occupied():
             running = self._wait_until_steady(deadline)
             if running is not None and not has_new_passwords:
                 return self._connection_info(running)
             self._end(signal.SIGINT, deadline)
-        # The second round sets the passwords anew: data and secrets may come from different backups.
+        # The second round sets the passwords again: data and secrets may come from different backups.
         for sets_passwords in (has_new_passwords, True):
             log_start = self._start(deadline, sets_passwords=sets_passwords)
             info = self._connection_info(self._started(log_start, deadline))
@@ -167,7 +167,7 @@ class EmbeddedPostgres:
         raise ServerError(f"The embedded Postgres refuses the passwords it was given; see {self.folder.log}")
 
     def _start(self, deadline: Deadline, *, sets_passwords: bool) -> int:
-        """Make the data servable and launch the server; the answer is where its part of the log begins."""
+        """Prepare the data and launch the server; returns where its part of the log begins."""
         alive = self.folder.claim(deadline)
         try:
             self.folder.clear_leftovers()
@@ -190,11 +190,11 @@ class EmbeddedPostgres:
                 self._run_sql(self.folder.data, self._role_statements(), step)
             return self._launch(step)
         finally:
-            # From here on the lock is the server's own: it is free again exactly when the last of it has ended.
+            # From here on the server holds the lock: it is free again when its last process has ended.
             os.close(alive)
 
     def _create(self, step: _Step) -> None:
-        """Make the data under another name, complete with roles and database, and rename it when it is whole."""
+        """Build the data under another name, with roles and database, and rename it when it is complete."""
         free, needed = shutil.disk_usage(self.folder.path).free >> 20, SMALLEST_DISK_BYTES >> 20
         if free < needed:
             raise ServerError(
@@ -222,8 +222,8 @@ class EmbeddedPostgres:
             shutil.rmtree(new, ignore_errors=True)
 
     def _restore(self, new: Path, dump: Path, step: _Step) -> None:
-        """Fill new data from a dump, by a server that nobody else knows of: the data appears with all that is in it."""
-        # Others wait for the lock meanwhile, each as long as it can; how long this takes depends on the dump alone.
+        """Fill new data from a dump, using a server nobody else can reach, so the data appears complete."""
+        # Others wait for the lock meanwhile; how long this takes depends only on the dump.
         deadline = Deadline.after(RESTORE_SECONDS)
         sockets = Path(tempfile.mkdtemp(prefix="hermes-pgvector-"))
         me = Account(os.geteuid(), os.getegid(), switches=False)
@@ -231,7 +231,7 @@ class EmbeddedPostgres:
             if step.account.switches:
                 os.chown(sockets, step.account.uid, step.account.gid)
             self._launch_at(new, sockets, replace(step, deadline=deadline))
-            complaint = f"The server that restores {dump} did not become ready in time"
+            complaint = f"The server that restores {dump} was not ready in time"
             for _ in ticks(deadline, complaint):
                 running = self.folder.postmaster(new)
                 if running is not None and running.is_ready:
@@ -257,7 +257,7 @@ class EmbeddedPostgres:
             shutil.rmtree(sockets, ignore_errors=True)
 
     def _run_sql(self, data: Path, statements: tuple[str, ...], step: _Step) -> None:
-        """Run statements without a server, so that nobody can connect before the passwords are set."""
+        """Run statements in single-user mode, so that nobody can connect before the passwords are set."""
         with reachable(data, step.account) as (path, descriptors):
             command = [step.binaries.program("postgres"), "--single", "-D", path, "-c", "exit_on_error=on"]
             command += ["-c", f"cluster_name={self.folder.cluster_name(data)}", "postgres"]
@@ -282,7 +282,7 @@ class EmbeddedPostgres:
         return self._launch_at(self.folder.data, sockets, step)
 
     def _launch_at(self, data: Path, sockets: Path | None, step: _Step) -> int:
-        """Start a server, on a socket or on a port of the loopback interface; where its part of the log begins."""
+        """Start a server on a socket or a loopback port; returns where its part of the log begins."""
         account = step.account
         log = self.folder.open_log()
         try:
@@ -303,7 +303,7 @@ class EmbeddedPostgres:
 
     def _started(self, log_start: int, deadline: Deadline) -> Postmaster:
         log = self.folder.log
-        for _ in ticks(deadline, f"The embedded Postgres did not become ready in time; see {log}"):
+        for _ in ticks(deadline, f"The embedded Postgres was not ready in time; see {log}"):
             running = self.folder.answering(deadline)
             if running is not None:
                 return running
@@ -315,15 +315,15 @@ class EmbeddedPostgres:
         raise ServerError(f"The embedded Postgres ended while starting: {reason_in(text)}; see {log}")
 
     def _wait_until_steady(self, deadline: Deadline) -> Postmaster | None:
-        """Wait until a server that is starting or stopping has done so; None when it cannot be used any more."""
+        """Wait until a server has finished starting or stopping; None when it can no longer be used."""
         headless_since: float | None = None
-        for _ in ticks(deadline, f"The embedded Postgres did not become ready in time; see {self.folder.log}"):
+        for _ in ticks(deadline, f"The embedded Postgres was not ready in time; see {self.folder.log}"):
             running = self.folder.answering(deadline)
             if running is not None or not self.folder.is_occupied():
                 return running
             known = self.folder.postmaster()
             if known and known.is_ready and known.uses_socket and not self.folder.socket_path().exists():
-                return None  # the socket was deleted: the server runs on, but nobody can reach it
+                return None  # the socket was deleted: the server still runs, but nobody can reach it
             if self.folder.own_pid() is not None:
                 headless_since = None
             elif headless_since is None:
@@ -333,7 +333,7 @@ class EmbeddedPostgres:
         return None
 
     def _end(self, number: signal.Signals, deadline: Deadline) -> None:
-        """Ask the server to end and wait until the last of its processes is gone."""
+        """Stop the server and wait until its last process is gone."""
         pid = self.folder.own_pid()
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -349,7 +349,7 @@ class EmbeddedPostgres:
             if not running.uses_socket:
                 where["host"] = "127.0.0.1"
             if pq.version() >= 160000:
-                # A stranger who takes over the address gets no password out of us, not even a hashed one.
+                # Somebody who takes over the address gets no password from us, not even a hashed one.
                 where["require_auth"] = "scram-sha-256"
             return make_conninfo("", **where, dbname=DATABASE, user=role, passfile=str(self.folder.password_file(role)))
 
@@ -358,7 +358,7 @@ class EmbeddedPostgres:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What every program that works on the data is run with."""
+    """What every program that works on the data needs."""
 
     binaries: Binaries
     account: Account
@@ -367,7 +367,7 @@ class _Step:
 
 
 def _accepts_login(dsn: str, deadline: Deadline) -> bool:
-    """Whether the password is the right one; any other trouble is for those who connect later."""
+    """Whether the password is right; later connections report any other problem."""
     connection = pq.PGconn.connect_start(dsn.encode())
     try:
         state = connection.connect_poll()
