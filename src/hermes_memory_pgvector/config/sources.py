@@ -298,7 +298,7 @@ class Configuration:
         meanwhile = "the last good settings stay in force" if is_known else "nothing is stored in any database"
         for was, trouble in zip(before, troubles, strict=True):
             if trouble and not was:
-                logger.warning("%s; until it is fixed, %s", trouble, meanwhile)
+                logger.warning("%s; %s until it is fixed", trouble, meanwhile)
         if any(before) and not any(troubles):
             logger.warning("the configuration can be read again")
 

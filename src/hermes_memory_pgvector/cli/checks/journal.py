@@ -101,7 +101,9 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
 def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
     gone = sum(each.writer_gone for each in report.processes)
     if gone:
-        text = f"the database went back to an earlier state: {terminal.count(gone, 'record')} cannot be stored again"
+        text = (
+            f"the database has gone back to an earlier state: {terminal.count(gone, 'record')} cannot be stored again"
+        )
         yield warning("journal", text, "if it was restored from a dump and there is a newer one, restore that")
     troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
