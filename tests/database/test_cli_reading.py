@@ -98,6 +98,13 @@ def test_recall_finds_by_words_and_after_backfill_by_meaning(commands: Commands,
     assert Stored(database.owner_dsn).count("memory_vectors_1") == 3
 
 
+def test_recall_says_when_only_keywords_were_searched(commands: Commands) -> None:
+    commands.configure(**{**commands.config["memory"]["pgvector"], "embed_url": "http://127.0.0.1:9"})
+    note = "keyword search only: the embedding service is out of reach"
+    assert commands.run("recall", "harbour", "--json").json["degraded"] == note
+    assert note in commands.run("recall", "harbour").out
+
+
 def test_recall_keeps_to_what_was_asked(commands: Commands) -> None:
     def found(*arguments: str) -> set[tuple[str, str]]:
         rows = commands.call("recall", "harbour", "--json", *arguments).json["results"]

@@ -143,7 +143,7 @@ def test_while_nobody_knows_who_speaks_nothing_goes_into_another_theme(
     agent.on_memory_write("add", "memory", "fact 1", metadata={})
     assert agent.prefetch("question") == ""
     assert agent.system_prompt_block() == ""
-    assert "the key that pseudonyms are made with cannot be read" in caplog.text
+    assert "the key for pseudonyms cannot be read" in caplog.text
     assert hook_guard.failures().count == 5
     key.rmdir()
     agent.sync_turn("question 2", "answer 2", session_id="s1")

@@ -1,7 +1,7 @@
 """Who is speaking: the host's initialize() arguments become one frozen Session.
 
-Messaging keys carry phone numbers and user ids. They become one stable pseudonym per conversation partner or room, made
-with a key that never leaves this installation, so that no two people share a theme and no number is stored or logged.
+Messaging keys contain phone numbers and user ids. Each conversation partner or room gets a stable pseudonym, made with
+a key that never leaves this installation: no two people share a theme, and no number is stored or logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BENCH = re.compile(r"^(?:.*-)?bench(?:-ws)?$")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A theme, and a sentence for the operator when the asked-for theme was not used."""
+    """A theme, and a warning for the operator when the requested theme was not used."""
 
     theme: str
     warning: str | None = None
@@ -43,26 +43,26 @@ def resolve(
 ) -> tuple[Session, str | None]:
     """The session behind one initialize() call, and a warning when its theme was replaced.
 
-    `is_profile` says of a name whether a profile is called so.
+    `is_profile` tells whether a profile has a given name.
     """
     key = word(arguments.get("gateway_session_key"))
     own = theme_of(_profile_name(arguments), settings, pseudonym_key)
     if key:
-        spoken = theme_of(key, settings, pseudonym_key, thread_id=word(arguments.get("thread_id")))
-        if settings.profile_scope == "separate" and not is_private_theme(spoken.theme):
-            spoken = Identity(separate(spoken.theme, profile, is_profile), spoken.warning)
+        found = theme_of(key, settings, pseudonym_key, thread_id=word(arguments.get("thread_id")))
+        if settings.profile_scope == "separate" and not is_private_theme(found.theme):
+            found = Identity(separate(found.theme, profile, is_profile), found.warning)
     else:
-        spoken = own
+        found = own
     context = word(arguments.get("agent_context")).casefold()
     session = Session(
-        theme=spoken.theme,
+        theme=found.theme,
         session_id=word(session_id) or "unknown",
         profile_theme=own.theme,
         platform=word(arguments.get("platform")),
         parent_session_id=word(arguments.get("parent_session_id")),
         may_write=not context or context in settings.write_contexts,
     )
-    return session, spoken.warning
+    return session, found.warning
 
 
 def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], *, thread_id: str = "") -> Identity:
@@ -79,7 +79,7 @@ def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], 
     if _BENCH.match(folded):
         return Identity(BENCH_THEME if settings.bench_mode == "bucket" else DEFAULT_THEME)
     if is_private_theme(folded) and not aliased:
-        # Such a name can only be claimed by whoever is behind it, never by writing it into a header.
+        # A private theme belongs to the person behind it; writing its name into a header does not claim it.
         return Identity(DEFAULT_THEME, "a session key names a private theme; 'default' is used")
     if settings.allowed_themes and not aliased and folded not in (*settings.allowed_themes, DEFAULT_THEME):
         return Identity(DEFAULT_THEME, f"theme {printable(folded)!r} is not in allowed_themes; 'default' is used")
@@ -87,9 +87,9 @@ def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], 
 
 
 def separate(theme: str, profile: str, is_profile: Callable[[str], bool] = lambda _: False) -> str:
-    """The theme's name when profiles do not share themes: what stands before its first slash is the profile.
+    """The theme's name when profiles do not share themes: the profile, a slash, the theme.
 
-    The default profile's names stay as they are, unless they would read as another profile's.
+    The default profile's themes keep their names, unless a name would read as another profile's.
     """
     if profile and profile != DEFAULT_THEME:
         owner = profile.replace("%", "%25").replace("/", "%2f")

@@ -72,10 +72,10 @@ def delegation(
     """A subagent has finished: an edge between sessions and, where turns are stored, a turn that can be recalled."""
     child = session_name(child_session_id)
     most = settings.turn_max_chars
-    asked, done = (capped(text_of(side, 2 * most), most) for side in (task, result))
-    items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, asked, done, when)]
-    turn = turn_of("tool", f"Delegated: {asked}\nResult: {done}", most)
-    if settings.sync_turns and turn is not None and (asked or done):
+    task_text, result_text = (capped(text_of(side, 2 * most), most) for side in (task, result))
+    items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, task_text, result_text, when)]
+    turn = turn_of("tool", f"Delegated: {task_text}\nResult: {result_text}", most)
+    if settings.sync_turns and turn is not None and (task_text or result_text):
         marks = {"delegated_to": child}
         items.append(
             AddTurn(session.theme, session.session_id, turn.role, turn.content, 1, when, False, metadata=marks)

@@ -1,9 +1,9 @@
-"""Room set aside for a full disk: what was refused is noted here, and so outlives its process.
+"""Notes of refused writes in a file reserved for a full disk, so that they outlive their process.
 
 A process reserves its file while there is room and writes only within it, which a full disk allows. An entry is marked
-when it has been recovered; a file whose process is gone belongs to whoever takes its lock first.
+once it has been recovered. The file of a dead process goes to whoever takes its lock first.
 
-A file is a row of entries, each with length, checksum and mark; a length of zero is the end.
+A file is a sequence of entries, each with length, checksum and mark; a length of zero is the end.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Notes:
 
     def __init__(self, path: Path, fd: int, lock: WriterLock, entries: list[tuple[int, bytes]]) -> None:
         self.entries = entries
-        """(place, payload) of what waited when the file was taken over."""
+        """(offset, payload) of each entry that waited when the file was taken over."""
         self._path = path
         self._fd = fd
         self._lock = lock
         self._pid = os.getpid()
         self._guard = threading.RLock()
-        self._waiting = {place for place, _ in entries}
+        self._waiting = {offset for offset, _ in entries}
         self._end = 0
 
     @classmethod
@@ -79,7 +79,7 @@ class Notes:
                 elif taken is not None:
                     taken.remove()
         for path in folder.glob("*.lock"):
-            # Its process ended before it had made a file of notes.
+            # Its process ended before it had created a file of notes.
             if not path.with_suffix(SUFFIX).exists():
                 with contextlib.suppress(OSError):
                     _sweep(folder, path.stem)
@@ -106,49 +106,49 @@ class Notes:
         return cls(path, fd, lock, list(_entries(os.pread(fd, NOTES_BYTES, 0))))
 
     def write(self, payload: bytes) -> int | None:
-        """Note an entry and return its place; None when there is no room for it."""
+        """Write an entry and return its offset; None when there is no room for it."""
         frame = _HEAD.pack(len(payload), zlib.crc32(payload), _WAITS) + payload
         with self._guard:
-            place = self._end
-            if self._pid != os.getpid() or place + len(frame) + _HEAD.size > NOTES_BYTES:
+            offset = self._end
+            if self._pid != os.getpid() or offset + len(frame) + _HEAD.size > NOTES_BYTES:
                 return None
             try:
-                written = os.pwrite(self._fd, frame + bytes(_HEAD.size), place)
+                written = os.pwrite(self._fd, frame + bytes(_HEAD.size), offset)
             except OSError:
                 return None
             if written != len(frame) + _HEAD.size:
                 return None
-            self._end = place + len(frame)
-            self._waiting.add(place)
-            return place
+            self._end = offset + len(frame)
+            self._waiting.add(offset)
+            return offset
 
-    def done(self, place: int) -> None:
-        """What this entry told of has been recovered, or given up."""
+    def done(self, offset: int) -> None:
+        """Mark an entry as recovered or given up."""
         with self._guard, contextlib.suppress(OSError):
-            self._waiting.discard(place)
-            os.pwrite(self._fd, bytes([_DONE]), place + _HEAD.size - 1)
+            self._waiting.discard(offset)
+            os.pwrite(self._fd, bytes([_DONE]), offset + _HEAD.size - 1)
             if not self._waiting:
                 self._end = 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits in it."""
+        """Whether no entry waits in it."""
         return not self._waiting
 
     @property
     def name(self) -> str:
-        """What tells it from others."""
+        """Which process it belongs to."""
         return self._path.stem
 
     def remove(self) -> None:
-        """Give the file up for good."""
+        """Delete the file."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
             self._lock.unlink()
         self.release()
 
     def release(self) -> None:
-        """Leave the file to whoever comes next."""
+        """Leave the file to the next process."""
         with self._guard:
             fd, self._fd = self._fd, -1
             if fd >= 0:
@@ -157,7 +157,7 @@ class Notes:
 
 
 def count_left(folder: Path) -> int:
-    """How many entries processes that are gone have left; for status and doctor."""
+    """How many entries dead processes have left; for status and doctor."""
     found = Notes.left_behind(folder)
     for notes in found:
         notes.release()
@@ -180,13 +180,13 @@ def _allocate(fd: int) -> None:
 
 
 def _entries(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """What waits in a file, as far as it is intact."""
-    place = 0
-    while place + _HEAD.size <= len(raw):
-        length, check, mark = _HEAD.unpack_from(raw, place)
-        payload = raw[place + _HEAD.size : place + _HEAD.size + length]
+    """The waiting entries of a file, up to the first damaged one."""
+    offset = 0
+    while offset + _HEAD.size <= len(raw):
+        length, check, mark = _HEAD.unpack_from(raw, offset)
+        payload = raw[offset + _HEAD.size : offset + _HEAD.size + length]
         if not length or len(payload) != length or zlib.crc32(payload) != check:
             return
         if mark == _WAITS:
-            yield place, payload
-        place += _HEAD.size + length
+            yield offset, payload
+        offset += _HEAD.size + length

@@ -1,8 +1,8 @@
-"""What the journal had to refuse, and its recovery: a queue that is appended in its own order when there is room again.
+"""Writes that the journal had no room for: a queue that is appended in order when there is room again.
 
-The queue is in memory and bounded. Turns beyond the bound, and long ones of a process that has died, are known by the
-digest of their words, which are then found in the host's own session store. Within a session nothing passes an undo,
-and an undo passes nothing that it may take back.
+The queue is in memory and bounded. Of turns beyond the bound, and of long turns of a dead process, only the digest is
+kept; their text is read back from the host's own session store. Within a session nothing overtakes an undo, and an undo
+overtakes nothing that it may delete.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from hermes_memory_pgvector.values import AddTurn, ForgetTurns, MemoryOperation,
 logger = logging.getLogger(__name__)
 
 MAX_CHARS = 32 * 1024 * 1024
-"""How much text may wait in memory; an item counts as ITEM_CHARS more than its words."""
+"""How much text may wait in memory; each item counts ITEM_CHARS on top of its text."""
 TURNS_SHARE = 0.75
-"""Turns can be read back from the host, memory operations cannot: the last quarter is theirs."""
+"""Turns can be read back from the host, memory operations cannot: the last quarter is kept for them."""
 ITEM_CHARS = 512
 MAX_ENTRIES = 100_000
 NOTED_CHARS = 1024
-"""A turn up to this length is noted with its words, a longer one by its digest."""
+"""A turn up to this length is noted with its text, a longer one by its digest."""
 READ_AT_ONCE = 256
 HOOK_ENTRIES = 16
 MAX_FAILURES = 64
 GIVE_UP_SECONDS = 3600.0
-"""The host may write a turn late, for its disk was full as well; after this it is not expected any more."""
+"""The host's disk was full too, so it may write a turn late; after this time the turn is given up."""
 LEFT_SECONDS = 30.0
 RESERVE_SECONDS = 1.0
 
@@ -48,32 +48,32 @@ Append = Callable[[Sequence[WriteItem], Urgency], None]
 
 @dataclass(frozen=True, slots=True)
 class RefusalStatus:
-    """What an operator sees: counts of turns, memory operations and the like."""
+    """Counts for an operator."""
 
     turns: int
     memories: int
     waiting: int
     recovered: int
     overflowed: int
-    """For the words of these there was no room here; they are looked for in the host's store."""
+    """There was no room for their text here; it is looked up in the host's store."""
     lost: int
     problem: str
-    """What keeps the waiting from being recovered, when it is not the journal."""
+    """What prevents recovery, when it is not the journal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """Items that were refused together, and are appended together."""
+    """Items that were refused together and are appended together."""
 
     items: tuple[WriteItem, ...]
     urgency: Urgency
     digests: tuple[str, ...]
-    """For each item the digest of its words where they are not kept here, else nothing."""
+    """For each item the digest of its text where that is not kept here, otherwise empty."""
     note: tuple[Notes, int] | None
 
     @property
     def chars(self) -> int:
-        """What it counts against the bound."""
+        """Its share of the bound."""
         return sum(_chars(item) for item in self.items)
 
     @property
@@ -83,17 +83,17 @@ class _Entry:
 
     @property
     def is_undo(self) -> bool:
-        """Whether it takes something back."""
+        """Whether it deletes turns."""
         return any(map(_is_undo, self.items))
 
     @property
     def is_whole(self) -> bool:
-        """Whether all words are here."""
+        """Whether all text is here."""
         return not any(self.digests)
 
 
 class Refusals:
-    """The queue of what was refused; shared by the engines that follow each other on a home."""
+    """The queue of refused writes; engines that succeed each other on a home share it."""
 
     def __init__(self, home: Path, folder: Path, *, max_chars: int) -> None:
         self.clean_user: CleanUser | None = None
@@ -115,16 +115,16 @@ class Refusals:
         self._undos: Counter[_SessionKey] = Counter()
         self._chars = 0
         self._is_refusing = False
-        self._since_told = 0
-        self._has_told_problem = False
-        self._foreign: set[str] = set()
+        self._recovered_since_log = 0
+        self._has_logged_problem = False
+        self._of_newer_version: set[str] = set()
         self._notes: Notes | None = None
         self._looked_at = float("-inf")
         self._reserve_at = float("-inf")
 
     @property
     def waits(self) -> bool:
-        """Whether anything is to be recovered."""
+        """Whether anything waits to be recovered."""
         return bool(self._entries)
 
     def status(self) -> RefusalStatus:
@@ -136,7 +136,7 @@ class Refusals:
         )
 
     def note(self, items: Sequence[WriteItem], urgency: Urgency, *, is_refusal: bool = True) -> bool:
-        """These wait from now on; True when it is a refusal, and the first since writes were last taken."""
+        """Queue these; True for the first refusal since the journal last accepted writes."""
         with self._lock:
             first = is_refusal and not self._is_refusing
             self._is_refusing = self._is_refusing or is_refusal
@@ -147,13 +147,13 @@ class Refusals:
             return first
 
     def holds_back(self, items: Sequence[WriteItem]) -> bool:
-        """Whether these must wait for what is waiting of their session."""
+        """Whether these must wait behind queued writes of their session."""
         with self._lock:
             ahead = self._held if any(map(_is_undo, items)) else self._undos
             return not ahead.keys().isdisjoint(_sessions(items))
 
     def recover_session(self, items: Iterable[WriteItem], append: Append) -> None:
-        """Append what waits of these items' sessions, from a hook: little, and nothing that the host's store has."""
+        """Append queued writes of these items' sessions, from a hook: a few, and none that need the host's store."""
         sessions = _sessions(items)
         if not self._draining.acquire(blocking=False):
             return
@@ -165,10 +165,10 @@ class Refusals:
             self._draining.release()
 
     def recover(self, append: Append, *, may_read: bool = True) -> int:
-        """Append what waits, in its order; return how many memory operations were among it.
+        """Append what waits, in order; return how many memory operations were among it.
 
-        What `append` does not take, and what cannot be read back yet, waits on. `may_read` False is for who is in a
-        hurry: the host's store is left alone.
+        What `append` refuses, and what cannot be read back yet, keeps waiting. With `may_read` False, for a caller in a
+        hurry, the host's store is not read.
         """
         with self._draining:
             with self._lock:
@@ -178,11 +178,11 @@ class Refusals:
             with self._lock:
                 self._is_refusing = self._is_refusing and failed
                 is_over = not self._entries
-        self._tell(is_over=is_over, recovered=self.recovered - before)
+        self._log_progress(is_over=is_over, recovered=self.recovered - before)
         return memories
 
     def tend(self) -> None:
-        """Set room for notes aside, and take over what dead processes have noted."""
+        """Reserve a file for notes, and take over the notes of dead processes."""
         self._own_notes()
         now = time.monotonic()
         if now - self._looked_at < LEFT_SECONDS:
@@ -191,18 +191,18 @@ class Refusals:
         for notes in Notes.left_behind(self._folder):
             self._take_over(notes)
 
-    def _tell(self, *, is_over: bool, recovered: int) -> None:
-        """One line when the host's store turns out to be unreadable, and one when everything has been recovered."""
-        self._since_told += recovered
-        if self.problem and not self._has_told_problem:
+    def _log_progress(self, *, is_over: bool, recovered: int) -> None:
+        """Log a line when the host's store turns out to be unreadable, and one when everything has been recovered."""
+        self._recovered_since_log += recovered
+        if self.problem and not self._has_logged_problem:
             logger.warning("%s; %d refused writes wait for it", self.problem, self.status().waiting)
-        self._has_told_problem = bool(self.problem)
-        if is_over and self._since_told:
-            logger.warning("the journal has room again; %d refused writes were recovered", self._since_told)
-            self._since_told = 0
+        self._has_logged_problem = bool(self.problem)
+        if is_over and self._recovered_since_log:
+            logger.warning("the journal has room again; %d refused writes were recovered", self._recovered_since_log)
+            self._recovered_since_log = 0
 
     def _own_notes(self) -> Notes | None:
-        """The file of this process; where there was no room for one, it is tried again now and then."""
+        """The file of this process; if there was no room for one, try again now and then."""
         now = time.monotonic()
         with self._lock:
             if self._notes is None and now >= self._reserve_at:
@@ -211,7 +211,7 @@ class Refusals:
             return self._notes
 
     def close(self) -> None:
-        """The process has no further use for this: what waits is left to the next one, as far as it is noted."""
+        """End: what is noted is left to the next process."""
         with self._lock:
             entries = list(self._entries.values())
             files = {entry.note[0] for entry in entries if entry.note is not None}
@@ -231,19 +231,19 @@ class Refusals:
             )
 
     def _add(self, part: Sequence[WriteItem], urgency: Urgency) -> None:
-        """Put a portion at the end of the queue, as far as there is room for it."""
+        """Put a portion at the end of the queue, as far as there is room."""
         entry = _Entry(tuple(part), urgency, ("",) * len(part), None)
         notes = self._own_notes()
-        place = None if notes is None else notes.write(_noted(entry))
-        note = None if notes is None or place is None else (notes, place)
+        offset = None if notes is None else notes.write(_noted(entry))
+        note = None if notes is None or offset is None else (notes, offset)
         is_turns = not any(isinstance(item, MemoryOperation) for item in part)
         limit = MAX_CHARS * TURNS_SHARE if is_turns else MAX_CHARS
         if self._chars + entry.chars > limit:
-            shorter = _wordless(entry, 0)
+            shorter = _without_words(entry, 0)
             self.overflowed += sum(1 for digest in shorter.digests if digest)
             entry = shorter
         if len(self._entries) >= MAX_ENTRIES or (entry.is_whole and self._chars + entry.chars > MAX_CHARS):
-            # The next process still finds what is noted.
+            # What is noted, the next process will find.
             self.overflowed += len(part)
             self.lost += 0 if note is not None else len(part)
             return
@@ -267,16 +267,16 @@ class Refusals:
                     del book[key]
 
     def _take_over(self, notes: Notes) -> None:
-        """Queue what a dead process has noted."""
-        entries = [_read_note(payload, (notes, place)) for place, payload in notes.entries]
+        """Queue the notes of a dead process."""
+        entries = [_read_note(payload, (notes, offset)) for offset, payload in notes.entries]
         notes.entries = []
         known = [entry for entry in entries if entry is not None]
         if len(known) < len(entries):
-            # A newer version has noted it, and will understand it.
+            # A newer version wrote it and will understand it.
             notes.release()
-            if notes.name not in self._foreign:
-                self._foreign.add(notes.name)
-                logger.warning("refused writes that a newer version has noted are left to it")
+            if notes.name not in self._of_newer_version:
+                self._of_newer_version.add(notes.name)
+                logger.warning("refused writes noted by a newer version are left to it")
             return
         with self._lock:
             for entry in known:
@@ -292,7 +292,7 @@ class Refusals:
         for number, _ in entries:
             entry = self._entries.get(number)
             if entry is None:
-                # An undo has withdrawn it.
+                # An undo has removed it from the queue.
                 continue
             items = self._ready(entry, passed, stopped, words)
             if items:
@@ -314,7 +314,7 @@ class Refusals:
     def _ready(
         self, entry: _Entry, passed: set[_SessionKey], stopped: set[_SessionKey], words: _Words | None
     ) -> tuple[WriteItem, ...] | None:
-        """What of an entry can be appended now; None when it has to wait."""
+        """The items of an entry that can be appended now; None when it has to wait."""
         if not stopped.isdisjoint(entry.sessions):
             return None
         if entry.is_undo and not passed.isdisjoint(entry.sessions) and not self._withdraw(entry):
@@ -324,7 +324,7 @@ class Refusals:
         return None if words is None else words.filled(entry)
 
     def _withdraw(self, undo: _Entry) -> bool:
-        """Take turns that are named by an undo out of the queue; False when it does not name what it takes back."""
+        """Remove the turns that an undo names from the queue; False when it does not name them all."""
         named: set[tuple[_SessionKey, str, int]] = set()
         for item in undo.items:
             if isinstance(item, ForgetTurns):
@@ -358,26 +358,26 @@ class Refusals:
             self.recovered += recovered
             self.lost += lost
         if entry.note is not None:
-            notes, place = entry.note
-            notes.done(place)
+            notes, offset = entry.note
+            notes.done(offset)
             if notes is not self._notes and notes.is_empty:
                 notes.remove()
         if lost:
             logger.warning("%d refused turns are not in the host's %s and are lost", lost, host_store.FILE_NAME)
 
     def find(self, session_id: str, digests: list[str]) -> dict[str, str]:
-        """Words of a session; HostStoreUnreadable when nobody knows."""
+        """The text of a session's turns by digest; raises HostStoreUnreadable."""
         return host_store.find_words(
             self._home, session_id, digests, max_chars=self._max_chars, clean_user=self.clean_user
         )
 
 
 class _Words:
-    """Words that one recovery finds in the host's store, read for many entries at once."""
+    """Text that one recovery finds in the host's store, read for many entries at once."""
 
     def __init__(self, refusals: Refusals, entries: Sequence[_Entry]) -> None:
         self._refusals = refusals
-        self._asked: set[tuple[str, str]] = set()
+        self._looked_up: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str], str] = {}
         self._wanted: dict[str, list[str]] = {}
         self._obstacle: HostStoreUnreadable | None = None
@@ -387,7 +387,7 @@ class _Words:
                     self._wanted.setdefault(item.session_id, []).append(digest)
 
     def filled(self, entry: _Entry) -> tuple[WriteItem, ...] | None:
-        """The entry's items with their words, without those that are given up; None while they are waited for."""
+        """The entry's items with their text, without those given up; None while some text is still missing."""
         whole: list[WriteItem] = []
         for item, digest in zip(entry.items, entry.digests, strict=True):
             if not digest or not isinstance(item, AddTurn):
@@ -407,14 +407,14 @@ class _Words:
 
     def _words(self, session_id: str, digest: str) -> str | None:
         if self._obstacle is not None:
-            # A locked store is waited for once, not once for each session.
+            # Wait for a locked store once, not once per session.
             raise self._obstacle
-        if (session_id, digest) not in self._asked:
+        if (session_id, digest) not in self._looked_up:
             waiting = self._wanted[session_id]
             first = waiting.index(digest)
             batch = waiting[first : first + READ_AT_ONCE]
             self._found = {(session_id, each): words for each, words in self._refusals.find(session_id, batch).items()}
-            self._asked = {(session_id, each) for each in batch}
+            self._looked_up = {(session_id, each) for each in batch}
         return self._found.get((session_id, digest))
 
 
@@ -432,7 +432,7 @@ def _is_undo(item: WriteItem) -> bool:
 
 
 def _keys(entry: _Entry) -> list[tuple[_SessionKey, str, int] | None]:
-    """What an undo calls each item of an entry, if it is a turn."""
+    """How an undo names each item of an entry; None for items that are not turns."""
     return [
         ((item.theme, item.session_id), digest or turn_digest(item.role, item.content), item.ordinal)
         if isinstance(item, AddTurn)
@@ -441,8 +441,8 @@ def _keys(entry: _Entry) -> list[tuple[_SessionKey, str, int] | None]:
     ]
 
 
-def _wordless(entry: _Entry, longest: int) -> _Entry:
-    """The entry without the words of turns that the host has as well, but for short ones."""
+def _without_words(entry: _Entry, longest: int) -> _Entry:
+    """The entry without the text of turns that the host has too, except short ones."""
     items: list[WriteItem] = []
     digests = []
     for item, digest in zip(entry.items, entry.digests, strict=True):
@@ -456,19 +456,19 @@ def _wordless(entry: _Entry, longest: int) -> _Entry:
 
 
 def _noted(entry: _Entry) -> bytes:
-    short = _wordless(entry, NOTED_CHARS)
+    short = _without_words(entry, NOTED_CHARS)
     head = json.dumps({"urgency": short.urgency.value, "digests": short.digests})
     return head.encode() + b"\n" + codec.encode(short.items)
 
 
 def _read_note(payload: bytes, note: tuple[Notes, int]) -> _Entry | None:
-    """The entry that was noted; None when it is of a form that this version does not know."""
+    """The entry behind a note; None when this version does not know its format."""
     head, _, body = payload.partition(b"\n")
     try:
-        told = json.loads(head)
+        known = json.loads(head)
         items = tuple(codec.decode(body))
-        digests = tuple(str(each) for each in told["digests"])
-        urgency = Urgency(told["urgency"])
+        digests = tuple(str(each) for each in known["digests"])
+        urgency = Urgency(known["urgency"])
     except (ValueError, KeyError, TypeError, MemoryPluginError):
         return None
     return _Entry(items, urgency, digests, note) if len(items) == len(digests) else None

@@ -45,15 +45,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search and show the hits."""
-    from hermes_memory_pgvector.recall.tools import Refusal
+    from hermes_memory_pgvector.recall.tools import BadArgument
 
     home = options.home_of(args)
     with parts.open_engine(home) as engine:
         theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
         try:
             questions = _questions(args, theme, engine.settings.query_max_chars)
-        except Refusal as refusal:
-            terminal.complain(f"hermes-pgvector: {refusal.sentence}")
+        except BadArgument as problem:
+            terminal.complain(f"hermes-pgvector: {problem.sentence}")
             return 2
         started = time.perf_counter()
         answers = engine.search(questions, Deadline.after(BUDGET_SECONDS))

@@ -1,7 +1,7 @@
 """The MemoryProvider that hermes-agent sees: one short method per hook. The only module that imports the host.
 
-A provider is a light handle on the process's engine: theme, session, nothing to shut down. No hook raises, whatever its
-arguments, and no hook waits for Postgres or an embedder except prefetch and the tools, within their budgets.
+A provider is a light handle on the process's engine: a theme, a session, nothing to shut down. No hook raises, whatever
+its arguments. Only prefetch and the tools wait for Postgres or an embedder, within their budgets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ except ImportError:
 logger = logging.getLogger(__name__)
 
 MAX_CONVERSATIONS = 8
-"""Of so many sessions at once a provider knows what an undo would take back."""
+"""For how many sessions at once a provider knows what an undo would delete."""
 
 
 class PgvectorMemoryProvider(MemoryProvider):
@@ -63,11 +63,11 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._started_at = 0.0
         self._report_counts = ReportCounts()
         self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
-        self._left: tuple[str, str] | None = None
+        self._previous: tuple[str, str] | None = None
         self._block: str | None = None
         self._recalled = 0
-        self._told: tuple[Any, dict[str, Any]] | None = None
-        """What initialize was told, until it is known who is speaking."""
+        self._unresolved: tuple[Any, dict[str, Any]] | None = None
+        """The arguments of initialize, until the session behind them is known."""
 
     @property
     def name(self) -> str:
@@ -76,25 +76,25 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(False)
     def is_available(self) -> bool:
-        """Whether the provider can be used; looks at the configuration only, never at the network."""
+        """Whether the provider can be used; reads the configuration, never the network."""
         return not parts.obstacle(self._settings())
 
     @guarded("")
     def unavailable_reason(self) -> str:
-        """Why is_available() says no."""
+        """Why is_available() is false."""
         return parts.obstacle(self._settings())
 
     @guarded(None)
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
-        """Learn who is speaking; opens nothing that could make the agent wait."""
+        """Find out who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
         self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
         self._started_at = time.time()
-        self._told = (session_id, kwargs)
+        self._unresolved = (session_id, kwargs)
         self._identify(session_id, kwargs)
 
     def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
-        """Find out who is speaking; until that has worked once, no hook of this provider does anything."""
+        """Resolve theme and session; until this has succeeded once, no hook of this provider does anything."""
         self._engine, parsed = engine_for(self._home, self._overrides)
         self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
@@ -114,9 +114,9 @@ class PgvectorMemoryProvider(MemoryProvider):
             session_id=session_name(session.session_id),
             parent_session_id=session_name(session.parent_session_id),
         )
-        self._told = None
+        self._unresolved = None
         self._conversations.clear()
-        self._take_up(self._session.session_id)
+        self._follow(self._session.session_id)
         self._block = None
         tell = kwargs.get("warning_callback")
         self._engine.begin_session(self._session, tell if callable(tell) else None)
@@ -124,7 +124,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded("")
     def system_prompt_block(self) -> str:
-        """A few lines that stay the same, byte for byte, for the whole session."""
+        """A few lines that stay the same, byte for byte, throughout the session."""
         if self._block is None:
             degradation = self._current().degradation()
             self._block = tools.introduction(self._session.theme, degradation)
@@ -156,11 +156,11 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(None)
     def queue_prefetch(self, query: str, *, session_id: str = "", **_: Any) -> None:
-        """Nothing: recall answers the current question, never the last one."""
+        """Does nothing: recall answers the current question, never the last one."""
 
     @guarded(None)
     def recall_status(self) -> Any:
-        """What newer hosts show beside a turn: how much was recalled for it."""
+        """How much was recalled for a turn; newer hosts show it."""
         try:
             from agent.memory_provider import RecallStatus
         except ImportError:
@@ -169,7 +169,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded({})
     def identity_signature(self) -> dict[str, Any]:
-        """What decides which theme a message belongs to; cheap, and callable before initialize."""
+        """The settings that decide which theme a message belongs to; cheap, and callable before initialize."""
         return host_config.identity_signature(self._settings())
 
     @guarded(None)
@@ -201,12 +201,12 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
-        """A turn begins: note what was asked, so that an undo knows whether it was ever stored."""
+        """A turn starts: remember the question, so that an undo knows whether it was ever stored."""
         self._turns(self._current()).begin(self._session, self._exchanges(self._session), message)
 
     @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
-        """A transcript at some boundary: store what no turn has reported."""
+        """A session boundary: store what no turn has reported."""
         self._backstop(messages)
 
     @guarded("")
@@ -226,20 +226,20 @@ class PgvectorMemoryProvider(MemoryProvider):
         rewound: bool = False,
         **kwargs: Any,
     ) -> None:
-        """The agent goes on under another session id, or has taken back its last exchange."""
+        """The agent goes on under another session id, or has undone its last exchange."""
         engine = self._current()
         session = self._session
         new_id = session_name(new_session_id) or session.session_id
         old, new = (session.theme, session.session_id), (session.theme, new_id)
         reason = kwargs.get("reason")
-        # The host keeps the transcript of the last session in which something was said.
-        was_heard = not self._exchanges(session).is_empty
+        # The host keeps the transcript of the last session that was not empty.
+        has_turns = not self._exchanges(session).is_empty
         if rewound:
             named = replace(session, session_id=new_id)
             engine.shown.clear(named)
             engine.record(self._turns(engine).undo(named, self._exchanges(named)), Urgency.TURN)
         elif reset or reason == "resume" or not (parent_session_id or old == new):
-            self._take_up(new_id, is_new=bool(reset))
+            self._follow(new_id, is_new=bool(reset))
         else:
             engine.ledger.continue_as(old, new)
             engine.shown.clear(replace(session, session_id=new_id))
@@ -248,8 +248,8 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations.pop(session.session_id, None)
             self._conversations[new_id] = exchanges
         if new != old:
-            if was_heard:
-                self._left = old
+            if has_turns:
+                self._previous = old
             self._report_counts.clear()
             self._session = Session(
                 session.theme, new_id, session.profile_theme, session.platform, session_name(parent_session_id),
@@ -260,7 +260,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     def on_memory_write(
         self, action: Any = "", target: Any = "", content: Any = "", metadata: Any = None, **_: Any
     ) -> None:
-        """The memory tool has written: mirror it."""
+        """The memory tool has written an entry: store it."""
         engine = self._current()
         operations = memory_events.memory_operations(
             action,
@@ -277,7 +277,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(None)
     def on_delegation(self, task: Any = "", result: Any = "", *, child_session_id: Any = "", **_: Any) -> None:
-        """A subagent has finished: an edge between sessions, and its work as turns that can be recalled."""
+        """A subagent has finished: store who delegated to whom, and the work as a turn that can be recalled."""
         engine = self._current()
         if self._session.may_write:
             items = memory_events.delegation(
@@ -307,13 +307,13 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(None)
     def shutdown(self) -> None:
-        """Give what was just said a moment to arrive; nothing depends on it."""
+        """Wait a moment for the last turn to be stored; nothing depends on it."""
         if self._engine is not None and not self._engine.is_retired:
             self._engine.flush(Deadline.after(self._engine.settings.shutdown_drain_timeout))
 
     @guarded([])
     def get_config_schema(self) -> list[dict[str, Any]]:
-        """The settings the host's wizard and dashboard ask for, with the values in force."""
+        """The settings that the host's wizard and dashboard show, with the values in force."""
         return host_config.schema(self._settings())
 
     def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
@@ -322,11 +322,11 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded({})
     def get_status_config(self, provider_config: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """What `hermes memory status` prints: no password, ever."""
+        """What `hermes memory status` prints; never a password."""
         return host_config.status(self._settings(), self._home)
 
     def post_setup(self, hermes_home: str, config: Any = None) -> None:  # noqa: ARG002
-        """The setup wizard: asks, tests, migrates and activates."""
+        """The setup wizard: prompts, tests, migrates and activates."""
         from hermes_memory_pgvector.setup import wizard
 
         wizard.run(Path(hermes_home))
@@ -340,12 +340,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         try:
             return home_identity.pseudonym_key(self._home)
         except (OSError, ValueError) as error:
-            reason = f"the key that pseudonyms are made with cannot be read ({type(error).__name__})"
-            raise ConfigError(f"{reason}, and nobody's theme is guessed") from None
+            reason = f"the key for pseudonyms cannot be read ({type(error).__name__})"
+            raise ConfigError(f"{reason}; without it no theme is chosen") from None
 
     def _current(self) -> Engine:
-        if self._told is not None:
-            self._identify(*self._told)
+        if self._unresolved is not None:
+            self._identify(*self._unresolved)
         if self._engine is None or self._engine.is_retired:
             self._engine, _ = engine_for(self._home, self._overrides)
             self._engine.continue_session(self._session)
@@ -359,7 +359,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         return settings_file.load(self._home, self._overrides, is_hasty=True).settings
 
     def _session_for(self, session_id: Any) -> Session:
-        """The session a call is about: what it says, else what initialize said."""
+        """The session a call is about: the one it names, otherwise that of initialize."""
         session = self._session
         if session_id == session.session_id:
             return session
@@ -372,11 +372,11 @@ class PgvectorMemoryProvider(MemoryProvider):
         return self._named
 
     def _exchanges(self, session: Session) -> Exchanges:
-        """What is known of a session's conversation; the host may keep one agent for several sessions."""
-        return self._conversations.get(session.session_id) or self._take_up(session.session_id)
+        """The exchanges of a session; the host may keep one agent for several sessions."""
+        return self._conversations.get(session.session_id) or self._follow(session.session_id)
 
-    def _take_up(self, session_id: str, *, is_new: bool = False) -> Exchanges:
-        """From now on this provider hears what is said in the session; it may have a past that it has not heard."""
+    def _follow(self, session_id: str, *, is_new: bool = False) -> Exchanges:
+        """Follow a session from now on; it may have earlier turns that this provider has not seen."""
         exchanges = Exchanges(session_id, self._current().clock.now().wall_us, is_new=is_new)
         self._conversations[session_id] = exchanges
         if len(self._conversations) > MAX_CONVERSATIONS:
@@ -384,10 +384,10 @@ class PgvectorMemoryProvider(MemoryProvider):
         return exchanges
 
     def _backstop(self, messages: Any) -> None:
-        """Store what a transcript holds and no turn has reported."""
+        """Store the turns of a transcript that no hook has reported."""
         engine = self._current()
         if engine.settings.sync_turns and self._session.may_write and messages is not None:
             items = self._turns(engine).read_transcript(
-                self._session, self._exchanges(self._session), messages, self._left, self._started_at
+                self._session, self._exchanges(self._session), messages, self._previous, self._started_at
             )
             engine.record(items, Urgency.TURN)

@@ -101,7 +101,7 @@ def _schema(name: str, description: str, *, scopes: str, more: dict[str, Any]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Exception):
+class BadArgument(Exception):
     """An argument that cannot be used, explained to the model."""
 
     sentence: str
@@ -120,8 +120,8 @@ def answer(
     try:
         question = parse(name, arguments, session, scope_default=scope_default, max_query_chars=max_query_chars)
         found = search([question])[0]
-    except Refusal as refusal:
-        return error(refusal.sentence)
+    except BadArgument as problem:
+        return error(problem.sentence)
     except DatabaseRejected:
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
@@ -138,14 +138,14 @@ def error(sentence: str) -> str:
 
 
 def parse(name: str, arguments: Any, session: Session, *, scope_default: str, max_query_chars: int) -> Question:
-    """A question from a model's arguments; raises Refusal when they make none."""
+    """A question from a model's arguments; raises BadArgument when they make none."""
     if name not in TOOL_NAMES:
-        raise Refusal(f"There is no tool with that name; use {MEMORY_TOOL} or {TURN_TOOL}.")
+        raise BadArgument(f"There is no tool with that name; use {MEMORY_TOOL} or {TURN_TOOL}.")
     given = {key: _short(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
     query = given.get("query")
     text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
     if not text:
-        raise Refusal("Give a query: a question, key words, or an exact token to look for.")
+        raise BadArgument("Give a query: a question, key words, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
     scope, theme = _scope(given.get("scope"), session, kind, scope_default)
     return Question(
@@ -199,7 +199,7 @@ def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scop
             return Scope.CURRENT, session.theme
         return Scope.SESSION, session.theme
     if is_private_theme(word):
-        raise Refusal("That theme is private: only its own conversation can recall it.")
+        raise BadArgument("That theme is private: only its own conversation can recall it.")
     return Scope.NAMED, word
 
 
@@ -215,7 +215,7 @@ def _date(value: Any, name: str, *, at_end: bool) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Refusal(f"{name} is not a date; give it like 2026-05-31 or 2026-05-31T14:00.") from None
+        raise BadArgument(f"{name} is not a date; give it like 2026-05-31 or 2026-05-31T14:00.") from None
     if at_end and len(text) <= 10:
         moment = datetime.combine(moment.date(), time.max)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What a text is found by: the lexemes of a document, and the terms of a question. Pure; any input is fine.
+"""The lexemes that a document is found by, and the terms of a question. Pure; any input is fine.
 
 Words are folded (case, accents, width) and stemmed; tokens such as `/etc/hosts`, `ERR-42` or `-Fc` are kept as typed
 beside their words; scripts written without spaces become pairs of signs. Documents and questions take the same path.
@@ -21,10 +21,10 @@ from hermes_memory_pgvector.text.time_phrases import speaks_of_time
 from hermes_memory_pgvector.values import Role, is_private_theme
 
 MAX_LEXEMES = 4_000
-"""Distinct own words kept of one text: bounds what a pasted log costs the index."""
+"""Distinct words kept of one text, so that a pasted log does not fill the index."""
 MAX_CHARS = 200_000
 MAX_CONTEXT_CHARS = 600
-"""How much of each turn before is indexed with a turn."""
+"""How much of each preceding turn is indexed with a turn."""
 MAX_REMEMBERED_CHARS = 4096
 MAX_QUESTION_CHARS = 8_000
 MAX_TERMS = 48
@@ -52,10 +52,10 @@ _OF_ASSISTANT = re.compile(
 _OF_USER = re.compile(r"\b(?:i|my|me|mine|we|our|user)\b", re.IGNORECASE)
 _ALNUM = re.compile(r"[^\W_]")
 _BLANKS = (" ", "\n", "\t")
-# What follows a lexeme in a binary tsvector: its end, how many places it has, and the place with its weight.
-_NO_PLACE = b"\x00\x00\x00"
-_OWN_PLACE = b"\x00\x00\x01\xc0\x01"
-_CONTEXT_PLACE = b"\x00\x00\x01\x80\x01"
+# What follows a lexeme in a binary tsvector: its end, how many positions it has, and the position with its weight.
+_NO_POSITION = b"\x00\x00\x00"
+_OWN_POSITION = b"\x00\x00\x01\xc0\x01"
+_CONTEXT_POSITION = b"\x00\x00\x01\x80\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Term:
 
     @property
     def own_query(self) -> str:
-        """The same, satisfied only by a row's own words, not by those of the turns before it."""
+        """The same, but matching only a row's own words, not those of the turns before it."""
         return " | ".join(quoted(lexeme) + ":A" for lexeme in self.lexemes)
 
 
@@ -91,7 +91,7 @@ def quoted(lexeme: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lexemes:
-    """What a row is found by: markers, its own words, and with less weight those of the turns before it."""
+    """What a row is found by: markers, its own words, and with less weight the words of the turns before it."""
 
     markers: Sequence[str]
     own: AbstractSet[str]
@@ -111,12 +111,12 @@ class Lexemes:
         """As Postgres receives it in binary: a third of the work on either side."""
         parts = [
             (len(self.markers) + len(self.own) + len(self.context)).to_bytes(4, "big"),
-            *(marker.encode() + _NO_PLACE for marker in self.markers),
+            *(marker.encode() + _NO_POSITION for marker in self.markers),
         ]
-        for lexemes, place in ((self.own, _OWN_PLACE), (self.context, _CONTEXT_PLACE)):
+        for lexemes, position in ((self.own, _OWN_POSITION), (self.context, _CONTEXT_POSITION)):
             if lexemes:
                 # No word contains a line feed.
-                parts += ("\n".join(lexemes).encode().replace(b"\n", place), place)
+                parts += ("\n".join(lexemes).encode().replace(b"\n", position), position)
         return b"".join(parts)
 
 
@@ -138,13 +138,13 @@ def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
 
 
 def prepare(content: str) -> None:
-    """Work out a turn's words now, so that `turn_lexemes` finds them ready: for itself and for the two that follow."""
+    """Compute the lexemes of a turn ahead of time; it and the two turns after it need them."""
     if len(content) <= MAX_REMEMBERED_CHARS:
         _remembered(content)
 
 
-def forget_prepared() -> None:
-    """Give back the memory that prepared words take."""
+def clear_prepared() -> None:
+    """Free the memory that prepared lexemes take."""
     _remembered.cache_clear()
 
 
@@ -154,7 +154,7 @@ def memory_lexemes(theme: str, content: str) -> str:
 
 
 def question_terms(text: str) -> tuple[Term, ...]:
-    """The distinct terms of a question, at most MAX_TERMS; those that look rarest stay when there are more."""
+    """The distinct terms of a question; if there are more than MAX_TERMS, those that look rarest."""
     folded = fold(_edges(clean(text), MAX_QUESTION_CHARS))
     words = _words(folded)
     language = likely_language(folded, words[:100])
@@ -173,7 +173,7 @@ def question_terms(text: str) -> tuple[Term, ...]:
 
 
 def likely_speaker(text: str) -> Role | None:
-    """Who would have said what a question asks for: the assistant for "what did you suggest", the user for "my dog"."""
+    """Who probably said what a question is about: the assistant for "what did you suggest", the user for "my dog"."""
     head = text[:2000]
     if _OF_ASSISTANT.search(head):
         return "assistant"
@@ -187,7 +187,7 @@ def _looks_rare(term: Term) -> tuple[bool, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The lexemes of a text, and of its beginning and end, which count as context for the turns after it."""
+    """The lexemes of a text, and those of its beginning and end, which the turns after it get as context."""
 
     own: frozenset[str]
     edges: frozenset[str]
@@ -197,7 +197,7 @@ def _found(text: str) -> _Found:
     return _remembered(text) if len(text) <= MAX_REMEMBERED_CHARS else _read(text[:MAX_CHARS])
 
 
-# A turn is context for the two that follow it: its words are worked out once.
+# A turn is context for the two that follow it: its lexemes are computed once.
 @lru_cache(maxsize=4096)
 def _remembered(text: str) -> _Found:
     return _read(text)
@@ -208,7 +208,7 @@ def _edges_of(text: str) -> frozenset[str]:
 
 
 def _read(text: str) -> _Found:
-    """The lexemes of a text; where it can be cut between words, each part of it is read once."""
+    """The lexemes of a text; if it can be cut between words, each part is read only once."""
     if len(text) <= MAX_CONTEXT_CHARS:
         own, _ = _lexemes(text)
         return _Found(own, own)
@@ -227,13 +227,13 @@ def _bounded(lexemes: frozenset[str]) -> frozenset[str]:
 
 
 def _lexemes(text: str, language: str | None = "") -> tuple[frozenset[str], str | None]:
-    """The lexemes of a text, and the language it was read in: the one given, or else what it seems to be."""
+    """The lexemes of a text, and its language: the one given, otherwise a guess."""
     folded = fold(clean(text))
     pieces = folded.split()
     is_ascii = folded.isascii()
     distinct = set(pieces)
     if is_ascii:
-        # Nearly every piece is a word as it stands: only the others have to be taken apart.
+        # Nearly every piece is a plain word; only the others have to be taken apart.
         words = set(filter(str.isalnum, distinct))
         odd = distinct - words
         words.update(*map(_ASCII_WORD.findall, odd))
@@ -258,7 +258,7 @@ def _lexemes(text: str, language: str | None = "") -> tuple[frozenset[str], str 
 
 
 def _edges(text: str, most: int) -> str:
-    """A long text's beginning and end, where what it is about is usually said."""
+    """The beginning and end of a long text, which usually say what it is about."""
     if len(text) <= most:
         return text
     return text[: most // 2] + " " + text[-most // 2 :]
@@ -271,10 +271,10 @@ def _forms(word: str, language: str | None) -> Iterator[str]:
 
 
 def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
-    """Pairs of signs of unspaced scripts; single signs where they can be words or stand alone."""
+    """Pairs of signs of scripts without spaces; single signs where they can be words or stand alone."""
     for run in _RUN.findall(folded):
-        for place in range(len(run) - 1):
-            yield run[place : place + 2]
+        for start in range(len(run) - 1):
+            yield run[start : start + 2]
         if len(run) == 1:
             yield run
         elif not is_question:
@@ -282,7 +282,7 @@ def _signs(folded: str, *, is_question: bool = False) -> Iterator[str]:
 
 
 def _tokens(pieces: Iterable[str]) -> Iterator[str]:
-    """What is written as one token with signs in it, exactly as typed apart from case, among pieces between blanks."""
+    """Tokens with punctuation inside, such as paths and options, as typed apart from case."""
     for piece in pieces:
         bare = piece.strip(_PUNCTUATION)
         if bare.isalnum():
@@ -301,7 +301,7 @@ def _words(folded: str) -> list[str]:
 
 def _weighted(lexemes: AbstractSet[str], weight: str) -> str:
     joined = f"'{weight} '".join(lexemes)
-    # One look at all of them is much cheaper than one at each, and hardly any needs escaping.
+    # One check of all lexemes is much cheaper than one per lexeme, and hardly any needs escaping.
     if "\\" in joined or joined.count("'") != 2 * (len(lexemes) - 1):
         return " ".join(quoted(lexeme) + weight for lexeme in lexemes)
     return f"'{joined}'{weight}"

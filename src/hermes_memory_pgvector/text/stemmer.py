@@ -57,9 +57,9 @@ def _mark_consonant_y(word: str) -> str:
     if "y" not in word:
         return word
     signs = list(word)
-    for place, sign in enumerate(signs):
-        if sign == "y" and (place == 0 or signs[place - 1] in "aeiouy"):
-            signs[place] = "Y"
+    for position, sign in enumerate(signs):
+        if sign == "y" and (position == 0 or signs[position - 1] in "aeiouy"):
+            signs[position] = "Y"
     return "".join(signs)
 
 

@@ -1,7 +1,7 @@
-"""Time in words: whether a text speaks of a time, whether a question asks for one, and which days it means.
+"""Time in words: whether a text mentions a time, whether a question asks for one, and which days it means.
 
-Pure and deterministic: phrases are read against a clock that is given. English, and ISO and numeric dates of any
-language. What is found serves as a boost only, so a phrase that is read wrongly costs little.
+Pure and deterministic: phrases are read against a given clock. English, plus ISO and numeric dates in any language. The
+result only boosts hits, so a misread phrase costs little.
 """
 
 from __future__ import annotations

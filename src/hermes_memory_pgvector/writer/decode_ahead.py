@@ -61,4 +61,4 @@ class DecodeAhead:
         self._items = {}
         if self._has_prepared:
             self._has_prepared = False
-            lexemes.forget_prepared()
+            lexemes.clear_prepared()
