@@ -66,6 +66,40 @@ def test_a_copy_gets_an_id_of_its_own_and_the_original_keeps_its(
     assert home_id(original) == first
 
 
+def _as_in_a_snapshot(home: Path) -> None:
+    """Make the id file name the inode that it has, on another device."""
+    file = home / "pgvector" / "home-id"
+    name, _, rest = file.read_text().partition("\n")
+    told = json.loads(rest)
+    told["place"] |= {"inode": file.stat().st_ino, "device": file.stat().st_dev + 1}
+    with file.open("r+") as open_file:
+        open_file.write(f"{name}\n{json.dumps(told)}\n")
+        open_file.truncate()
+
+
+def test_a_snapshot_beside_its_original_is_a_copy(tmp_path: Path) -> None:
+    original, snapshot = tmp_path / "original", tmp_path / "snapshot"
+    first = home_id(original)
+    shutil.copytree(original, snapshot)
+    _as_in_a_snapshot(snapshot)
+    second = identity(snapshot)
+    assert second.id != first
+    assert (second.predecessors, second.original) == ((first,), str(original))
+    assert home_id(snapshot) == second.id
+    assert home_id(original) == first
+
+
+def test_a_home_that_is_mounted_at_two_places_is_one_home(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    first = home_id(one)
+    one.rename(tmp_path / "disk")
+    for mount in (one, two):
+        mount.symlink_to(tmp_path / "disk")
+    _as_in_a_snapshot(two)
+    assert home_id(two) == first
+    assert home_id(one) == first
+
+
 def test_a_copy_of_a_copy_knows_both(tmp_path: Path) -> None:
     ids = [home_id(tmp_path / "0")]
     for number in range(1, 3):

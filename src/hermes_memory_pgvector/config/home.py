@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import socket
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -133,7 +134,7 @@ def _resolve(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
     if noted == found:
         return known
     machines = known.machines if found.machine in known.machines else (*known.machines, found.machine)
-    if noted is None or not is_copy(noted, found, known.machines):
+    if noted is None or not (is_copy(noted, found, known.machines) or _is_beside(path, noted, found, known.id)):
         new = replace(known, machines=machines)
     else:
         new = HomeIdentity(
@@ -150,6 +151,21 @@ def _resolve(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
     with contextlib.suppress(OSError):
         _write(path, new, found)
     return new
+
+
+def _is_beside(path: Path, noted: Place, found: Place, known_id: str) -> bool:
+    """Whether the home that the file names is still there, in another folder.
+
+    The snapshot of a file system has the inodes of its original: only the device differs, as it does after a remount.
+    One folder that is mounted twice shows the same new file at both places.
+    """
+    if noted.device == found.device or not _original(noted, found, known_id):
+        return False
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as probe:
+            return not (Path(noted.path).parent / Path(probe.name).name).exists()
+    except OSError:
+        return False
 
 
 def _original(noted: Place, found: Place, known_id: str) -> str:

@@ -122,6 +122,8 @@ class PostgresFolder:
                 if time.monotonic() - began > 2 and self.data.exists() and self.own_pid() is None:
                     # Their postmaster is dead, so they serve nobody; a busy one would notice only after its query.
                     for orphan in processes_named(self.cluster_name(self.data)):
+                        if self._works_here(orphan) is False:
+                            continue
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(orphan, signal.SIGQUIT)
         except BaseException:
@@ -158,12 +160,20 @@ class PostgresFolder:
         known = self.postmaster()
         if known is None:
             return None
-        if processes_named(self.cluster_name(self.data), only=known.pid):
+        works_here = self._works_here(known.pid)
+        if works_here is None and processes_named(self.cluster_name(self.data), only=known.pid):
             return known.pid
-        with contextlib.suppress(OSError):
-            if os.path.samestat(Path(f"/proc/{known.pid}/cwd").stat(), self.data.stat()):
-                return known.pid
-        return None
+        return known.pid if works_here else None
+
+    def _works_here(self, pid: int) -> bool | None:
+        """Whether the data is a process's working directory; None when the system does not say.
+
+        The snapshot of a file system has the inodes, and so the cluster's name, of its original.
+        """
+        try:
+            return os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), self.data.stat())
+        except OSError:
+            return None
 
     def answering(self, deadline: Deadline) -> Postmaster | None:
         """The server of this very data, if it is running and accepts connections."""
