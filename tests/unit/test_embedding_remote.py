@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import Vector, auto
+from hermes_memory_pgvector.embedding import Vector, protocols
 from hermes_memory_pgvector.embedding.base import ProtocolName
 from hermes_memory_pgvector.embedding.http import MAX_IDLE
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
@@ -58,7 +58,7 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
     for embedder in made:
         embedder.close()
         # The next test's server may get this one's port.
-        auto.forget(embedder._endpoint)
+        protocols.undecide(embedder._endpoint)
 
 
 def soon(seconds: float = 10.0) -> Deadline:
@@ -390,7 +390,7 @@ def test_auto_is_not_decided_by_a_passing_failure(server: EmbedServer, make: Mak
         with pytest.raises(EmbeddingError):
             embedder.embed_query("anything", soon(0.3))
     assert {request.path for request in server.requests} == {"/v1/embeddings"}
-    assert auto.decided(parse_endpoint(server.url)) is None
+    assert protocols.decided(parse_endpoint(server.url)) is None
     server.mode = "ok"
     server.protocols = ("ollama",)
     assert embedder.embed_query("anything", soon()) is not None

@@ -1,4 +1,4 @@
-"""Text to vectors: one protocol, a local model without a download, and clients for endpoints that may misbehave."""
+"""Texts in, vectors out: a local model that needs no download, or a client of an endpoint that may misbehave."""
 
 from hermes_memory_pgvector.embedding.base import (
     Embedder,

@@ -1,8 +1,8 @@
-"""What every embedder promises, and the checks every vector passes before anyone else sees it.
+"""What every embedder promises, and the checks every vector must pass.
 
 A vector is an `array.array('f')` of unit length: four bytes a number.
-Unit length keeps any endpoint's scale inside the range of `halfvec`; cosine does not notice. Vectors are shared by the
-cache between callers: treat them as read-only.
+Unit length keeps every endpoint's scale within the range of `halfvec` and leaves cosines as they are. The cache hands
+the same vector to several callers: treat it as read-only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_DIM = 16_000
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What has to be stored beside a vector so that it can be compared later."""
+    """What must be stored with a vector so that it can be compared later."""
 
     name: str
     dim: int
@@ -40,14 +40,14 @@ class ModelInfo:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; every method is thread-safe and over by its deadline."""
+    """Turns texts into vectors; every method is thread-safe and ends by its deadline."""
 
     @property
     def model(self) -> str:
         """The name vectors of this embedder are stored under."""
 
     def info(self, deadline: Deadline) -> ModelInfo:
-        """The model's facts; asks the endpoint once when the dimension is not known otherwise."""
+        """The model's facts; asks the endpoint once when nothing else tells the dimension."""
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
         """The vector of a question, or None when the text has none."""
@@ -56,7 +56,7 @@ class Embedder(Protocol):
         """One vector or None per text, in the order given."""
 
     def close(self) -> None:
-        """Give up connections; the embedder may be used again afterwards."""
+        """Close connections; the embedder may be used again afterwards."""
 
 
 def create_embedder(
@@ -71,8 +71,8 @@ def create_embedder(
 ) -> Embedder:
     """The embedder the settings describe, behind its cache; an empty url with `auto` means the local model.
 
-    Nothing is loaded or contacted here. A wrong value raises ConfigError naming the setting; `configured.py` has the
-    embedder for whoever must go on without one.
+    Nothing is loaded or contacted here. A wrong value raises a ConfigError that names the setting; `configured.py` has
+    the embedder for callers that must go on without one.
     """
     # The parts import this module, and a process with an endpoint need never import the local model.
     from hermes_memory_pgvector.embedding.cache import CachedEmbedder

@@ -1,8 +1,8 @@
-"""One embedding per distinct text: an LRU before any embedder, shared by all threads of the process.
+"""One embedding per distinct text: an LRU cache in front of any embedder, shared by all threads of the process.
 
 The engine holds one cached embedder, so the user's words are embedded once for recall and for storage. Two threads that
-ask for the same text at once share one call; the one that waits keeps its own deadline. A text without a vector is not
-remembered: asking again is cheap or worth it. What a batch has achieved before it fails is kept.
+want the same text at once share one call; the one that waits keeps its own deadline. A text without a vector is not
+remembered: trying again is cheap or worth it. The vectors a batch has got before it fails are kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Flight:
         self.vector: Vector | None = None
         self.error: EmbeddingError | None = None
         self.was_abandoned = False
-        """The leader ran out of its own time: that says nothing about the text or the endpoint."""
+        """The leader's own time was over: that says nothing about the text or the endpoint."""
 
 
 class CachedEmbedder:
@@ -76,7 +76,7 @@ class CachedEmbedder:
         return [found[key] for key in keys]
 
     def close(self) -> None:
-        """Close the inner embedder and forget the vectors."""
+        """Close the inner embedder and empty the cache."""
         self._inner.close()
         with self._lock:
             self._vectors.clear()
@@ -140,7 +140,7 @@ class CachedEmbedder:
             error = raised
             raise
         finally:
-            # Whatever ended this thread's work, nobody may be left waiting for it.
+            # However this thread's work ended, no other thread may be left waiting for it.
             for key, flight in led.items():
                 flight.error = error
                 flight.was_abandoned = error is failure or deadline.is_over

@@ -1,8 +1,8 @@
-"""The embedder of a home as it is configured, which is there whatever the settings say.
+"""The embedder of a home, which exists whatever its settings say.
 
-With a setting that is wrong it answers every call at once with EmbeddingMisconfigured, a sentence that names the
-setting: rows are stored and wait for their vectors, words recall them. The key lies outside of the settings, so it is
-read again as long as it is unusable or refused, and a corrected one is used without a restart.
+When a setting is wrong, every call fails at once with an EmbeddingMisconfigured that names the setting: rows are stored
+and wait for their vectors, and recall falls back to keyword search. The key is not a setting but a variable, so it is
+read again while it is unusable or refused; a corrected key is used without a restart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ConfiguredEmbedder:
-    """The embedder that a home's settings describe; nothing is loaded or contacted before the first call."""
+    """The embedder a home's settings describe; nothing is loaded or contacted before the first call."""
 
     def __init__(self, home: Path, settings: Settings, *, cache_entries: int) -> None:
         self._home = home
@@ -47,7 +47,7 @@ class ConfiguredEmbedder:
 
     @property
     def fault(self) -> str:
-        """The setting that is wrong and what is wrong with it; empty when all are usable."""
+        """Which setting is wrong, and how; empty when all are usable."""
         return self._fault
 
     @property
@@ -71,7 +71,7 @@ class ConfiguredEmbedder:
             return inner.embed_documents(texts, deadline)
 
     def close(self) -> None:
-        """Give up connections."""
+        """Close connections."""
         if self._inner is not None:
             self._inner.close()
 
@@ -85,7 +85,7 @@ class ConfiguredEmbedder:
         try:
             yield inner
         except EmbeddingRejected:
-            # Perhaps because of the key, which may have been replaced since it was read.
+            # The key may be the reason, and may have been replaced since it was read.
             self._is_key_in_doubt = True
             raise
 
@@ -99,12 +99,12 @@ class ConfiguredEmbedder:
                 made = _embedder(self._settings, key, self._cache_entries)
             except ConfigError as error:
                 if not self._fault:
-                    logger.warning("rows wait for their vectors and recall goes by words: %s", error)
+                    logger.warning("rows wait for their vectors and recall falls back to keyword search: %s", error)
                 self._fault = str(error)
                 made = None
             else:
                 if self._fault:
-                    logger.warning("the settings of the embedder are in order again; waiting rows get their vectors")
+                    logger.warning("the embedder's settings are valid again; waiting rows are embedded now")
                 self._fault = ""
             if self._inner is not None:
                 self._inner.close()
@@ -113,7 +113,7 @@ class ConfiguredEmbedder:
 
 
 def setting_fault(home: Path, settings: Settings) -> str:
-    """The embedder's setting that is wrong and what is wrong with it; empty when all are usable. Contacts nobody."""
+    """Which of the embedder's settings is wrong, and how; empty when all are usable. Contacts nobody."""
     try:
         _embedder(settings, _key(home, settings), 0).close()
     except ConfigError as error:

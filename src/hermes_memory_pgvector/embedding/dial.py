@@ -1,7 +1,7 @@
-"""Opens a TCP connection within a deadline, name resolution included.
+"""Opens a TCP connection within a deadline that covers name resolution too.
 
-getaddrinfo cannot be interrupted and may hang for as long as the resolver likes. One daemon thread per host does the
-lookup, however many callers wait for it, and only a few hosts at a time: a dead resolver costs few threads.
+getaddrinfo cannot be interrupted and may hang for as long as the resolver does. One daemon thread per host does the
+lookup, however many callers wait for it, and only for a few hosts at a time: a dead resolver ties up few threads.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
 
 
 def dial(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connected socket; every address gets its share of the time left, so a black hole does not starve the next."""
+    """A connected socket; each address gets a share of the time left, so that a dead one leaves time for the next."""
     addresses = _resolve(host, port, deadline)
     reason = "no address"
     for tried, (family, address) in enumerate(addresses):
@@ -105,7 +105,7 @@ def dial(host: str, port: int, deadline: Deadline) -> socket.socket:
         try:
             sock.settimeout(share)
             sock.connect(address)
-            # A request leaves as head and body; without this the body may wait for the head's acknowledgement.
+            # Without this the last part of a request may wait until the first is acknowledged.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             reason = type(error).__name__

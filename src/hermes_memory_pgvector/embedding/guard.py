@@ -12,7 +12,7 @@ from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured
 
 
 class GuardedEmbedder:
-    """An embedder whose questions are refused at once while its breaker is open."""
+    """An embedder that fails at once on questions while its breaker is open."""
 
     def __init__(self, inner: ConfiguredEmbedder, breaker: Breaker) -> None:
         self._inner = inner
@@ -20,7 +20,7 @@ class GuardedEmbedder:
 
     @property
     def fault(self) -> str:
-        """The setting that is wrong and what is wrong with it; empty when all are usable."""
+        """Which setting is wrong, and how; empty when all are usable."""
         return self._inner.fault
 
     @property
@@ -35,7 +35,7 @@ class GuardedEmbedder:
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
         """The vector of a question; EmbeddingUnavailable at once during an outage."""
         if not self.breaker.allows():
-            raise EmbeddingUnavailable("the embedder is out of service; it is tried again soon")
+            raise EmbeddingUnavailable("the embedder is down; it is tried again soon")
         try:
             vector = self._inner.embed_query(text, deadline)
         except EmbeddingError as error:
@@ -52,5 +52,5 @@ class GuardedEmbedder:
         return self._inner.embed_documents(texts, deadline)
 
     def close(self) -> None:
-        """Give up connections."""
+        """Close connections."""
         self._inner.close()

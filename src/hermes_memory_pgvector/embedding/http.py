@@ -1,8 +1,9 @@
-"""A small HTTP client for one origin whose every call is over by its deadline.
+"""A small HTTP client for one origin; every call ends by its deadline.
 
-The socket's timeout is set to the time left before each single send and receive, so a server that drips bytes ends
-like one that hangs. Redirects are answers, not instructions; proxies from the environment are ignored; bodies have a
-cap; idle connections are kept, few, and checked before reuse.
+The socket's timeout is set to the time left before each send and receive, so a server that drips bytes is cut off like
+one that hangs. The store's Watchdog would do the same from a thread of its own; here every wait is a socket call of
+ours, so a timeout is enough and costs no thread. Redirects are not followed; proxies from the environment are ignored;
+bodies have a cap; a few idle connections are kept and checked before reuse.
 """
 
 from __future__ import annotations

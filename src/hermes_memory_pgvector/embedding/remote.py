@@ -1,4 +1,4 @@
-"""An embedder behind an HTTP endpoint: batches, prefixes, checks, and no trust in what comes back."""
+"""An embedder behind an HTTP endpoint: batches, prefixes, and checks of everything that comes back."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Literal
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import auto
+from hermes_memory_pgvector.embedding import protocols
 from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
-from hermes_memory_pgvector.embedding.dialect import Dialect, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.http import HttpClient
 from hermes_memory_pgvector.embedding.known_models import spec_of
+from hermes_memory_pgvector.embedding.protocols import EmbeddingProtocol, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
@@ -21,7 +20,7 @@ from hermes_memory_pgvector.fork import renew_after_fork
 logger = logging.getLogger(__name__)
 
 _HARMLESS = "memory"
-"""A text no endpoint can object to: sent to tell a bad text from a bad configuration, and to learn the dimension."""
+"""A text no endpoint can object to: it tells a bad text from a bad configuration, and the dimension."""
 
 _BYTES_PER_NUMBER = 32
 _LARGEST_LIKELY_DIM = 8_192
@@ -41,7 +40,7 @@ class RemoteEmbedder:
         self._endpoint = parse_endpoint(url)
         self._model = model.strip()
         self._spec = spec_of(self._model)
-        self._dialect = _fixed_dialect(protocol)
+        self._protocol = _fixed_protocol(protocol)
         self._batch = batch
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
@@ -59,11 +58,11 @@ class RemoteEmbedder:
         return self._model
 
     def info(self, deadline: Deadline) -> ModelInfo:
-        """The model's facts; embeds one word when neither setting nor name tells the dimension."""
+        """The model's facts; embeds one word when neither a setting nor the model's name tells the dimension."""
         if self._dim is None:
             self._request([self._spec.document_prefix + _HARMLESS], deadline)
         assert self._dim is not None
-        spoken = self._dialect or auto.decided(self._endpoint)
+        spoken = self._protocol or protocols.decided(self._endpoint)
         return ModelInfo(
             name=self._model,
             dim=self._dim,
@@ -100,7 +99,7 @@ class RemoteEmbedder:
         return vectors
 
     def _embed_batch(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
-        """One batch; when it is refused, the texts at fault are found by halving and get None."""
+        """One batch; when it is refused, halving finds the texts at fault, which get None."""
         try:
             return list(self._request(texts, deadline))
         except InputRefused as refusal:
@@ -108,7 +107,7 @@ class RemoteEmbedder:
             return self._without_refused(texts, deadline)
 
     def _check_harmless_text_is_taken(self, refusal: InputRefused, deadline: Deadline) -> None:
-        # Without this a wrong model name would be mistaken for bad texts, one request each, and end in silence.
+        # Without this a wrong model name would look like bad texts: one request for each, and no error.
         try:
             self._request([_HARMLESS], deadline)
         except InputRefused:
@@ -127,20 +126,20 @@ class RemoteEmbedder:
         return vectors
 
     def _request(self, texts: list[str], deadline: Deadline) -> list[Vector]:
-        if self._dialect is not None:
-            return self._attempt(self._dialect, texts, deadline)
-        return auto.ask(self._endpoint, lambda dialect: self._attempt(dialect, texts, deadline))
+        if self._protocol is not None:
+            return self._attempt(self._protocol, texts, deadline)
+        return protocols.probe(self._endpoint, lambda protocol: self._attempt(protocol, texts, deadline))
 
-    def _attempt(self, dialect: Dialect, texts: list[str], deadline: Deadline) -> list[Vector]:
+    def _attempt(self, protocol: EmbeddingProtocol, texts: list[str], deadline: Deadline) -> list[Vector]:
         source = f"the embedding endpoint {self._endpoint.origin}"
         if deadline.is_over:
-            raise EmbeddingUnavailable(f"no time was left to ask {source}")
-        question = json.dumps(dialect.question(self._model, texts, self._shorten_to), ensure_ascii=False).encode()
-        target = dialect.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
+            raise EmbeddingUnavailable(f"no time was left for {source}")
+        request = json.dumps(protocol.request(self._model, texts, self._shorten_to), ensure_ascii=False).encode()
+        target = protocol.path(self._endpoint.path) + (f"?{self._endpoint.query}" if self._endpoint.query else "")
         cap = 65_536 + len(texts) * (self._dim or _LARGEST_LIKELY_DIM) * _BYTES_PER_NUMBER
-        reply = self._client.post(target, question, deadline, cap)
-        _check_status(reply.status, source, dialect)
-        rows = dialect.rows(_parsed(reply.body, source), len(texts), source)
+        reply = self._client.post(target, request, deadline, cap)
+        _check_status(reply.status, source, protocol)
+        rows = protocol.rows(_parsed(reply.body, source), len(texts), source)
         return self._checked(rows, source)
 
     def _checked(self, rows: list[object], source: str) -> list[Vector]:
@@ -157,14 +156,14 @@ class RemoteEmbedder:
         return vectors
 
 
-def _fixed_dialect(protocol: ProtocolName) -> Dialect | None:
-    by_name: dict[Literal["auto", "openai", "ollama", "local"], Dialect | None] = {
+def _fixed_protocol(name: ProtocolName) -> EmbeddingProtocol | None:
+    by_name: dict[ProtocolName, EmbeddingProtocol | None] = {
         "auto": None,
-        "openai": auto.OPENAI,
-        "ollama": auto.OLLAMA,
+        "openai": protocols.OPENAI,
+        "ollama": protocols.OLLAMA,
     }
     try:
-        return by_name[protocol]
+        return by_name[name]
     except KeyError:
         raise ConfigError("embed_protocol must be auto, openai, ollama or local") from None
 
@@ -183,11 +182,11 @@ def _headers(endpoint: Endpoint, api_key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def _check_status(status: int, source: str, dialect: Dialect) -> None:
+def _check_status(status: int, source: str, protocol: EmbeddingProtocol) -> None:
     if 200 <= status < 300:
         return
     if status in _UNKNOWN_PATH:
-        raise NotSpoken(f"{source} answered {status} to the {dialect.name} protocol: unknown path or model")
+        raise NotSpoken(f"{source} answered {status} to the {protocol.name} protocol: unknown path or model")
     if status in _TRANSIENT or status >= 500:
         raise EmbeddingUnavailable(f"{source} answered {status}")
     if status in _INPUT:

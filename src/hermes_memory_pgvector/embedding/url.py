@@ -48,7 +48,7 @@ _USE_THE_VARIABLE = "name a variable in embed_api_key_env instead"
 
 
 def is_localhost(host: str) -> bool:
-    """Whether the name means this machine without asking anyone."""
+    """Whether the name means this machine, without a lookup."""
     return host == "localhost" or host.endswith(".localhost")
 
 
