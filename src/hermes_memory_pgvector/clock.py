@@ -4,10 +4,9 @@ The kernel's clock since boot is shared by all processes of a boot. The first pr
 from the wall clock; everyone of that home then derives the same ordering time from it, also after the wall clock was
 stepped. Across homes the order of writes is as good as the hosts' time synchronisation.
 
-It is the clock that goes on while the machine sleeps. With one that stands still then, a laptop that slept for a night
-would order everything it says from then on a night earlier than the other homes of its themes do: its corrections would
-come before what they correct. Deadlines, breakers and the time that drained files are kept are another matter: they use
-the clock that stands still, so that nothing is over, cut off or removed merely because a lid was closed.
+This clock goes on while the machine sleeps. With one that stops, a laptop that slept for a night would order its writes
+a night too early: its corrections would come before what they correct. Deadlines, breakers and the retention of drained
+files use the clock that stops, so that nothing ends or is removed only because a lid was closed.
 """
 
 from __future__ import annotations
@@ -69,19 +68,19 @@ def _boot_id() -> str:
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
-        # Elsewhere the start of the clock, to the minute, tells boots apart well enough.
+        # Elsewhere the start of the clock, to the minute, distinguishes boots well enough.
         return str(_offset_now() // 60_000_000)
 
 
 def _read(path: Path) -> tuple[str, int, int] | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        # An offset from another clock is worth nothing, but time does not go back behind it.
+        # An offset of another clock is of no use, but time does not go back behind it.
         boot = str(raw["boot"]) if raw.get("clock") == _CLOCK_NAME else ""
         known = boot, int(raw["offset_us"]), int(raw["written_us"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
-    # A time that no clock has ever shown comes from a damaged file, and Postgres could not hold it.
+    # An impossible time comes from a damaged file, and Postgres could not hold it.
     return known if all(0 < at < LATEST_US for at in (known[1] + _since_boot_us(), known[2])) else None
 
 
@@ -90,7 +89,7 @@ def _publish(path: Path, boot: str, offset: int) -> int:
     written = offset + _since_boot_us()
     text = json.dumps({"boot": boot, "clock": _CLOCK_NAME, "offset_us": offset, "written_us": written})
     files.replace(path, text.encode("utf-8"), is_durable=False, only_if=lambda: _agreed(path, boot) is None)
-    # Whoever replaced the file last is right for everybody.
+    # The last process to replace the file decides for all.
     agreed = _agreed(path, boot)
     return offset if agreed is None else agreed
 

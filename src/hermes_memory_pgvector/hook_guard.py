@@ -1,4 +1,4 @@
-"""Keeps what goes wrong in a hook from the agent loop: it is counted, and logged without content and not for ever."""
+"""Keeps errors of hooks away from the agent loop: they are counted, and logged without content and not too often."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hermes_memory_pgvector.errors import outline
 logger = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 60.0
-"""How often the same failure of the same hook is logged; those in between are counted."""
-MAX_TOLD = 256
+"""The same failure of the same hook is logged once in this time; those in between are counted."""
+MAX_LOGGED = 256
 
 _Hook = TypeVar("_Hook", bound=Callable[..., Any])
 _warned: set[str] = set()
@@ -24,7 +24,7 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class HookFailures:
-    """What the hooks of this process could not do."""
+    """The failed hook calls of this process."""
 
     count: int
     latest: str
@@ -37,8 +37,8 @@ class _Failures:
         self._lock = threading.Lock()
         self._count = 0
         self._latest = ""
-        self._told: dict[str, tuple[float, int]] = {}
-        """For each sentence: when it was logged last, and how often it was not logged since."""
+        self._logged: dict[str, tuple[float, int]] = {}
+        """For each sentence: when it was last logged, and how often it occurred since."""
 
     def note(self, sentence: str) -> str:
         """Count a failure; return what is to be logged, or nothing."""
@@ -46,14 +46,14 @@ class _Failures:
         with self._lock:
             self._count += 1
             self._latest = sentence
-            at, untold = self._told.get(sentence, (None, 0))
+            at, unlogged = self._logged.get(sentence, (None, 0))
             if at is not None and now - at < REPEAT_SECONDS:
-                self._told[sentence] = (at, untold + 1)
+                self._logged[sentence] = (at, unlogged + 1)
                 return ""
-            if len(self._told) >= MAX_TOLD:
-                self._told.clear()
-            self._told[sentence] = (now, 0)
-        return f"{sentence} ({untold} more times since the last such line)" if untold else sentence
+            if len(self._logged) >= MAX_LOGGED:
+                self._logged.clear()
+            self._logged[sentence] = (now, 0)
+        return f"{sentence} ({unlogged} more times since the last such line)" if unlogged else sentence
 
     def status(self) -> HookFailures:
         """What has happened so far."""
@@ -65,7 +65,7 @@ _failures = _Failures()
 
 
 def guarded(default: Any) -> Callable[[_Hook], _Hook]:
-    """No exception of ours reaches the agent loop: the hook returns a default instead."""
+    """A decorator that returns a default instead of raising into the agent loop."""
 
     def wrap(hook: _Hook) -> _Hook:
         @functools.wraps(hook)
@@ -73,9 +73,9 @@ def guarded(default: Any) -> Callable[[_Hook], _Hook]:
             try:
                 return hook(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
-                told = _failures.note(f"{hook.__name__} failed: {outline(error)}")
-                if told:
-                    logger.warning("%s", told)
+                line = _failures.note(f"{hook.__name__} failed: {outline(error)}")
+                if line:
+                    logger.warning("%s", line)
                 return default
 
         return cast(_Hook, guarded)
@@ -84,12 +84,12 @@ def guarded(default: Any) -> Callable[[_Hook], _Hook]:
 
 
 def failures() -> HookFailures:
-    """What the hooks of this process could not do, for status and doctor."""
+    """The failed hook calls of this process, for status and doctor."""
     return _failures.status()
 
 
 def warn_once(text: str) -> None:
-    """Tell the operator something that every new provider would find again."""
+    """Log a warning that every new provider would repeat, once."""
     if text not in _warned:
         _warned.add(text)
         logger.warning("%s", text)

@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 
 def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
-    """A running daemon thread; ThreadUnavailable when there is none to be had, which passes by itself.
+    """Start a daemon thread; raises ThreadUnavailable when there is none to be had, which passes by itself.
 
-    Whoever calls this has a plan for that: at the limit of a container, and at the end of the interpreter, it happens.
+    Every caller handles that: it happens at a container's limit, and while the interpreter ends.
     """
     thread = threading.Thread(target=work, name=name, daemon=True)
     try:
@@ -70,7 +70,7 @@ class Service(ABC):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether the thread is to stop."""
         return self._stopping.is_set()
 
     def stop(self, deadline: Deadline) -> bool:
@@ -92,7 +92,7 @@ class Service(ABC):
 
     def _loop(self) -> None:
         if self._first_wait:
-            # Whoever starts a service is in a hurry; the service is not.
+            # Whoever starts the service is in a hurry; the service is not.
             self._wake.wait(self._first_wait)
         while not self._stopping.is_set():
             self._wake.clear()

@@ -1,4 +1,4 @@
-"""The values that travel between modules: who speaks, what is written, what is asked and what is found.
+"""The values that travel between rooms: sessions, write items, questions and hits.
 
 All frozen. Dicts exist only at the borders (host kwargs, JSON, rows) and are converted there at once.
 """
@@ -27,7 +27,7 @@ def is_private_theme(theme: str) -> bool:
 
 
 class Origin(StrEnum):
-    """How a memory came to us: announced by the memory tool, or found by comparing files."""
+    """Where a memory comes from: reported by the memory tool, or found by comparing files."""
 
     TOOL = "tool"
     FILE = "file"
@@ -45,14 +45,13 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who is speaking: resolved once, when the host initialises the provider."""
+    """A conversation: resolved once, when the host initialises the provider."""
 
     theme: str
     """Where this conversation writes and what it recalls."""
     session_id: str
     profile_theme: str
     """Where entries of this home's MEMORY.md and USER.md belong when nobody says otherwise."""
-    platform: str = ""
     parent_session_id: str = ""
     may_write: bool = True
 
@@ -164,7 +163,7 @@ WriteItem = MemoryOperation | AddTurn | ForgetTurns | ForgetTail | RecordDelegat
 
 
 class Scope(StrEnum):
-    """How far a question reaches."""
+    """Which rows a question covers."""
 
     CURRENT = "current"
     SESSION = "session"
@@ -181,7 +180,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the memory."""
+    """A search of the memory."""
 
     text: str
     kind: Kind
@@ -195,13 +194,13 @@ class Question:
     since: datetime | None = None
     until: datetime | None = None
     min_similarity: float = 0.0
-    """Hits that only meaning found must be at least this near; hits by words are judged by their words."""
+    """How near hits found only by meaning must be; hits by words are judged by their words."""
     min_coverage: float = 0.10
     """The share of the question's words, weighted by rarity, that a hit by words must contain."""
     is_ambient: bool = False
-    """Whether nobody asked: an ambient answer is nothing rather than noise, so the model's own floor holds."""
+    """Whether this is prefetch, which nobody asked for: it needs near hits, so the model's own floor applies."""
     now: datetime | None = None
-    """The clock that phrases such as 'yesterday' refer to."""
+    """The time that phrases such as 'yesterday' refer to."""
     wants_neighbours: bool = False
     """Whether each turn found brings along the turns just before and after it."""
 
@@ -246,6 +245,6 @@ class EmbeddingModel:
     dim: int
     min_similarity: float
     candidates: int = 1600
-    """How many rows of a theme are compared exactly, at most; fewer when it shows earlier that no other can win."""
+    """How many rows of a theme are compared exactly, at most; the search may stop earlier."""
     vector_oid: int = 0
-    """What Postgres calls the type `halfvec` in this database: arrays of vectors travel with it."""
+    """The type id of `halfvec` in this database, needed to send arrays of vectors."""

@@ -58,7 +58,6 @@ def resolve(
         theme=found.theme,
         session_id=word(session_id) or "unknown",
         profile_theme=own.theme,
-        platform=word(arguments.get("platform")),
         parent_session_id=word(arguments.get("parent_session_id")),
         may_write=not context or context in settings.write_contexts,
     )

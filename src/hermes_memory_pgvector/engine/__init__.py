@@ -1,4 +1,4 @@
 """One engine per process and home: opens the parts in the right order, shares them, closes them.
 
-Comes in: a home and its settings. Goes out: a place to record writes and to ask questions, and a status file.
+Comes in: a home and its settings. Goes out: `record` for writes, `search` for questions, and a status file.
 """

@@ -184,7 +184,7 @@ class Engine:
         self._check_search.note_theme(session.theme)
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
-        """Write items to the journal; returns when they are there. Never raises: a refusal is counted and told."""
+        """Write items to the journal; returns when they are there. Never raises: a refusal is counted and reported."""
         if not items:
             return
         try:

@@ -1,7 +1,4 @@
-"""The tables of a new embedded database, made when a writer misses them.
-
-A Postgres of the operator's own is the operator's to migrate.
-"""
+"""Migrates a new embedded database when a writer finds no tables. The operator migrates a Postgres of their own."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ logger = logging.getLogger(__name__)
 
 MIGRATE_SECONDS = 120.0
 VECTORS_WAIT = 3
-"""What `migrate` exits with when the embedder could not be asked."""
+"""The exit code of `migrate` when the embedder did not answer."""
 
 
 class SelfMigration:
-    """`migrate`, run once as the owner and in a process of its own: this one stays unable to change tables."""
+    """Runs `migrate` once, as the owner and in another process, so that this one can never change tables."""
 
     def __init__(self, home: Path, *, is_ours: bool) -> None:
         self._home = home
         self._is_due = is_ours
 
     def run(self) -> bool:
-        """Migrate, unless it was tried before or the database is not ours; whether it has worked."""
+        """Migrate, unless that was tried before or the database is not ours; True when it worked."""
         if not self._is_due:
             return False
         self._is_due = False
@@ -37,5 +34,5 @@ class SelfMigration:
         except (OSError, subprocess.TimeoutExpired) as error:
             logger.warning("the embedded database could not be migrated (%s)", type(error).__name__)
             return False
-        # Without an embedder the tables are there all the same, but for those of the vectors.
+        # Without an embedder, `migrate` makes all tables except those for vectors.
         return done.returncode in (0, VECTORS_WAIT)

@@ -1,9 +1,8 @@
-"""What the live processes of a home say of themselves: each keeps one small file, which `status` and `doctor` read.
+"""Each process of a home keeps one small status file, which `status` and `doctor` read.
 
-A file counts only while its process lives; whoever reads removes those of processes that are gone. Containers that
-share a home have pids of their own, so a pid means something only together with its namespace, and of a process in
-another one only its recent words tell that it lives. The files say how things are and nothing of what is stored:
-numbers, states and reasons.
+A file counts only while its process lives; readers remove the files of dead processes. Containers that share a home
+have their own pids, so a pid counts only within its namespace; a process of another namespace is taken to be alive if
+its file is recent. The files hold numbers, states and reasons, and nothing that was stored.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from hermes_memory_pgvector.process import start_of
 FOLDER_NAME = "processes"
 MAX_BYTES = 256 * 1024
 RECENT_SECONDS = 60.0
-"""A few times as long as a process ever waits before it writes its file again."""
+"""A few times the longest pause between two writes of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Snapshot:
 
     pid: int
     started: str
-    """The kernel's start time of the process: tells a reused pid from the process that wrote this."""
+    """The kernel's start time of the process: another process with the same pid has another one."""
     command: str
     """The program's name, without its arguments."""
     updated: float
@@ -60,22 +59,22 @@ class Snapshot:
     refused_turns: int = 0
     refused_memories: int = 0
     refused_waiting: int = 0
-    """How many of the refused are still to be recovered."""
+    """How many refused writes are still to be recovered."""
     refused_recovered: int = 0
     refused_overflowed: int = 0
     refused_lost: int = 0
     refused_problem: str = ""
     failed_hooks: int = 0
-    """Calls of hooks that ended in an error instead of doing their work."""
+    """How many hook calls failed."""
     latest_failure: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
     namespace: str = ""
-    """Within which the pid is one; empty where the system does not tell."""
+    """The pid's namespace; empty where the system does not say."""
 
     @property
     def open_breakers(self) -> tuple[BreakerState, ...]:
-        """What this process has found to be out of order."""
+        """The breakers that are not closed: what does not work."""
         return tuple(breaker for breaker in self.breakers if breaker.state != "closed")
 
 
@@ -93,22 +92,22 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
 
 
 def publish(folder: Path, shot: Snapshot) -> bool:
-    """Write this process's file, in one step; False when the disk does not let us, which harms nobody's memory.
+    """Write this process's file atomically; False when that fails, which costs no memories.
 
     `folder` is the plugin's data folder of the home.
     """
-    place = folder / FOLDER_NAME
+    target = folder / FOLDER_NAME
     text = json.dumps(dataclasses.asdict(shot), ensure_ascii=False)
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not durable: after a power cut the process it tells of is gone too.
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not durable: after a power cut the process is gone, too.
         return files.replace(_path(folder, shot.pid, shot.namespace), text.encode("utf-8"), is_durable=False)
     except OSError:
         return False
 
 
 def read_all(folder: Path) -> list[Snapshot]:
-    """The snapshots of processes that are alive, the longest running first; files of others are removed."""
+    """The snapshots of live processes, the longest running first; removes the files of dead ones."""
     found = []
     for path in sorted((folder / FOLDER_NAME).glob("*.json")):
         shot = _read(path)
@@ -121,7 +120,7 @@ def read_all(folder: Path) -> list[Snapshot]:
 
 
 def withdraw(folder: Path) -> None:
-    """Remove this process's file; one that never was is no error."""
+    """Remove this process's file, if there is one."""
     with contextlib.suppress(OSError):
         _path(folder, os.getpid(), _namespace()).unlink(missing_ok=True)
 
@@ -163,7 +162,7 @@ def _is_alive(shot: Snapshot) -> bool:
 
 
 def _namespace() -> str:
-    """What our pids are numbers of; empty where the system does not tell."""
+    """The namespace of our pids; empty where the system does not say."""
     try:
         return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))
     except OSError:

@@ -82,7 +82,7 @@ class Tasks(Service):
 
 
 class WatchConfiguration:
-    """Keeps a good configuration for bad times, and has the engine replaced when the configuration changes."""
+    """Saves the configuration while it is good, and has the engine replaced when it changes."""
 
     def __init__(self, home: Path, check: Callable[[], object]) -> None:
         self._home = home

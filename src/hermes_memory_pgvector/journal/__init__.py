@@ -1,4 +1,7 @@
-"""The durable waiting room between a hook and Postgres."""
+"""The durable queue between hooks and Postgres.
+
+Comes in: payloads of write items. Goes out: the same payloads in order, until Postgres has stored them.
+"""
 
 from hermes_memory_pgvector.journal.appender import SyncMode
 from hermes_memory_pgvector.journal.capacity import Urgency

@@ -1,8 +1,8 @@
 """The growing end of this process's own series: the only place where records are written.
 
-`append` is the hook's path: one write(2), no open, no fsync (except `always`), no log call. The helper thread of the
-journal calls `rotate` and `sync`. The write keeps the interpreter lock: giving it up for a microsecond's work would
-cost a whole turn of every busy thread to get it back.
+`append` is the hook's path: one write(2), no open, no fsync (except `always`), no log call. The journal's helper thread
+calls `rotate` and `sync`. The write keeps the interpreter lock: it takes a microsecond, and getting the lock back would
+mean waiting for every busy thread.
 
 The lock is reentrant and every step can be reconciled afterwards, because a signal handler may raise in the middle of
 an append, or append itself.
@@ -91,7 +91,7 @@ class Appender:
             self._active = active
 
     def reset(self, writer: str) -> None:
-        """Forget the series without touching its files."""
+        """Begin with nothing; the files of the series before stay as they are."""
         self._active = self._pending = None
         self._writer, self._seed = writer, seed_of(writer)
         self._seq = 0
@@ -100,7 +100,7 @@ class Appender:
         self.wants_rotation = self.is_asleep = False
 
     def abandon(self, writer: str) -> None:
-        """In a forked child: close the parent's file, whose next records are the parent's, and be someone else."""
+        """In a forked child: close the parent's file, and take another identity."""
         if self._active is not None:
             with contextlib.suppress(OSError):
                 os.close(self._active.fd)
@@ -275,7 +275,7 @@ class Appender:
         # A short write comes without a reason: there was no room for more.
         code = code or (ctypes.get_errno() if written < 0 else errno.ENOSPC)
         if 0 < written < length and self._pending is pending:
-            # The rest either fits or tells why the first part did not.
+            # The rest either fits or shows why the first part did not.
             try:
                 written += os.write(active.fd, frame[written:])
             except OSError as error:
@@ -307,7 +307,7 @@ class Appender:
             raise JournalError("the journal could not sync the record")
 
     def _flush(self, active: ActiveSegment) -> bool:
-        """Sync one file; after a failure never again, for the kernel reports lost pages once and then forgets them."""
+        """Sync one file; after a failure never again, because the kernel reports lost pages only once."""
         if self._sync == "process" or active.sync_failed:
             return True
         try:

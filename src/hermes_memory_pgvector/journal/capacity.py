@@ -1,4 +1,4 @@
-"""How much the journal may hold, and who is refused first when it is nearly full."""
+"""How much the journal may hold, and what is refused first when it is nearly full."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TURNS_SHARE = 0.9
 
 
 class Urgency(enum.Enum):
-    """What a record is worth when there is little room left."""
+    """How important a record is when there is little room left."""
 
     MEMORY = "memory"
     TURN = "turn"

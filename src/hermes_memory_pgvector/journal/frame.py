@@ -1,4 +1,4 @@
-"""How one record looks on disk, and how to tell an intact one from anything else.
+"""How a record looks on disk, and how to recognise an intact one.
 
 A frame is magic, payload length, sequence number, wall-clock microseconds, header check, payload check, payload.
 The magic consists of bytes that no UTF-8 text contains. Both checks are CRC-32 seeded with the writer's id, so a

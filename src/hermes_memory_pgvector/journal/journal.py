@@ -1,4 +1,4 @@
-"""The durable waiting room: what `append` has returned for is not lost.
+"""The durable queue: once `append` has returned, the record is not lost.
 
 One append-only series of files per process; payloads are opaque. What survives depends on the sync mode:
 
@@ -6,8 +6,8 @@ One append-only series of files per process; payloads are opaque. What survives 
 - `batch` (default): survives the process, loses at most the last 50 ms plus one fsync on power loss.
 - `always`: survives both, costs one fsync per hook.
 
-A record for which `append` raised was not acknowledged: it does not arrive, or, when the disk failed in the middle,
-it may. There is no ledger beside the files: how far they are drained is known to the database alone.
+A record for which `append` raised is not acknowledged: it does not arrive, or, if the disk failed in the middle, it
+may. Only the database knows how far the files are drained.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class JournalStats:
 
 
 class Journal:
-    """One process's journal, and the way to those that other processes have left in the same directory."""
+    """One process's journal, and access to those that other processes have left in the same directory."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Journal:
             self._appender.adjust(sync=sync, max_bytes=max_bytes)
 
     def start_helper(self) -> None:
-        """Start the helper where that was not possible before; ThreadUnavailable when it still is not."""
+        """Start the helper if it does not run; raises ThreadUnavailable when there is no thread to be had."""
         with self._appender.lock:
             if self._lock is not None and not self._is_closing and not self._helper.is_running:
                 self._helper.start()
@@ -144,7 +144,7 @@ class Journal:
         if not helper.is_running:
             self.finish()
         helper.wake()
-        # A helper that hangs in a sync is not told to stop: it finishes when the disk answers.
+        # A helper that hangs in a sync is not stopped: it finishes when the disk answers.
         if self._closed.wait(deadline.remaining()):
             helper.stop(deadline)
 
@@ -216,12 +216,12 @@ class Journal:
             self.retire_all({writer: upto}, ending)
 
     def retire_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
-        """Do the same for dead writers, all at once; `ending` learns before which of them nothing will be left."""
+        """Do the same for several dead writers; `ending` is called with those whose last file is about to go."""
         self._retention.retire(marks, ending, locks_work=self._locks_work)
 
     @contextlib.contextmanager
     def looking_once(self) -> Iterator[None]:
-        """For a block that only asks: everything in it is answered from one look at the directory."""
+        """For a block that only reads: everything in it uses one listing of the directory."""
         files = list_directory(self._directory).by_writer()
         self._reader.keep_listed(files)
         try:
@@ -304,7 +304,7 @@ class Journal:
         self._closed.set()
 
     def announce(self) -> None:
-        """Helper: say that there are new records. A hook that woke another thread itself would wait for the GIL."""
+        """Helper: announce new records. A hook that woke the writer itself would wait for the GIL."""
         seq = self._appender.last_seq
         if seq != self._announced:
             self._appender.lacks_disk = False
@@ -330,8 +330,8 @@ class Journal:
         self._retention.clean(self._writer, locks_work=self._locks_work)
 
     def _renew(self) -> None:
-        """Someone has removed our files: what is appended from now on goes where it can be found."""
-        logger.warning("the journal's files have been removed; a new series is begun in the same place")
+        """Our files have been removed: append to new ones, where they can be found."""
+        logger.warning("the journal's files have been removed; a new series begins in the same directory")
         with self._appender.lock:
             lock = self._lock
             if lock is None or self._is_closing:
@@ -351,7 +351,7 @@ class Journal:
         self._appender.lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Be nobody until the next append: the files and the lock are the parent's."""
+        """Have no identity until the next append: the files and the lock are the parent's."""
         was_open = self._lock is not None
         self._lock = None
         self._writer = new_writer_id()

@@ -1,8 +1,8 @@
 """Reading records in sequence, past rotation and past damage.
 
-What may still grow is told apart from what is sealed *before* anything is read, so a record hidden by a rotation
-can never be mistaken for a missing one. A number that is missing in sealed files is searched for in all of them;
-only then is it given up, counted, and told once.
+Which files may still grow is decided *before* anything is read, so a record hidden by a rotation is never mistaken for
+a missing one. A number that is missing in sealed files is searched for in all of them; only then is it given up,
+counted, and logged once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMEMBERED_READS = 3
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One payload with its place in its writer's sequence."""
+    """One payload with its number in its writer's sequence."""
 
     writer: str
     seq: int
@@ -54,7 +54,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """Where a read ended: nothing before that place has a higher number."""
+    """Where a read ended: nothing before it has a higher number."""
 
     seq: int
     number: int
@@ -95,7 +95,7 @@ class Reader:
         self.skipped_records = 0
         self._spans: dict[tuple[str, int], Span] = {}
         self._cursors: dict[str, deque[_Cursor]] = {}
-        """Where the last reads of a writer ended: whoever reads ahead still asks about the read before."""
+        """Where the last reads of a writer ended; several, because the writer reads ahead."""
         self._holes: set[tuple[str, int]] = set()
         self._adopted: dict[str, list[SegmentFile]] = {}
         """The files of adopted writers: while their locks are held nobody adds to them, so they are listed once."""
@@ -179,11 +179,11 @@ class Reader:
         return span
 
     def note_damage(self, segment: SegmentFile) -> None:
-        """Count a damaged segment and say so once."""
+        """Note a damaged segment and log it once."""
         key = (segment.writer, segment.number)
         if key not in self.damaged:
             self.damaged.add(key)
-            logger.warning("journal segment %s.%08d is damaged and will be kept aside", *key)
+            logger.warning("journal segment %s.%08d is damaged and will be kept for inspection", *key)
 
     def drop(self, segment: SegmentFile) -> None:
         """Forget a segment that is no longer in the directory."""
@@ -264,4 +264,4 @@ class Reader:
         if self.span(after).first > last and before:
             # The hole lies at the end of the file before, which has lost its tail.
             self.note_damage(before[-1])
-        logger.warning("journal of %s has lost records %d to %d; going on behind them", writer, first, last)
+        logger.warning("the journal of %s has lost records %d to %d; reading continues after them", writer, first, last)

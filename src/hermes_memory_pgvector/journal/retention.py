@@ -1,4 +1,4 @@
-"""What happens to journals besides being written and read: adoption, retention, cleaning.
+"""What else happens to journals: adoption, retention, cleaning.
 
 A dead writer's series is adopted by taking its lock. Drained segments are kept for a while, because a server that
 fails over may have lost what it had confirmed. Damaged segments are renamed and kept for good.
@@ -113,7 +113,7 @@ class Retention:
     def retire(self, marks: Mapping[str, int], ending: Callable[[list[str]], None], *, locks_work: bool) -> None:
         """Retire what adopted or dead writers have below watermarks just read from the server.
 
-        `ending` is told before the last file of a writer goes; when it raises, the files stay.
+        `ending` is called before the last file of a writer goes; if it raises, the files stay.
         """
         with self._reader.lock:
             due = self._due(marks, math.inf)
@@ -164,7 +164,7 @@ class Retention:
             retained += sum(each.size for each in covered if not each.is_drained)
             for segment in covered:
                 age = now - self._drained_since(segment, now)
-                # A server may still lose what it has just confirmed: room is never made of that.
+                # A server may still lose what it has just confirmed, so that is never removed.
                 if age >= self._keep_seconds or (retained > most and age >= self._least_seconds):
                     retained -= segment.size
                     due.setdefault(writer, []).append(segment)
@@ -193,7 +193,7 @@ class Retention:
         self._held.clear()
 
     def _complain(self, writer: str, error: OSError) -> None:
-        """One journal that cannot be taken, a stranger's perhaps, keeps none of the others."""
+        """A journal whose lock cannot be taken, perhaps another user's, does not hold up the others."""
         if writer not in self._untakable:
             self._untakable.add(writer)
             logger.warning("the journal of %s waits: its lock cannot be taken (%s)", writer, describe(error))
@@ -217,7 +217,7 @@ class Retention:
         if key not in self._drained_at:
             age = 0.0
             if segment.is_drained:
-                # Marked by an earlier process: only its wall clock tells since when, and that may have been stepped.
+                # Marked by an earlier process: the age comes from its wall clock, which may have been stepped.
                 age = min(max(0.0, time.time() - segment.modified), self._keep_seconds)
             else:
                 self._mark(segment, _DRAINED_MODE)

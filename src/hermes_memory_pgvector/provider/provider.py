@@ -252,7 +252,7 @@ class PgvectorMemoryProvider(MemoryProvider):
                 self._previous = old
             self._report_counts.clear()
             self._session = Session(
-                session.theme, new_id, session.profile_theme, session.platform, session_name(parent_session_id),
+                session.theme, new_id, session.profile_theme, session_name(parent_session_id),
                 session.may_write,
             )  # fmt: skip
 
@@ -368,7 +368,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         named = session_name(session_id)
         if not named or named == session.session_id:
             return session
-        self._named = Session(session.theme, named, session.profile_theme, session.platform, "", session.may_write)
+        self._named = Session(session.theme, named, session.profile_theme, "", session.may_write)
         return self._named
 
     def _exchanges(self, session: Session) -> Exchanges:

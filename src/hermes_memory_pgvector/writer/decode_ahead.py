@@ -1,6 +1,6 @@
-"""Works out the words of the next batch in the time Postgres needs to store the current one.
+"""Decodes the next batch and prepares its words while Postgres stores the current one.
 
-No thread of its own: two threads would take turns at the interpreter, and each answer of the server would wait for it.
+It has no thread of its own: two threads would compete for the interpreter, and every answer of the server would wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hermes_memory_pgvector.values import AddTurn, WriteItem
 
 
 class DecodeAhead:
-    """What the writer does while it would otherwise wait; only a backlog gives it something to do."""
+    """Used by the writer while it waits for the server; there is something to do only in a backlog."""
 
     def __init__(self) -> None:
         self._next: tuple[str, int, list[Record]] = ("", 0, [])
@@ -20,12 +20,12 @@ class DecodeAhead:
         self._has_prepared = False
 
     def expect(self, writer: str, after: int, records: list[Record]) -> None:
-        """These records of a journal come after that number."""
+        """Note the records that follow a number in a journal."""
         self._next = (writer, after, records)
         self._is_prepared = False
 
     def take(self, writer: str, after: int) -> list[Record]:
-        """The records expected after that number of a journal, if they were."""
+        """The records noted for that number of a journal, if there are any."""
         known, number, records = self._next
         self._next = ("", 0, [])
         if (known, number) == (writer, after):
@@ -34,12 +34,12 @@ class DecodeAhead:
         return []
 
     def items_of(self, record: Record) -> list[WriteItem]:
-        """A record's items; ValueError when it is none of ours."""
+        """A record's items; ValueError when it cannot be decoded."""
         known = self._items.pop((record.writer, record.seq), None)
         return codec.decode(record.payload) if known is None else known
 
     def __call__(self) -> None:
-        """Prepare what comes next, once."""
+        """Prepare the noted records, once."""
         if self._is_prepared:
             return
         self._is_prepared = True
@@ -48,7 +48,7 @@ class DecodeAhead:
             try:
                 items = self._items[record.writer, record.seq] = codec.decode(record.payload)
             except ValueError:
-                # The writer meets it in its turn and knows what to do.
+                # The writer deals with it when it gets there.
                 continue
             for item in items:
                 if isinstance(item, AddTurn):
@@ -56,7 +56,7 @@ class DecodeAhead:
                     lexemes.prepare(item.content)
 
     def clear(self) -> None:
-        """The backlog is gone: give the memory back."""
+        """Free the memory: there is no backlog any more."""
         self._next = ("", 0, [])
         self._items = {}
         if self._has_prepared:

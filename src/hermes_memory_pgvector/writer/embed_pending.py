@@ -1,7 +1,7 @@
-"""Gives rows their vectors: those just stored, and those that an outage of the embedder has left without.
+"""Embeds rows that wait for a vector: those just stored, and those left over from an outage of the embedder.
 
-Rows are taken on lease from a table that every process shares, so any process can finish what another has begun, and a
-vector arrives without anybody asking for it.
+All processes share one table of waiting rows and take rows from it on lease, so any process can finish what another
+has begun.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MIN_PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class BacklogStatus:
-    """What an operator sees of the embedding of rows."""
+    """How the embedding of rows is doing."""
 
     embedded: int
     problem: str
@@ -44,7 +44,7 @@ class BacklogStatus:
 
 
 class Backlog:
-    """Embeds rows that want a vector; used by one thread, asked by many."""
+    """Embeds waiting rows. One thread calls `run`; any thread may call the rest."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Backlog:
         self._served = 0
         self._look_again_at = 0.0
         self._usable: EmbeddingModel | None = None
-        """The model that was last found to be the one this process embeds with."""
+        """The database's model when it was last found to be ours."""
         self._problem = ""
         self._embedded = 0
 
@@ -80,11 +80,11 @@ class Backlog:
         return BacklogStatus(self._embedded, self._problem, self.breaker.status())
 
     def is_due(self) -> bool:
-        """Whether it is worth looking for rows."""
+        """Whether to look for rows now."""
         return self._requested != self._served or time.monotonic() >= self._look_again_at
 
     def run(self) -> float:
-        """Embed one batch; return the seconds until the next is worth a look."""
+        """Embed one batch; return the seconds until the next one is due."""
         if not self.is_due():
             return self._look_again_at - time.monotonic()
         if not self.breaker.allows():
@@ -116,7 +116,7 @@ class Backlog:
             vectors.store(connection, model, [], gone)
             later = None if rows else vectors.seconds_until_next(connection)
         if later is not None:
-            # Rows on lease elsewhere, or put off after a failure, come up again: without being asked for.
+            # Rows on lease elsewhere, or put off after a failure, become due later without a request.
             self._look_again_at = time.monotonic() + min(LOOK_SECONDS, max(MIN_PAUSE_SECONDS, later))
         if not rows:
             self.breaker.released()
@@ -146,11 +146,11 @@ class Backlog:
         return made, [row.key for row in rows if row.key not in have]
 
     def _usable_model(self) -> EmbeddingModel | None:
-        """The database's current model, when it is the one this process embeds with."""
+        """The database's current model if this process embeds with the same one."""
         remembered = self._current_model.remembered()
         if remembered is not None and remembered == self._usable:
             return remembered
-        # Asked first: while there is no embedder, nobody needs a connection.
+        # The embedder first: without it there is no need for a connection.
         info = self._embedder.info(Deadline.after(self._embed_seconds))
         model = self._read_model()
         if model is None and self._make_tables():
@@ -168,7 +168,7 @@ class Backlog:
 
 
 def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:
-    """What is wrong between the database's model and ours; empty when they are the same."""
+    """How the database's model differs from ours; empty when they are the same."""
     command = "run: hermes-pgvector migrate"
     if model is None:
         return f"the database has no vector tables yet; rows wait for their vectors; {command}"
@@ -181,9 +181,9 @@ def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:
 
 
 def _outage_begins(status: BreakerStatus) -> None:
-    logger.warning("%s; rows are stored without a vector until it is back", status.reason)
+    logger.warning("%s; rows are stored without vectors until it is back", status.reason)
 
 
 def _outage_ends(status: BreakerStatus) -> None:
     seconds = time.time() - (status.since or time.time())
-    logger.warning("embedding works again after %.0f s; waiting rows get their vectors", seconds)
+    logger.warning("embedding works again after %.0f s; waiting rows are embedded now", seconds)

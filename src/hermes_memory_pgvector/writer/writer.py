@@ -1,10 +1,10 @@
 """The thread that empties the journal into Postgres.
 
 A batch is stored in one transaction that also moves the journal's watermark, so each record arrives exactly once. The
-watermark in Postgres is the only mark of progress: whatever it says is where reading goes on, also after a server that
-failed over has lost commits. Journals of dead processes are adopted, many in one transaction. What Postgres refuses is
-narrowed down to the item at fault and kept as a dead letter; everything else goes on. A journal with a record that only
-a newer version of this package knows is left, from that record on, to a process of that version.
+watermark in Postgres is the only mark of progress: reading goes on from there, even after a failover has lost commits.
+Journals of dead processes are adopted, many in one transaction. When Postgres rejects a batch, the writer narrows it
+down to the item at fault and keeps that as a dead letter; the rest is stored. A journal that holds a record of a newer
+version of this package is left, from that record on, to a process of that version.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 * 1024 * 1024
 BATCH_ITEMS = 2000
-"""A record may hold many items: what one transaction stores is bounded by them, too."""
+"""A record may hold many items, so a transaction is bounded by items, too."""
 BATCH_SECONDS = 60.0
 BACKLOG_BATCHES = 2
 HOLD_SECONDS = 30.0
 HELD_SECONDS = 5.0
-"""Whether the operator has spoken is a matter of a small file."""
+"""Looking again is cheap: the operator's decision is in a small file."""
 VISIT_SECONDS = 5.0
 RECHECK_SECONDS = 30.0
 WATCHED_SECONDS = 1000.0
-"""A little longer than drained segments are kept: afterwards there is nothing left that could be stored again."""
+"""A little longer than drained segments are kept: after that nothing could be stored again."""
 IDLE_SECONDS = 5.0
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
@@ -61,22 +61,22 @@ FOR_NEWER = "records of a newer version of this package; they wait for a process
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """What an operator sees of the writer."""
+    """How the writer is doing."""
 
     stored: int
     dead: int
     gone: int
-    """Records that a database which went back no longer has, and the journal neither."""
+    """Records that were lost when the database went back to an earlier state."""
     waiting: int
     last_error: str
     breaker: BreakerStatus
     for_newer: int
-    """Journals of other processes that only a newer version of this package can read on."""
+    """Journals of other processes that wait for a newer version of this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """Of one journal: how many records the database had stored and no longer has, and how many are still on disk."""
+    """A watermark that went back: how many records the database no longer has, and how many are still on disk."""
 
     missing: int
     on_disk: int
@@ -118,25 +118,25 @@ class Writer(Service):
         self._checked_at = 0.0
         self._arrived_at = 0.0
         self._finished: dict[str, int] = {}
-        """Journals of dead processes of which everything has arrived, with their watermarks."""
+        """Fully stored journals of dead processes, with their watermarks."""
         self._for_newer: dict[str, int] = {}
-        """Journals whose next record a newer version has made, with their watermarks."""
+        """Journals whose next record is of a newer version, with their watermarks."""
         self._stored = 0
         self._dead = 0
         self._gone = 0
         self._setbacks: list[Setback] = []
-        """Watermarks found behind what we remember; told together."""
+        """Watermarks that went back; logged together."""
         self._burials: list[str] = []
-        """What the transaction under way puts aside; told when it is committed."""
+        """Dead letters of the transaction under way; logged when it is committed."""
         self._stops: dict[str, int] = {}
-        """Where the transaction under way has met a newer version's record."""
+        """Where the transaction under way has met a record of a newer version."""
         self._last_error = ""
         self._is_verified = False
-        self._told_news = ""
+        self._logged_news = ""
         self._outage_stored = 0
 
     def run_once(self) -> float:
-        """Store what waits; a failure is noted and tried again after a pause."""
+        """Store what waits; after a failure, try again after a pause."""
         if not self._is_due():
             return IDLE_SECONDS
         if not self.breaker.allows():
@@ -158,7 +158,7 @@ class Writer(Service):
         return max(0.05, self.breaker.retry_in())
 
     def nudge(self) -> None:
-        """A record was appended. During an outage the writer comes back by itself: waking it would only cost time."""
+        """A record was appended. During an outage the writer has its own schedule, so it is not woken."""
         if not self.breaker.is_open and not self._wake.is_set():
             self._wake.set()
 
@@ -181,7 +181,7 @@ class Writer(Service):
         return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
 
     def _is_due(self) -> bool:
-        """Whether there may be anything to do; keeps an idle process from holding a connection."""
+        """Whether there may be anything to do; an idle process holds no connection."""
         now = time.monotonic()
         return self._own_waits() or now - self._visited_at >= VISIT_SECONDS or now - self._checked_at >= RECHECK_SECONDS
 
@@ -194,9 +194,9 @@ class Writer(Service):
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             news = schema.verify(connection).news
         self._is_verified = True
-        if news and news != self._told_news:
-            logger.warning("%s; until then it goes on as before", news)
-        self._told_news = news
+        if news and news != self._logged_news:
+            logger.warning("%s; until then everything works as before", news)
+        self._logged_news = news
 
     def _drain_all(self) -> None:
         own = self._journal.writer
@@ -209,7 +209,7 @@ class Writer(Service):
         if now - self._checked_at >= RECHECK_SECONDS or self._setbacks:
             self._checked_at = now
             self._recheck(own)
-        self._tell_setbacks()
+        self._log_setbacks()
 
     def _visit_others(self, own: str) -> None:
         found = self._journal.writers()
@@ -222,7 +222,7 @@ class Writer(Service):
         self._visit(new)
 
     def _visit(self, writers: Sequence[str]) -> None:
-        """Drain those of these journals whose processes are gone."""
+        """Drain these journals as far as their processes are dead."""
         for start in range(0, len(writers), ADOPTED_TOGETHER):
             if self.is_stopping:
                 return
@@ -237,7 +237,7 @@ class Writer(Service):
                 self._drain(self._journal.writer)
 
     def _drain_adopted(self, writers: list[str]) -> int:
-        """Store what adopted journals hold, most of which hold little; return how many records."""
+        """Store what adopted journals hold, which is usually little; return the number of records."""
         total = 0
         while writers and not self.is_stopping:
             before = len(writers)
@@ -245,7 +245,7 @@ class Writer(Service):
                 try:
                     finished, count = self._drain_together(writers)
                 except DatabaseRejected:
-                    # One of them is at fault: the other half goes on without it.
+                    # One of them is at fault: halving finds it.
                     total += self._drain_adopted(writers[: before // 2])
                     writers = writers[before // 2 :]
                     continue
@@ -266,7 +266,7 @@ class Writer(Service):
         self._journal.retire_all(finished, self._end)
 
     def _drain(self, writer: str) -> int:
-        """Store what a journal holds; return how many records."""
+        """Store what a journal holds; return the number of records."""
         total = 0
         while not self.is_stopping and (count := self._drain_batch(writer)):
             total += count
@@ -276,7 +276,7 @@ class Writer(Service):
         return total
 
     def _recheck(self, own: str) -> None:
-        """Compare watermarks with what we remember: a server that failed over may have gone back."""
+        """Compare the watermarks with those we remember: a failover may have set them back."""
         is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
         if not is_watched and not self._finished:
             return
@@ -298,7 +298,7 @@ class Writer(Service):
             self._go_on_behind(own, self._journal.last_seq)
 
     def _compare(self, writer: str, mark: int) -> None:
-        """Note how far a watermark has gone back behind what we remember: its server was restored, or failed over."""
+        """Note how far a watermark has gone back, as after a restore or a failover."""
         known = self._marks.get(writer, 0)
         if mark >= known:
             return
@@ -306,7 +306,7 @@ class Writer(Service):
         on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
         self._setbacks.append(Setback(known - mark, on_disk))
 
-    def _tell_setbacks(self) -> None:
+    def _log_setbacks(self) -> None:
         if not self._setbacks:
             return
         missing = sum(each.missing for each in self._setbacks)
@@ -322,7 +322,7 @@ class Writer(Service):
         )
 
     def _go_on_behind(self, own: str, last: int) -> None:
-        """Move the watermark past records that are neither in the database nor on disk: nobody can wait for them."""
+        """Move the watermark past records that are neither in the database nor on disk: they cannot arrive."""
         with self._transaction([own]) as (connection, marks):
             if marks[own] < last and not self._journal.depth(own, marks[own]).records:
                 marks[own] = last
@@ -330,7 +330,7 @@ class Writer(Service):
         self._arrived(marks, 0)
 
     def _drain_batch(self, writer: str) -> int:
-        """Store the next records of a journal, as many as are accepted together; return how many."""
+        """Store the next records of a journal, as many as Postgres takes together; return how many."""
         most = min(self._window, self._portion)
         while True:
             try:
@@ -338,7 +338,7 @@ class Writer(Service):
                     mark = marks[writer]
                     records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
                     records, most = records[:most], min(most, len(records)) or most
-                    # A backlog goes in larger portions: what a transaction costs is shared by more records.
+                    # In a backlog, larger batches share the cost of a transaction among more records.
                     is_full = len(records) >= self._batch_records
                     self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
                     batch = self._new_batch(connection)
@@ -359,7 +359,7 @@ class Writer(Service):
             return len(taken)
 
     def _drain_together(self, writers: Sequence[str]) -> tuple[list[str], int]:
-        """Store the next records of several journals in one transaction; those that are at their end, and how many."""
+        """Store the next records of several journals in one transaction; return the finished journals and the count."""
         room, size = min(self._batch_records, self._portion), BATCH_BYTES
         finished: list[str] = []
         moved: dict[str, int] = {}
@@ -385,7 +385,7 @@ class Writer(Service):
         return finished, count
 
     def _store_apart(self, writer: str) -> int:
-        """Store the next record, which is refused as a whole, item by item."""
+        """Store the next record, which was rejected as a whole, item by item."""
         stored = 0
         with self._transaction([writer]) as (connection, marks):
             for record in self._read(writer, marks[writer], 1):
@@ -397,7 +397,7 @@ class Writer(Service):
 
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
-        """A transaction that holds the watermarks of journals."""
+        """A transaction that locks the watermarks of journals."""
         self._burials, self._stops = [], {}
         deadline = Deadline.after(BATCH_SECONDS)
         try:
@@ -408,7 +408,7 @@ class Writer(Service):
                 yield connection, marks
         except DatabaseUnavailable:
             if deadline.is_over:
-                # The same again would take as long again.
+                # The same batch would take as long again.
                 self._portion = max(1, min(self._portion, self._window) // 2)
             raise
 
@@ -426,7 +426,7 @@ class Writer(Service):
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
 
     def _take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
-        """Add records to a batch as long as this version knows them and the batch has room; return those."""
+        """Add records to a batch until one is of a newer version or the batch is full; return those added."""
         taken: list[Record] = []
         for record in records:
             if batch.size >= BATCH_ITEMS and taken:
@@ -441,7 +441,7 @@ class Writer(Service):
         return taken
 
     def _store_items(self, connection: Connection, record: Record) -> bool:
-        """Store a refused record item by item, and keep what is at fault; False when it is left to a newer version."""
+        """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
         try:
             items = codec.decode(record.payload)
         except ValueError as error:
@@ -465,9 +465,9 @@ class Writer(Service):
         return True
 
     def _is_for_newer(self, record: Record, error: ValueError) -> bool:
-        """Whether another process's journal stops here for us: a newer version of this package knows how to go on.
+        """Whether the record is for a newer version of this package, so that we stop here.
 
-        What stands in the own journal was written by this version, so there it is damage.
+        Our own journal holds only records of this version: there, an unknown record is damage.
         """
         if not isinstance(error, codec.NewerRecord) or record.writer == self._journal.writer:
             return False
@@ -475,23 +475,23 @@ class Writer(Service):
         return True
 
     def _is_read_on(self, writer: str) -> None:
-        """Somebody has taken a journal up, or it is gone."""
+        """Another process has drained a journal further, or it is gone."""
         if self._for_newer.pop(writer, None) is not None:
             logger.warning("the journal of %s no longer waits for a newer version of this package", writer)
 
     def _end(self, writers: list[str]) -> None:
-        """Everything of these journals has arrived and their last files are about to go: so may their watermarks."""
+        """Everything in these journals has arrived and their last files are about to go: end their watermarks, too."""
         with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
             watermarks.end(connection, writers)
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         dead_letters.insert(connection, record.writer, record.seq, payload, reason)
-        self._burials.append(f"record {record.writer}/{record.seq} was refused and is kept as a dead letter: {reason}")
+        self._burials.append(f"record {record.writer}/{record.seq} was rejected and is kept as a dead letter: {reason}")
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
         now = time.monotonic()
         if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
-            # Within a backlog the reader is a batch ahead, and finding the mark again means walking the files.
+            # In a backlog the reader is a batch ahead, and finding the watermark again means walking the files.
             self._retired_at = now
             for writer, mark in marks.items():
                 self._journal.retire(writer, mark, self._end)
@@ -503,7 +503,7 @@ class Writer(Service):
         self._dead += len(self._burials)
         for writer, mark in self._stops.items():
             if writer not in self._for_newer:
-                logger.warning("the journal of %s goes on with %s", writer, FOR_NEWER)
+                logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
             self._for_newer[writer] = mark
         with self._progress:
             self._marks.update(marks)
@@ -519,7 +519,7 @@ class Writer(Service):
     def _note(self, error: MemoryPluginError) -> None:
         self._last_error = str(error)
         if isinstance(error, DatabaseError | SchemaError):
-            # Whatever was true of the schema may have changed with the server.
+            # The server may have changed, and its schema with it.
             self._is_verified = False
 
     def _outage_begins(self, status: BreakerStatus) -> None:
