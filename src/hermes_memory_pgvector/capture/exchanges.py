@@ -22,6 +22,9 @@ READ_MESSAGES = 400
 RECENT_EXCHANGES = 8
 """How many of the latest exchanges may still be waiting for their report."""
 
+MAX_LIVE = 1000
+"""How many exchanges are remembered while no transcript shows them."""
+
 ReadLines = Callable[[Sequence[Any]], list[Line]]
 
 
@@ -95,6 +98,8 @@ class Exchanges:
         """A turn starts; the host may never report its end, because the user interrupts it."""
         with self._lock:
             self._live.append(Exchange([] if question is None else [question]))
+            # Nobody may ever report them: turns are not stored, or are reported of another session.
+            del self._live[:-MAX_LIVE]
 
     def see_turn(self, messages: Sequence[Any], read: ReadLines, question: Turn | None) -> TranscriptView:
         """The transcript at the end of the exchange that began with this question."""
