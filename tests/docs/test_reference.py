@@ -27,6 +27,7 @@ from hermes_memory_pgvector.writer import chunks, embed_pending, writer
 from testing.postgres import Database
 
 _ROW = re.compile(r"^\| (?P<cells>.+) \|$", re.MULTILINE)
+QUOTE = re.compile(r'"([^"]+)"')
 RIGHTS = {"SELECT", "INSERT", "UPDATE", "DELETE"}
 
 
@@ -196,6 +197,14 @@ def test_every_sentence_of_the_tools_is_one_they_say() -> None:
     assert len(sentences) == 4
     for sentence in sentences:
         assert sentence in said
+
+
+def test_every_message_that_troubleshooting_quotes_is_one_we_print() -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    quoted = [quote for cells in rows(page("docs/guides/troubleshooting.md").text) for quote in QUOTE.findall(cells[0])]
+    parts = [part.strip(" ,;:") for quote in quoted for part in re.split(r"[…()]", quote)]
+    assert len(parts) > 20
+    assert [part for part in parts if part not in sources] == []
 
 
 @pytest.mark.parametrize(
