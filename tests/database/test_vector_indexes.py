@@ -48,7 +48,7 @@ def test_large_themes_are_shown_the_largest_first(indexes: VectorIndexes) -> Non
     assert [(one.theme, one.vectors, one.index) for one in survey.themes] == [
         ("large", 60, None), ("dm-1", 55, None), (ODD, 52, None),
     ]  # fmt: skip
-    assert survey.everywhere == ()
+    assert survey.shared == ()
     assert survey.public_vectors == 60 + 5 + 52
 
 
@@ -129,11 +129,11 @@ def test_all_themes_get_one_index_of_turns_and_one_of_memories(indexes: VectorIn
     assert [(done.name, done.is_new) for done in indexes.create_all()] == [
         ("turn_vectors_1_all", True), ("memory_vectors_1_all", True),
     ]  # fmt: skip
-    assert [index.is_valid for index in indexes.survey().everywhere] == [True, True]
+    assert [index.is_valid for index in indexes.survey().shared] == [True, True]
     assert [done.is_new for done in indexes.create_all()] == [False, False]
     assert len(indexes.drop_all()) == 2
     assert indexes.drop_all() == []
-    assert indexes.survey().everywhere == ()
+    assert indexes.survey().shared == ()
 
 
 def test_what_was_made_by_hand_over_all_themes_counts(indexes: VectorIndexes, database: Database) -> None:
@@ -145,7 +145,7 @@ def test_what_was_made_by_hand_over_all_themes_counts(indexes: VectorIndexes, da
                 f"CREATE INDEX ON {table} USING hnsw (code bit_hamming_ops)"
                 " WHERE NOT hermes_is_private(agent_identity)".encode()
             )
-    names = [index.name for index in indexes.survey().everywhere]
+    names = [index.name for index in indexes.survey().shared]
     assert names == ["turn_vectors_1_code_idx", "memory_vectors_1_code_idx"]
     assert [(done.name, done.is_new) for done in indexes.create_all()] == [(name, False) for name in names]
     assert [done.name for done in indexes.drop_all()] == names
@@ -176,7 +176,7 @@ def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, 
         parts = {"name": sql.Identifier(made), "table": sql.Identifier("turn_vectors_1"), "rows": rows}
         interrupt(database, sql.SQL(vector_indexes.CREATE).format(graph=sql.SQL(vector_indexes.GRAPH), **parts))
     survey = indexes.survey(large=LARGE)
-    assert [(index.name, index.is_valid, index.is_building) for index in survey.everywhere] == [
+    assert [(index.name, index.is_valid, index.is_building) for index in survey.shared] == [
         ("turn_vectors_1_all", False, False)
     ]
     (one,) = [one for one in survey.themes if one.index is not None]
@@ -187,7 +187,7 @@ def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, 
     assert (done.name, done.is_new, done.replaced) == (name, True, 1)
     assert [(done.is_new, done.replaced) for done in indexes.create_all()] == [(True, 1), (True, 0)]
     survey = indexes.survey(large=LARGE)
-    assert all(index.is_valid for index in survey.everywhere)
+    assert all(index.is_valid for index in survey.shared)
     assert [one.index.is_valid for one in survey.themes if one.index is not None] == [True]
 
 

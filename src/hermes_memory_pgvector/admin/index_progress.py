@@ -1,4 +1,4 @@
-"""How far the build of an index is, told while its connection is busy with it."""
+"""Progress of an index build, reported while its connection is busy with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Watch = Callable[[Progress], None]
 
 @contextmanager
 def watched(name: str, building: psycopg.Connection[TupleRow], dsn: str, watch: Watch) -> Iterator[None]:
-    """Tell how far a connection's build is, from a second one; without it there is no telling, that is all."""
+    """Report the progress of one connection's build through a second; if that fails, the build goes on all the same."""
     ended = threading.Event()
     builder = building.info.backend_pid
 

@@ -54,7 +54,7 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
     return model_id
 
 
-ASK: LiteralString = """
+ENQUEUE: LiteralString = """
 INSERT INTO pending_vectors (agent_identity, kind, id)
 SELECT agent_identity, 'memory', id FROM memory_entries AS entry
 WHERE NOT EXISTS (SELECT FROM {memory_vectors} AS v WHERE v.agent_identity = entry.agent_identity AND v.id = entry.id)
@@ -65,5 +65,5 @@ ON CONFLICT DO NOTHING"""
 
 
 def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:
-    """Ask for a vector of this model for every row that has none; return how many rows that are."""
-    return connection.execute(sql.SQL(ASK).format(**vector_tables(model_id))).rowcount
+    """Enqueue every row that has no vector of this model; return how many there are."""
+    return connection.execute(sql.SQL(ENQUEUE).format(**vector_tables(model_id))).rowcount

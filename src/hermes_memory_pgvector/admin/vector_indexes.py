@@ -34,7 +34,7 @@ LARGE = 150_000
 MOST_THEMES = 24
 """Indexes of single themes a model may have: each costs every statement on the table planning time."""
 MOST_MEMORY_MB = 1024
-"""How much memory a build takes at most unless told otherwise."""
+"""How much memory a build takes at most by default."""
 LOCK_KEY = 0x6865726D65736978
 # What the graph needs beside each code while it is built.
 NODE_BYTES = 1000
@@ -105,7 +105,7 @@ class Survey:
 
     model: EmbeddingModel
     public_vectors: int
-    everywhere: tuple[Index, ...]
+    shared: tuple[Index, ...]
     themes: tuple[ThemeVectors, ...]
     """The largest first."""
 
@@ -331,7 +331,7 @@ class VectorIndexes:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One command at a time; whoever comes second is told, for waiting within Postgres would hold up the first."""
+        """One command at a time; the second fails at once, because waiting within Postgres would hold up the first."""
         row: Any = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone()
         if not row[0]:
             raise DatabaseUnavailable("another `hermes-pgvector index` is at work on this database; wait for its end")

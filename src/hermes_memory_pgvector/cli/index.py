@@ -72,9 +72,9 @@ def advice_all(survey: Survey) -> str | None:
     """What to do about the index over all themes."""
     from hermes_memory_pgvector.admin.vector_indexes import LARGE
 
-    if any(not index.is_valid and not index.is_building for index in survey.everywhere):
+    if any(not index.is_valid and not index.is_building for index in survey.shared):
         return "rebuild"
-    return "create" if not survey.everywhere and survey.public_vectors >= LARGE else None
+    return "create" if not survey.shared and survey.public_vectors >= LARGE else None
 
 
 def advice_theme(one: ThemeVectors, large: int) -> str | None:
@@ -108,7 +108,7 @@ def _list(survey: Survey, *, json: bool) -> int:
                 "most_themes": MOST_THEMES,
                 "all": {
                     "vectors": survey.public_vectors,
-                    "indexes": [_plain(index) for index in survey.everywhere],
+                    "indexes": [_plain(index) for index in survey.shared],
                     "advice": advice_all(survey),
                 },
                 "themes": [
@@ -132,7 +132,7 @@ def _list(survey: Survey, *, json: bool) -> int:
             _state(index),
             terminal.size(index.size_bytes),
         )
-        for index in survey.everywhere
+        for index in survey.shared
     ] or [("(all themes)", terminal.number(survey.public_vectors), "–", "none", "–")]
     rows += [
         (

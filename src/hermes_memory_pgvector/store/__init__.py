@@ -1,1 +1,4 @@
-"""Everything that speaks SQL at run time: pool, statements, memories, turns, search, schema checks, upkeep."""
+"""All SQL of the runtime: write items and questions come in, rows and hits go out.
+
+This room, `admin` and `server` are the only ones that use psycopg.
+"""

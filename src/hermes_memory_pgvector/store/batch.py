@@ -1,7 +1,7 @@
 """A batch of write items on its way into Postgres, within the caller's transaction.
 
-Turns of a batch go in together. Whatever takes turns back is done in its place in the order, so the turns before it are
-stored first.
+The turns of a batch are stored together. An item that takes turns back runs in its place in the order, after the turns
+before it are stored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """How many items were taken and wait to be stored."""
+        """How many items wait to be stored."""
         return len(self._turns) + len(self._memories)
 
     def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
@@ -70,7 +70,7 @@ class Batch:
                     assert_never(item)
 
     def store(self, while_waiting: Callable[[], None] = lambda: None) -> None:
-        """Store what was taken; `while_waiting` is done in the time the server needs for the turns."""
+        """Store the items; `while_waiting` runs while the server stores the turns."""
         self._store_turns(while_waiting)
         changed = memories.store(self._connection, self._memories, self._model_id)
         if self._memories_want_vectors:

@@ -1,4 +1,4 @@
-"""Connection strings taken apart and put together, without connecting."""
+"""Takes connection strings apart, puts them together, and tries whether they work."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def may_connect(conninfo: str, seconds: float) -> bool:
 
 
 def has_role(conninfo: str, role: str, seconds: float) -> bool:
-    """Whether the server knows a role of that name; raises a DatabaseError when it cannot be asked."""
+    """Whether the server has a role of that name; DatabaseError when it cannot be reached."""
     try:
         with psycopg.connect(complete_conninfo(conninfo, seconds), autocommit=True) as connection:
             return connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None

@@ -1,4 +1,4 @@
-"""The border where psycopg's errors become ours: retry, reject or hold, decided by SQLSTATE in one table."""
+"""Where psycopg's errors become ours: retry, reject or hold, decided by SQLSTATE in one table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
 )
 
-# Classes of SQLSTATE by what helps: waiting, another statement, or an operator. A class that is not listed waits:
-# waiting can be noticed and undone, giving up on a write cannot.
+# Classes of SQLSTATE by what helps: waiting, another statement, or an operator. A class that is not listed waits: an
+# operator can notice and end a wait, but cannot bring back a write that was given up.
 REJECTED_CLASSES = frozenset({"21", "22", "23", "44", "54", "P0", "38", "39", "2F"})
 DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
 SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
@@ -47,9 +47,9 @@ def translate(error: BaseException) -> DatabaseError:
 
 
 def concerns_everyone(error: MemoryPluginError) -> bool:
-    """Whether an error tells of the server, the schema or the login, which all callers share.
+    """Whether an error is about the server, the schema or the login, which all callers share.
 
-    What one caller asks may be refused, or take longer than its own time, without meaning anything for the others.
+    One caller's statement may be refused, or take longer than its deadline, and others may still be served.
     """
     if isinstance(error, DatabaseDenied):
         # Without a state, the connection string itself is at fault.

@@ -1,9 +1,9 @@
 """Which database the journal of a home belongs to.
 
-Learned from the first database that a home reaches, kept in a file beside the journal, and compared with every database
-that is reached later. Another one gets nothing until the operator has said that it is meant. The embedded server is
-known by its installation's id alone: nobody else can be reached through its folder. For a Postgres of the operator's
-own the server's identifier and the database's name count too, so that a copy is told from what it was copied from.
+A home learns it from the first database it reaches, keeps it in a file beside the journal, and compares every database
+it reaches later. A different one gets nothing until the operator accepts it. The embedded server is known by its
+installation's id alone: its folder leads to no other. For an operator's own Postgres the server's identifier and the
+database's name count too, which tells a copy from its original.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memories in Postgres: the entries are the fold of all operations, whatever order those arrive in."""
+"""Memories in Postgres: the entries are what all operations make of them, in whatever order the operations arrive."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     """Apply operations exactly once; return (theme, id) of entries that are new or have new content."""
     homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
     if homes:
-        # A mirror that compares at the same moment would take what is announced here for somebody else's.
+        # A mirror that compares at the same moment would take the entries reported here for somebody else's.
         connection.execute(statement("memories/lock_homes"), {"home_ids": homes})
     groups: dict[tuple[str, Target], list[Placed]] = {}
     for item in placed:
@@ -86,7 +86,7 @@ def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -
 
 
 def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Placed], state: State) -> list[Placed]:
-    """Removals of what the mirror put into another theme in the moment before the theme that wrote it spoke up."""
+    """Removals of entries the mirror put into another theme just before the theme that wrote them reported them."""
     announced = [(item, item.operation) for item in items if _is_announced(item.operation, state)]
     if not announced:
         return []
@@ -102,7 +102,7 @@ def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Plac
     moved = []
     for number, (place, theme, newest) in enumerate(found):
         item, operation = announced[place - 1]
-        # It takes back the guess, so it comes after it, however late the announcement has arrived.
+        # It takes back the guess, so it comes after it, however late the report has arrived.
         when = Moment(operation.when.wall_us, int(newest) + 1)
         removal = RemoveMemory(
             str(theme), rows.target, "", when, operation.home_id, previous=_content(operation), origin=Origin.FILE
@@ -112,7 +112,7 @@ def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Plac
 
 
 def _is_announced(operation: MemoryOperation, state: State) -> bool:
-    """Whether a hook has told of an entry that its home still holds: one taken back since is held in another way."""
+    """Whether a hook has reported this entry and its home still holds it."""
     if isinstance(operation, RemoveMemory) or operation.origin is not Origin.TOOL or not operation.home_id:
         return False
     entry = state.get(operation.content)
@@ -127,7 +127,7 @@ _ACTIONS = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}
 
 
 def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> list[Placed]:
-    """Note operations of one theme and target; those of them that were not known yet."""
+    """Record operations of one theme and target; return those that are new."""
     operations = [item.operation for item in items]
     found: list[Any] = connection.execute(
         statement("memories/insert_operations"),
@@ -169,10 +169,10 @@ def _all_operations(connection: Connection, theme: str, target: Target) -> list[
 
 
 class _Rows:
-    """The rows of one theme and target, changed step by step to what the fold says.
+    """The rows of one theme and target, changed step by step to the state the operations lead to.
 
-    What is added, or removed, by operations that follow each other goes to the server together: thousands of entries at
-    once must not cost thousands of round trips.
+    Rows that consecutive operations add, or remove, go to the server together: thousands of entries at once must not
+    cost thousands of round trips.
     """
 
     def __init__(self, connection: Connection, theme: str, target: Target, model_id: int | None) -> None:

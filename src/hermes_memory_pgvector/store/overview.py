@@ -1,4 +1,4 @@
-"""What an operator asks of the database: sizes, roles, extensions, the state of the vector tables. Reads only."""
+"""What an operator wants to know: sizes, roles, extensions, the state of the vector tables. Reads only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ServerFacts:
     owns_tables: bool
     pgvector: str | None
     contrib: tuple[str, ...]
-    """Which of the optional extensions could be had."""
+    """Which of the optional extensions are available."""
     now: datetime
     database_bytes: int
     may_make_temporary: bool
@@ -67,7 +67,7 @@ class Similarities:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """How much of a vector table an index-only scan can read without looking at the table."""
+    """How much of a vector table an index-only scan can read without visiting the table."""
 
     table: str
     pages: int
@@ -151,6 +151,6 @@ def entries_held(connection: Connection, home_id: str, target: str) -> set[str]:
 
 
 def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
-    """The homes that hold memories: id, how many, and when each was last heard of."""
+    """The homes that hold memories: id, how many, and when each was last seen."""
     rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()
     return [(str(home_id), int(entries), at) for home_id, entries, at in rows]

@@ -1,9 +1,8 @@
 """A few connections shared by everyone in the process, opened in the background and closed when idle.
 
-Written for this house rather than taken from psycopg_pool because a caller here needs three things at once: never to
-wait beyond its Deadline (also against a server that accepts and stays silent), to learn at once *why* no connection can
-be had, and to leave an idle process with neither connections nor threads. Connections carry no session state, so
-pgbouncer's transaction mode works.
+Not psycopg_pool, because callers here need three things at once: never to wait beyond their Deadline, even for a server
+that accepts and stays silent; to learn at once *why* there is no connection; and an idle process with neither
+connections nor threads. Connections carry no session state, so pgbouncer's transaction mode works.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TRANSACTION_TIMEOUT_SINCE = 170_000
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record of psycopg's own log says more than the error that we get, translate and tell anyway."""
+    """Whether a record of psycopg's own log says more than the error we translate and report anyway."""
     return not str(record.msg).startswith("error ignored")
 
 
@@ -68,7 +67,7 @@ class Pool:
     ) -> None:
         self._conninfo = conninfo
         self._admit = admit
-        """Looks at a new connection before anybody gets it, and raises when nobody may."""
+        """Checks a new connection before anybody gets it; raises when nobody may use it."""
         self._maximum = maximum
         self._connect_seconds = connect_seconds
         self._condition = threading.Condition()
@@ -109,15 +108,15 @@ class Pool:
 
     @staticmethod
     def translating() -> AbstractContextManager[None]:
-        """For a block within a transaction whose errors are judged inside it."""
+        """For a block within a transaction that handles its errors itself."""
         return translated()
 
     @staticmethod
     def _limit(connection: Connection, deadline: Deadline, lock_seconds: float) -> None:
         """Limits that the server keeps by itself, for this transaction only.
 
-        They also end what nobody here can end any more: a process that is frozen in the middle of a transaction, or a
-        machine that was cut off, would hold its locks against every other home for as long as it likes.
+        They also end what nobody here can end any more: a process frozen in the middle of a transaction, or a machine
+        that lost its network, would otherwise hold its locks against every other home.
         """
         server_ms = max(1, int((deadline.remaining() + SERVER_GRACE_SECONDS) * 1000))
         limits = {
@@ -160,7 +159,7 @@ class Pool:
         return connection
 
     def _wait(self, deadline: Deadline, failures: int) -> Connection | None:
-        """A connection as soon as there is one; None when the caller has to connect by itself, and has the time."""
+        """A connection as soon as there is one; None when the caller must connect itself and has the time."""
         with self._condition:
             while True:
                 if self._closed:
@@ -215,7 +214,7 @@ class Pool:
                 self._condition.notify_all()
 
     def _admitted(self, connection: Connection) -> Connection:
-        """The connection, unless it leads where it must not."""
+        """The connection, if it leads to a database we may use."""
         if self._admit is None:
             return connection
         deadline = Deadline.after(max(2.0, self._connect_seconds))

@@ -131,7 +131,7 @@ def _later_occurrence(connection: Connection, turn: AddTurn, lexemes: str, windo
 
 
 def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
-    """What each turn is found by: its own words, and those of the two turns before it in its session."""
+    """The lexemes that find each turn: of its own words, and of the two turns before it in its session."""
     sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
     rows: list[Any] = connection.execute(
         statement("turns/before"),

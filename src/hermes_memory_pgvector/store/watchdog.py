@@ -1,6 +1,6 @@
 """Cuts a connection's socket when its deadline is over.
 
-psycopg waits for ever on a server that is alive but silent, and no server-side timeout helps against that. One thread
+psycopg waits for ever on a server that is alive but silent, and no timeout of the server helps then. One thread
 watches all connections in use and exits when there is nothing left to watch.
 """
 
@@ -41,7 +41,7 @@ class Watchdog:
     def watching(self, descriptor: int, deadline: Deadline) -> Iterator[None]:
         """While the block runs, shut the socket down if the deadline passes.
 
-        DatabaseUnavailable when nobody can watch: a call that nothing ends would be worse than none.
+        DatabaseUnavailable when no thread can watch: a call that nothing can end is worse than none.
         """
         token = object()
         # A duplicate stays valid whatever happens to the original, so the cut can never hit a reused number.
@@ -83,7 +83,7 @@ class Watchdog:
                         _cut(descriptor)
                 soonest = min((at for at, _ in self._watched.values()), default=now + LINGER_SECONDS)
                 pause = max(0.001, min(soonest - now, LINGER_SECONDS))
-                # Left asleep by calls that end later: waking it for each would take the interpreter from their callers.
+                # Calls with a later deadline leave it asleep: waking it for each would take the GIL from their callers.
                 self._looks_at = now + pause
                 self._condition.wait(pause)
 
