@@ -31,7 +31,7 @@ Content = bytes | Callable[[os.stat_result], bytes]
 Signature = tuple[int, int, int, int, int]
 """What changes whenever the file does: device, inode, size, and the times of its content and status."""
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)

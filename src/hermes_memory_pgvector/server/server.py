@@ -13,7 +13,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -103,7 +102,7 @@ class EmbeddedPostgres:
         *,
         binaries: Binaries | None = None,
         extra_settings: Mapping[str, str] | None = None,
-        uses_socket: bool = hasattr(socket, "AF_UNIX"),
+        uses_socket: bool = True,
     ) -> None:
         self.folder = PostgresFolder(folder)
         self._binaries = binaries
