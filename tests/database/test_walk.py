@@ -35,6 +35,8 @@ EVENTS = {
     ("service", "journal"): "a thread runs its service",
     ("service", "writer"): "a thread runs its service",
     ("service", "engine"): "a thread runs its service",
+    ("files", "clock"): "the owner of a file says what is written into it",
+    ("files", "config"): "the owner of a file says what is written into it",
     ("breaker", "engine"): "a breaker has opened or closed",
     ("journal", "writer"): "a record was appended",
     ("writer", "engine"): "a batch was stored",
