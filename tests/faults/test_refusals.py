@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.engine import engine as engine_module
+from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.mirror import mirror
 from testing.agent import AgentHome
 from testing.faulty import FaultyServer, expect, outage, say
@@ -20,7 +20,7 @@ from testing.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "RECOVER_SECONDS", 0.1)
+    monkeypatch.setattr(tasks, "RECOVER_SECONDS", 0.1)
     monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
 
 

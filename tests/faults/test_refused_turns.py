@@ -20,7 +20,7 @@ import pytest
 
 from hermes_memory_pgvector.capture import refused_writes
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import engine as engine_module
+from hermes_memory_pgvector.engine import tasks
 from testing.agent import AgentHome
 from testing.postgres import Database
 from testing.refusing import PICTURE, Disk, Host
@@ -29,7 +29,7 @@ from testing.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "RECOVER_SECONDS", 0.1)
+    monkeypatch.setattr(tasks, "RECOVER_SECONDS", 0.1)
 
 
 @pytest.fixture
