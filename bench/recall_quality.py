@@ -1,11 +1,12 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
 
-    python bench/recall_quality.py --data FOLDER [--sets locomo,longmemeval] [--part held|tuned|all] [--json OUT]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part held|tuned|all] [--json OUT]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
 a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store. Weights were chosen on the
-tuned part of the questions (40 %, by hash of the id); the held part is what to quote.
+tuned part of the questions (40 %, by hash of the id); the held part is what to quote. Prefetch is measured by what it
+offers to the questions, and to small talk (`bench/small_talk.py`), which should get nothing.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
+from bench import small_talk
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
-from hermes_memory_pgvector.text.lexemes import lexemes_of
+from hermes_memory_pgvector.text.everyday import worth_asking
+from hermes_memory_pgvector.text.lexemes import lexemes_of, question_terms
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer.chunks import document_pieces
 
@@ -212,6 +216,15 @@ class Ours:
         """Keys of the turns found, best first."""
         question = Question(asked.text, Kind.TURN, theme.name, limit=DEPTH, now=asked.now)
         return [self._keys[hit.id] for hit in self._recall.search(question, Deadline.after(60)).hits]
+
+    def prefetch(self, theme: Theme, prompt: str, now: datetime) -> list[tuple[str, str]]:
+        """What a prompt gets unasked, as prefetch puts it together: keys of the turns, and their lines."""
+        if not worth_asking(prompt):
+            return []
+        question = Question(prompt, Kind.TURN, theme.name, limit=prefetch.MAX_TURNS, now=now, is_ambient=True)
+        hits = self._recall.search(question, Deadline.after(60)).hits
+        terms = question_terms(prompt)
+        return [(self._keys[hit.id], prefetch.rendered([hit], terms, 2000)[0].partition("\n")[2]) for hit in hits]
 
     def close(self) -> None:
         """Give up the connection."""
@@ -423,6 +436,31 @@ def measure(
     return result, {category: scores.means() for category, scores in sorted(categories.items())}
 
 
+TALK_THEMES = 30
+"""Small talk is tried in so many themes, at most."""
+
+
+def measure_prefetch(ours: Ours, themes: Sequence[Theme], part: str) -> dict[str, float]:
+    """What is offered unasked: to questions, and to prompts that ask nothing."""
+    scores = Scores()
+    for theme in themes:
+        for asked in theme.asked:
+            if part == "all" or is_tuned(asked.key) == (part == "tuned"):
+                offered = ours.prefetch(theme, asked.text, asked.now)
+                right = [key in asked.evidence for key, _ in offered]
+                scores.add({"hits@3": float(any(right)), "blocks": float(bool(offered))})
+                if offered:
+                    chars = sum(len(line) + 1 for _, line in offered)
+                    scores.add({"precision": statistics.fmean(right), "chars": float(chars)})
+    for theme in themes[:TALK_THEMES]:
+        for name, prompts in (("talk, tuned", small_talk.TUNED), ("talk, held", small_talk.HELD)):
+            for prompt in prompts:
+                scores.add({name: float(bool(ours.prefetch(theme, prompt, theme.turns[-1].ts)))})
+    means = scores.means()
+    print("prefetch: " + ", ".join(f"{figure} {value:.3f}" for figure, value in means.items()), flush=True)
+    return means
+
+
 def run(name: str, themes: list[Theme], dsn: str, part: str) -> dict[str, Any]:
     """All methods on one set."""
     vectors = Vectors()
@@ -441,6 +479,7 @@ def run(name: str, themes: list[Theme], dsn: str, part: str) -> dict[str, Any]:
     for method, rank in methods:
         total, categories = measure(method, rank, themes, vectors, part)
         result[method] = {"all": total, "by category": categories}
+    result["prefetch"] = measure_prefetch(ours, themes, part)
     for category, means in result["ours"]["by category"].items():
         print(f"  ours, {category:28} R@5 {means['R@5']:.3f}  R@10 {means['R@10']:.3f}  R@20 {means['R@20']:.3f}")
     ours.close()

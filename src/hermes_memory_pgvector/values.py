@@ -194,11 +194,11 @@ class Question:
     since: datetime | None = None
     until: datetime | None = None
     min_similarity: float = 0.0
-    """How near hits found only by meaning must be; hits by words are judged by their words."""
+    """How near hits found only by meaning must be; 0 takes the floor calibrated for the model."""
     min_coverage: float = 0.10
     """The share of the question's words, weighted by rarity, that a hit by words must contain."""
     is_ambient: bool = False
-    """Whether this is prefetch, which nobody asked for: it needs near hits, so the model's own floor applies."""
+    """Whether this is prefetch, which nobody asked for: a hit must then be near and share words."""
     now: datetime | None = None
     """The time that phrases such as 'yesterday' refer to."""
     wants_neighbours: bool = False

@@ -146,6 +146,16 @@ def test_recall_reads_well_and_cannot_steer_the_terminal(commands: Commands, dat
     assert "1 hit in theme hermes" in done.out
 
 
+def test_recall_says_that_nothing_was_found_and_where_it_looked(commands: Commands) -> None:
+    done = commands.call("recall", "zebra quantum harmonica")
+    assert done.code == 0
+    assert "Nothing found in theme 'hermes' (2 memories, 2 turns searched by meaning and words)." in done.out
+    assert "hit" not in done.out
+    answer = commands.call("recall", "zebra quantum harmonica", "--kind", "turns", "--json").json
+    assert (answer["results"], answer["count"]) == ([], 0)
+    assert answer["note"] == "Nothing found in theme 'hermes' (2 turns searched by meaning and words)."
+
+
 def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Database) -> None:
     done = commands.call("backfill", "--theme", "other", "--json")
     assert done.code == 0

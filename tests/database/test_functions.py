@@ -182,6 +182,38 @@ def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> 
     assert value(owner, "hermes_rank(NULL, 0.25, NULL, NULL, NULL, interval '1 day', 0)") == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize(
+    ("similarity", "coverage", "exact", "needs_both", "is_hit"),
+    [
+        # Asked: one of the two is enough.
+        (0.24, 0.0, None, False, True),
+        (0.23, 0.1, None, False, True),
+        (0.23, 0.09, 0.9, False, False),
+        (None, 0.1, None, False, True),
+        (None, 0.0, None, False, False),
+        # Unasked: both, or very near, or nearly all of it to the letter; words alone where there is no vector.
+        (0.24, 0.1, None, True, True),
+        (0.24, 0.09, None, True, False),
+        (0.23, 0.5, None, True, False),
+        (0.47, 0.0, None, True, True),
+        (0.46, 0.0, None, True, False),
+        (0.0, 0.0, 0.6, True, True),
+        (0.0, 0.9, 0.5, True, False),
+        (None, 0.1, None, True, True),
+    ],
+)
+def test_is_hit_says_what_is_near_enough(
+    owner: psycopg.Connection[TupleRow],
+    similarity: float | None,
+    coverage: float,
+    exact: float | None,
+    needs_both: bool,
+    is_hit: bool,
+) -> None:
+    call = "hermes_is_hit(%s::real, %s::real, %s::double precision, 0.24::real, 0.1::real, %s)"
+    assert value(owner, call, similarity, coverage, exact, needs_both) is is_hit
+
+
 def test_refresh_statistics_takes_over_what_analyze_knows(database: Database) -> None:
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute(

@@ -268,7 +268,7 @@ def test_find_by_words_of_common_words_alone_finds_something(database: Database,
 
 RANK_HITS = (
     "hermes_rank_hits(NULL::conversations, %s, %s, %s::real[], %s::integer[], ARRAY['''zebra'''], ARRAY['''zebra'':A'],"
-    " ARRAY[2.0], ARRAY[false], %s::real, 0.1, false, %s, NULL, NULL, 0, now(), 10)"
+    " ARRAY[false], ARRAY[2.0], ARRAY[false], %s::real, 0.1, false, false, %s, NULL, NULL, 0, now(), 10)"
 )
 
 
@@ -311,8 +311,8 @@ def test_rank_hits_of_one_session_step_back_behind_each_other(store: Store) -> N
 
 SEARCH = (
     "SELECT id, similarity IS NOT NULL FROM hermes_search({}, 'fleet', false, NULL, NULL, NULL, ARRAY['zebra'],"
-    " ARRAY['''zebra'''], ARRAY['''zebra'':A'], ARRAY[1]::real[], %s::halfvec, %s, 0.3, 0.1, false, NULL, NULL, NULL,"
-    " 0, now(), 10)"
+    " ARRAY['''zebra'''], ARRAY['''zebra'':A'], ARRAY[1]::real[], ARRAY[false], %s::halfvec, %s, 0.3, 0.1, false,"
+    " false, NULL, NULL, NULL, 0, now(), 10)"
 )
 
 

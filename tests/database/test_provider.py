@@ -273,6 +273,49 @@ def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) ->
     assert isinstance(provider.system_prompt_block(), str)
 
 
+def test_small_talk_gets_no_block_and_a_question_the_right_part_of_a_long_turn(make: Make) -> None:
+    provider = make(session_id="old")
+    long = (
+        "We looked at the ferry for our holiday on the island. " * 10
+        + "The ferry to Gotland leaves Nynashamn at 11:35. "
+        + "The cabin on the ferry is booked for all of us. " * 10
+    )
+    for user, assistant in [
+        (U, A),
+        ("Can you run the tests again and then commit and push everything, please?", "Done: thanks, all pushed."),
+        ("When does our ferry leave for the island this summer?", long),
+        ("The scanner shows ERR-42 whenever the tray of the scanner is empty.", "Noted, the tray it is, thank you!"),
+    ]:
+        provider.sync_turn(user, assistant, session_id="old", messages=[])
+    settle(provider)
+    asker = make(session_id="new")
+    for prompt in ("thanks", "commit and push", "hi, how are you?", "run the tests", "danke, mach weiter", "谢谢"):
+        assert asker.prefetch(prompt, session_id="new") == ""
+    line = next(
+        line for line in asker.prefetch("when does the ferry to Gotland leave?").splitlines() if "11:35" in line
+    )
+    assert len(line) < 360
+    assert "…" in line
+    assert make(session_id="third").prefetch("Which colour has the harbour crane?") == ""
+    # Not near at all, but named to the letter.
+    assert "tray of the scanner" in make(session_id="fourth").prefetch("ERR-42")
+
+
+def test_a_tool_that_finds_nothing_says_what_it_searched(make: Make) -> None:
+    provider = make()
+    provider.on_memory_write("add", "memory", "The spring campaign starts on 4 May", {})
+    provider.sync_turn(U, A, session_id="s1", messages=[])
+    settle(provider)
+    assert tool(provider, "recall_memory", query="zebra quantum harmonica") == {
+        "results": [],
+        "count": 0,
+        "note": "Nothing found in theme 'marketing' (1 memory searched by meaning and words).",
+    }
+    answer = tool(provider, "recall_conversation", query="zebra quantum harmonica")
+    assert answer["note"] == "Nothing found in theme 'marketing' (2 turns searched by meaning and words)."
+    assert "note" not in tool(provider, "recall_memory", query="when does the campaign start?")
+
+
 def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Path) -> None:
     home = tmp_path / "new"
     home.mkdir()

@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from database.searching import Said, Store, settle, store_of, unit
+from database.searching import START, Said, Store, settle, store_of, unit
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
@@ -18,7 +19,7 @@ from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.values import Kind, Question
+from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import Database
 
 
@@ -142,14 +143,77 @@ def test_without_hybrid_search_only_meaning_counts(store: Store) -> None:
     assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [near]
 
 
-def test_the_models_floor_holds_for_what_is_offered_unasked(store: Store) -> None:
+def test_what_is_below_the_models_floor_is_no_hit_without_words(store: Store) -> None:
     generator = random.Random(1)
     asked = unit(generator, store.model.dim)
-    store.say(Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.15)))
+    far, worded = store.say(
+        Said("a striped horse", vector=unit(generator, store.model.dim, asked, 0.15)),
+        Said("a zebra", vector=unit(generator, store.model.dim, asked, 0.15)),
+    )
     recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
-    assert recall.search(question("unheard", is_ambient=True), Deadline.after(5)).hits == ()
-    assert len(recall.search(question("unheard", is_ambient=True, min_similarity=0.01), Deadline.after(5)).hits) == 1
-    assert len(recall.search(question("unheard"), Deadline.after(5)).hits) == 1
+    answer = recall.search(question("unheard"), Deadline.after(5))
+    assert (answer.hits, answer.searched) == ((), 2)
+    assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [worded]
+    lower = recall.search(question("unheard", min_similarity=0.01), Deadline.after(5)).hits
+    assert {hit.id for hit in lower} == {far, worded}
+
+
+def test_what_is_offered_unasked_is_near_and_shares_words_or_is_very_near_or_named_exactly(store: Store) -> None:
+    generator = random.Random(1)
+    asked = unit(generator, store.model.dim)
+
+    def at(similarity: float) -> list[float]:
+        """A vector of exactly that similarity to the question."""
+        other = unit(generator, store.model.dim)
+        along = sum(a * b for a, b in zip(asked, other, strict=True))
+        across = [b - along * a for a, b in zip(asked, other, strict=True)]
+        length = sum(number * number for number in across) ** 0.5
+        return [similarity * a + (1 - similarity**2) ** 0.5 * b / length for a, b in zip(asked, across, strict=True)]
+
+    _, _, both, very_near, exact, bare = store.say(
+        Said("near alone", vector=at(0.4)),
+        Said("zebra far away", vector=at(0.1)),
+        Said("zebra nearby", vector=at(0.4)),
+        Said("a striped horse", vector=at(0.6)),
+        Said("it was ERR-42", vector=at(0.1)),
+        Said("zebra without a vector"),
+    )
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+
+    def found(text: str) -> set[int]:
+        return {hit.id for hit in recall.search(question(text, is_ambient=True), Deadline.after(5)).hits}
+
+    assert found("zebra") == {both, very_near, bare}
+    assert found("ERR-42") == {very_near, exact}
+    assert found('a "striped" horse') == {very_near}
+    assert len(recall.search(question("zebra"), Deadline.after(5)).hits) == 5
+    # Where words do not count, nearness decides.
+    by_meaning = Recall(store.reading, Meanings(store.model.name, asked), Wishes(hybrid_search=False))
+    assert len(by_meaning.search(question("zebra", is_ambient=True), Deadline.after(5)).hits) == 3
+    # Where meaning cannot be had, words decide.
+    by_words = Recall(store.reading, None, Wishes())
+    assert len(by_words.search(question("zebra", is_ambient=True), Deadline.after(5)).hits) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "size"),
+    [
+        ({}, 3),
+        ({"scope": Scope.SESSION, "session_id": "s2"}, 1),
+        ({"scope": Scope.ALL}, None),
+        ({"since": START + timedelta(minutes=1)}, 2),
+        ({"until": START + timedelta(minutes=1)}, 1),
+        ({"is_ambient": True}, None),
+    ],
+)
+def test_an_empty_answer_knows_how_many_rows_it_searched(store: Store, more: dict[str, Any], size: int | None) -> None:
+    store.say("one", "two", Said("three", session="s2"), Said("four", theme="other"))
+    answer = Recall(store.reading, None, Wishes()).search(question("unheard", **more), Deadline.after(5))
+    assert (answer.hits, answer.searched) == ((), size)
+    asked = replace(question("unheard"), kind=Kind.MEMORY, targets=("user",))
+    store.remember("fleet", "memory", "a fact", None)
+    store.remember("fleet", "user", "a person", None)
+    assert Recall(store.reading, None, Wishes()).search(asked, Deadline.after(5)).searched == 1
 
 
 def test_the_self_check_widens_a_search_that_misses(database: Database) -> None:
@@ -205,7 +269,8 @@ def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
     assert hit.after is not None
     assert (hit.before.content, hit.after.content, len(uses)) == ("before", "after", 3)
     assert recall.search(question("unheard", wants_neighbours=True), Deadline.after(5)).hits == ()
-    assert len(uses) == 4
+    # One more to say how many rows were searched.
+    assert len(uses) == 5
 
 
 def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Database, store: Store) -> None:

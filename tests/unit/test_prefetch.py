@@ -11,7 +11,6 @@ from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.recall.shown import MAX_HITS, MAX_SESSIONS, ShownHits
-from hermes_memory_pgvector.text.clean import shortened
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
 SESSION = Session("marketing", "s1", "hermes")
@@ -85,7 +84,7 @@ def test_past_turns_are_dated_and_never_of_the_running_session() -> None:
 
 @pytest.mark.parametrize("budget", [200, 500, 2000])
 def test_the_budget_of_characters_is_hard(budget: int) -> None:
-    block, included = prefetch.rendered([memory(n, "word " * 50) for n in range(30)], budget)
+    block, included = prefetch.rendered([memory(n, "word " * 50) for n in range(30)], (), budget)
     assert len(block) <= budget
     assert len(included) == block.count("\n- ")
 
@@ -106,8 +105,20 @@ def test_a_memory_cannot_close_the_fence_or_add_lines() -> None:
     assert text.count("\n") == 1
 
 
-def test_lines_are_cut_between_words() -> None:
-    assert shortened("alpha beta gamma delta", 15) == "alpha beta…"
+def test_a_line_shows_the_words_that_were_asked_for() -> None:
+    text = offer(
+        [memory(1, "filler " * 100 + "the zebra budget is 12,000 euros " + "filler " * 100)], query="zebra budget?"
+    )
+    (line,) = text.splitlines()[1:]
+    assert "the zebra budget is 12,000 euros" in line
+    assert line.startswith("- …filler")
+    assert line.endswith("filler…")
+    assert len(line) <= len("- ") + prefetch.LINE_CHARS
+
+
+@pytest.mark.parametrize("query", ["thanks!", "commit and push", "hi, how are you?", "mach bitte weiter", "ありがとう"])
+def test_small_talk_is_not_even_searched_for(query: str) -> None:
+    assert offer([memory(1, query)], query=query) == ""
 
 
 def test_what_was_shown_is_remembered_for_so_many_sessions_and_hits() -> None:

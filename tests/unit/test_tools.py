@@ -193,8 +193,65 @@ def test_an_outage_is_told_without_a_connection_string() -> None:
 
 def test_the_model_is_told_what_the_search_left_out_and_only_then() -> None:
     note = "keyword search only: the embedding service is out of reach"
-    assert ask("recall_memory", {"query": "q"}, degraded=note)[0] == {"results": [], "count": 0, "note": note}
-    assert ask("recall_memory", {"query": "q"})[0] == {"results": [], "count": 0}
+    hit = Hit(Kind.MEMORY, 1, "marketing", NOW, "a fact", 0.5, 1.0, target="memory")
+    assert ask("recall_memory", {"query": "q"}, [hit], degraded=note)[0]["note"] == note
+    assert "note" not in ask("recall_memory", {"query": "q"}, [hit])[0]
+    assert ask("recall_memory", {"query": "q"}, degraded=note)[0]["note"].endswith(f"searched by words only). {note}")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "searched", "note"),
+    [
+        ("recall_memory", {}, 12, "Nothing found in theme 'marketing' (12 memories searched by meaning and words)."),
+        (
+            "recall_memory",
+            {"scope": "sales"},
+            1,
+            "Nothing found in theme 'sales' (1 memory searched by meaning and words).",
+        ),
+        (
+            "recall_memory",
+            {"scope": "all"},
+            None,
+            "Nothing found in all shared themes (memories searched by meaning and words).",
+        ),
+        (
+            "recall_conversation",
+            {"scope": "session"},
+            0,
+            "Nothing found in this session (0 turns searched by meaning and words).",
+        ),
+        (
+            "recall_conversation",
+            {"since": "2026-05-01"},
+            10_001,
+            "Nothing found in theme 'marketing' "
+            "(more than 10,000 turns in the time given searched by meaning and words).",
+        ),
+    ],
+)
+def test_nothing_found_is_an_answer_that_says_what_was_searched(
+    name: str, arguments: dict[str, Any], searched: int | None, note: str
+) -> None:
+    text = tools.answer(
+        name,
+        {"query": "q", **arguments},
+        SESSION,
+        scope_default="current",
+        max_query_chars=99,
+        search=lambda _: [Answer((), searched=searched)],
+    )
+    assert json.loads(text) == {"results": [], "count": 0, "note": note}
+
+
+def test_a_long_text_is_shown_around_the_words_asked_for() -> None:
+    content = "filler " * 1000 + "the zebra budget" + " filler" * 1000
+    neighbour = Neighbour("assistant", NOW, content)
+    hit = Hit(Kind.TURN, 1, "marketing", NOW, content, 0.5, 1.0, session_id="s", role="user", after=neighbour)
+    row = ask("recall_conversation", {"query": "zebra budget?"}, [hit])[0]["results"][0]
+    for shown in (row["content"], row["after"]["content"]):
+        assert "the zebra budget" in shown
+        assert (shown[0], shown[-1], len(shown) <= 2000) == ("…", "…", True)
 
 
 def test_recalled_text_cannot_break_out_of_the_hosts_fence() -> None:

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search and show the hits."""
-    from hermes_memory_pgvector.recall.tools import BadArgument
+    from hermes_memory_pgvector.recall.tools import BadArgument, nothing_found
 
     home = options.home_of(args)
     with parts.open_engine(home) as engine:
@@ -62,29 +62,38 @@ def run(args: argparse.Namespace) -> int:
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     if args.json:
         rows = [_row(hit) for hit in hits]
-        terminal.as_json({"theme": theme, "results": rows, "count": len(rows), "degraded": degraded})
+        document = {"theme": theme, "results": rows, "count": len(rows), "degraded": degraded}
+        if not rows:
+            document["note"] = nothing_found(list(zip(questions, answers, strict=True)))
+        terminal.as_json(document)
         return 0
-    tell_hits(hits)
-    where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
-    terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
+    tell_hits(hits, args.query)
+    if hits:
+        where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
+        terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
+    else:
+        terminal.say(nothing_found(list(zip(questions, answers, strict=True))))
     if degraded:
         terminal.bullet("warning", degraded)
     return 0
 
 
-def tell_hits(hits: list[Hit]) -> None:
-    """Print each hit on a line: score, date, theme, text."""
-    from hermes_memory_pgvector.text.clean import shortened
+def tell_hits(hits: list[Hit], query: str) -> None:
+    """Print each hit on a line: score, date, theme, text around the words of the query."""
+    from hermes_memory_pgvector.text.excerpt import excerpt, one_line
+    from hermes_memory_pgvector.text.lexemes import question_terms
+
+    terms = question_terms(query)
 
     for hit in hits:
         score = "words" if hit.score is None else f"{hit.score:.2f}"
         whose = hit.target if hit.target else hit.role
         head = f"{score:>5}  {hit.ts:%Y-%m-%d}  {hit.theme}/{whose}"
-        terminal.say(terminal.one_line(f"  {head:<36}  {shortened(hit.content, LINE_CHARS)}"))
+        terminal.say(terminal.one_line(f"  {head:<36}  {excerpt(one_line(hit.content), terms, LINE_CHARS)}"))
         for side, beside in (("before", hit.before), ("after", hit.after)):
             if beside is not None:
                 head = f"{side:>12}  {beside.ts:%Y-%m-%d}  {beside.role}"
-                terminal.say(terminal.one_line(f"  {head:<36}  {shortened(beside.content, LINE_CHARS)}"))
+                terminal.say(terminal.one_line(f"  {head:<36}  {excerpt(one_line(beside.content), terms, LINE_CHARS)}"))
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Search
 from hermes_memory_pgvector.recall.shown import ShownHits
-from hermes_memory_pgvector.text.clean import clean, shortened
+from hermes_memory_pgvector.text.clean import clean
+from hermes_memory_pgvector.text.everyday import worth_asking
+from hermes_memory_pgvector.text.excerpt import excerpt, one_line
+from hermes_memory_pgvector.text.lexemes import Term, question_terms
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
 MAX_TURNS = 3
@@ -33,7 +36,7 @@ def block(
     # Cut before it is cleaned: a question of megabytes is not read to its end.
     question = query.lstrip()[: 2 * settings.query_max_chars] if isinstance(query, str) else ""
     text = clean(question).strip()[: settings.query_max_chars]
-    if not text:
+    if not text or not worth_asking(text):
         return ""
     kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
     answers = search([_question(text, kind, session, settings, floor) for kind in kinds])
@@ -42,9 +45,9 @@ def block(
     for answer in answers[1:]:
         earlier = [hit for hit in answer.hits if hit.session_id != session.session_id]
         hits += shown.new(session, earlier)[: min(MAX_TURNS, settings.prefetch_limit)]
-    text, included = rendered(hits, settings.prefetch_max_chars)
+    lines, included = rendered(hits, question_terms(text), settings.prefetch_max_chars)
     shown.add(session, included)
-    return text
+    return lines
 
 
 def _question(text: str, kind: Kind, session: Session, settings: Settings, floor: float) -> Question:
@@ -61,15 +64,15 @@ def _question(text: str, kind: Kind, session: Session, settings: Settings, floor
     )
 
 
-def rendered(hits: Iterable[Hit], max_chars: int) -> tuple[str, list[Hit]]:
-    """The block within its budget, and the hits that fitted into it."""
+def rendered(hits: Iterable[Hit], terms: Sequence[Term], max_chars: int) -> tuple[str, list[Hit]]:
+    """The block within its budget, each line around the words of the question, and the hits that fitted into it."""
     lines: list[str] = []
     included: list[Hit] = []
     used = 0
     heading = ""
     for hit in hits:
         wanted = HEADING if hit.kind is Kind.MEMORY else TURNS_HEADING
-        line = _line(hit)
+        line = _line(hit, terms)
         cost = len(line) + 1 + (len(wanted) + 1 if wanted != heading else 0)
         if used + cost > max_chars:
             continue
@@ -82,8 +85,8 @@ def rendered(hits: Iterable[Hit], max_chars: int) -> tuple[str, list[Hit]]:
     return "\n".join(lines), included
 
 
-def _line(hit: Hit) -> str:
-    text = harmless(shortened(hit.content, LINE_CHARS))
+def _line(hit: Hit, terms: Sequence[Term]) -> str:
+    text = harmless(excerpt(one_line(hit.content), terms, LINE_CHARS))
     if hit.kind is Kind.MEMORY:
         return f"- {text}" if hit.target != "user" else f"- (user) {text}"
     return f"- {hit.ts:%Y-%m-%d} {hit.role}: {text}"

@@ -32,13 +32,14 @@ from hermes_memory_pgvector.store.search import (
     Meaning,
     Thresholds,
     Wording,
+    count_searched,
     send,
     send_neighbours,
     verify_theme,
 )
 from hermes_memory_pgvector.text.lexemes import likely_speaker, question_terms
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.values import Hit, Question
+from hermes_memory_pgvector.values import Hit, Question, Scope
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,8 @@ class Answer:
     hits: tuple[Hit, ...]
     degraded: str | None = None
     """What was left out of the search and why, in words for a model or a user; None when it was complete."""
+    searched: int | None = None
+    """Where nothing was found: how many rows were searched, counted up to store.search.COUNTED; None if unknown."""
 
 
 class Recall:
@@ -137,10 +140,32 @@ class Recall:
             ]
         # Results are read after the transaction, so that all statements and its end travel together.
         answers = [Answer(tuple(each.receive()), degraded) for each in pending]
-        return [
-            self._with_neighbours(answer, deadline) if question.wants_neighbours and answer.hits else answer
-            for question, answer in zip(questions, answers, strict=True)
+        return self._with_sizes(
+            questions,
+            [
+                self._with_neighbours(answer, deadline) if question.wants_neighbours and answer.hits else answer
+                for question, answer in zip(questions, answers, strict=True)
+            ],
+            deadline,
+        )
+
+    def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
+        """The same answers; those that found nothing say among how many rows, if somebody asked and it can be read."""
+        empty = [
+            place
+            for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
+            if not answer.hits and not question.is_ambient and question.scope is not Scope.ALL
         ]
+        if not empty:
+            return answers
+        try:
+            with self._reading(deadline) as connection:
+                sizes = count_searched(connection, [questions[place] for place in empty])
+        except (DatabaseError, DeadlineExceeded) as error:
+            logger.debug("answering without the number of rows searched: %s", type(error).__name__)
+            return answers
+        counted = dict(zip(empty, sizes, strict=True))
+        return [replace(answer, searched=counted.get(place)) for place, answer in enumerate(answers)]
 
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
@@ -184,10 +209,11 @@ class Recall:
 
     def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
         floor = question.min_similarity
-        if floor <= 0:
-            # A tool call gets the nearest rows there are; prefetch offers only near ones.
-            floor = meaning.model.min_similarity if question.is_ambient and meaning is not None else -1.0
-        return Thresholds(floor, question.min_coverage, self._settings.recency_half_life_days)
+        if floor <= 0 and meaning is not None:
+            floor = meaning.model.min_similarity
+        return Thresholds(
+            floor, question.min_coverage, self._settings.recency_half_life_days, needs_both=question.is_ambient
+        )
 
 
 class GuardedRecall:

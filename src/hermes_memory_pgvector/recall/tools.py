@@ -7,15 +7,18 @@ connection string, a password or a stack trace.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
 from hermes_memory_pgvector.recall.fence import harmless
-from hermes_memory_pgvector.recall.recall import Search
+from hermes_memory_pgvector.recall.recall import Answer, Search
+from hermes_memory_pgvector.store.search import COUNTED
 from hermes_memory_pgvector.text.clean import clean
+from hermes_memory_pgvector.text.excerpt import excerpt
+from hermes_memory_pgvector.text.lexemes import Term, question_terms
 from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.values import (
     TARGETS,
@@ -126,10 +129,38 @@ def answer(
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
         return error("The memory is out of reach right now. Go on without it and try again later.")
-    document: dict[str, Any] = {"results": [_row(hit) for hit in found.hits], "count": len(found.hits)}
+    terms = question_terms(question.text)
+    document: dict[str, Any] = {"results": [_row(hit, terms) for hit in found.hits], "count": len(found.hits)}
+    notes = [nothing_found([(question, found)])] if not found.hits else []
     if found.degraded:
-        document["note"] = found.degraded
+        notes.append(found.degraded)
+    if notes:
+        document["note"] = " ".join(notes)
     return json.dumps(document, ensure_ascii=False)
+
+
+def nothing_found(asked: Sequence[tuple[Question, Answer]]) -> str:
+    """A sentence that says what was searched in vain, for one question or for both kinds of it."""
+    question, found = asked[0]
+    if question.scope is Scope.ALL:
+        where = "all shared themes"
+    elif question.scope is Scope.SESSION:
+        where = "this session"
+    else:
+        where = f"theme '{harmless(printable(question.theme))}'"
+    sizes = ", ".join(_size(each, answer.searched) for each, answer in asked)
+    dates = " in the time given" if question.since or question.until else ""
+    how = "words only" if found.degraded else "meaning and words"
+    return f"Nothing found in {where} ({sizes}{dates} searched by {how})."
+
+
+def _size(question: Question, searched: int | None) -> str:
+    one, many = ("memory", "memories") if question.kind is Kind.MEMORY else ("turn", "turns")
+    if searched is None:
+        return many
+    if searched > COUNTED:
+        return f"more than {COUNTED:,} {many}"
+    return f"{searched:,} {one if searched == 1 else many}"
 
 
 def error(sentence: str) -> str:
@@ -225,7 +256,7 @@ def _iso(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def _row(hit: Hit) -> dict[str, Any]:
+def _row(hit: Hit, terms: Sequence[Term]) -> dict[str, Any]:
     row: dict[str, Any] = {"id": hit.id, "agent_identity": harmless(hit.theme)}
     if hit.kind is Kind.MEMORY:
         row["target"] = hit.target
@@ -234,15 +265,15 @@ def _row(hit: Hit) -> dict[str, Any]:
         row["role"] = hit.role
     row["ts"] = _iso(hit.ts)
     row["score"] = None if hit.score is None else round(hit.score, 4)
-    row["content"] = harmless(hit.content[:CONTENT_CHARS])
+    row["content"] = harmless(excerpt(hit.content, terms, CONTENT_CHARS))
     if hit.count > 1:
         row["said_times"] = hit.count
     for name, neighbour in (("before", hit.before), ("after", hit.after)):
         if neighbour is not None:
-            row[name] = _beside(neighbour)
+            row[name] = _beside(neighbour, terms)
     return row
 
 
-def _beside(neighbour: Neighbour) -> dict[str, Any]:
-    content = harmless(neighbour.content[:CONTENT_CHARS])
+def _beside(neighbour: Neighbour, terms: Sequence[Term]) -> dict[str, Any]:
+    content = harmless(excerpt(neighbour.content, terms, CONTENT_CHARS))
     return {"role": neighbour.role, "ts": _iso(neighbour.ts), "content": content}

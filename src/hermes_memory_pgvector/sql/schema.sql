@@ -461,6 +461,16 @@ BEGIN
                    WHERE t.agent_identity = theme AND i.indrelid = vectors AND i.indisvalid);
 END $$;
 
+CREATE FUNCTION public.hermes_is_hit(similarity real, coverage real, exact_coverage double precision, min_similarity real, min_coverage real, needs_both boolean) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN needs_both AND similarity IS NOT NULL
+                THEN similarity >= min_similarity AND coverage >= min_coverage
+                     OR similarity >= min_similarity + 0.3 * (1 - min_similarity)
+                     OR coalesce(exact_coverage >= 0.6, false)
+                ELSE coalesce(similarity >= min_similarity, false) OR coverage >= min_coverage END
+    $$;
+
 CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -857,7 +867,7 @@ CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when 
                    THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
     $$;
 
-CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -870,24 +880,27 @@ CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text
 BEGIN
     RETURN QUERY
     WITH asked AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf, a.is_absent
-        FROM unnest(queries, own_queries, idf, is_absent) AS a (query, own, idf, is_absent) ORDER BY a.idf DESC LIMIT 24
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.idf, a.is_absent
+        FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
+        ORDER BY a.idf DESC LIMIT 24
     ), scored AS MATERIALIZED (
         SELECT r.agent_identity, r.id, r."ts" AS ts, r."session_id" AS place, r.role AS role, c.similarity,
                coalesce(c.copies, 1) AS copies, hermes_content_hash(r.content) AS content_hash,
                r.lexemes @@ '~when'::tsquery AS is_dated,
                (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked AS a), 0), 0)
-                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage
+                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
+               words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
         JOIN "conversations" AS r ON r.agent_identity = c.theme AND r.id = c.id
         CROSS JOIN LATERAL (
             SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
-                       AS matched
+                       AS matched,
+                   sum(a.idf) FILTER (WHERE a.is_exact AND r.lexemes @@ a.own) AS exact
             FROM asked AS a WHERE NOT a.is_absent) AS words
     ), ranked AS (
         SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated, s.ts >= period_start AND s.ts < period_end,
                                 s.role = speaker, now - s.ts, half_life_days) AS rank
-        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+        FROM scored AS s WHERE hermes_is_hit(s.similarity, s.coverage, s.exact_coverage, min_similarity, min_coverage, needs_both)
     ), folded AS (
         SELECT r.*, row_number() OVER same_text AS copy,
                greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
@@ -905,7 +918,7 @@ BEGIN
     ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
 END $$;
 
-CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -918,24 +931,27 @@ CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes tex
 BEGIN
     RETURN QUERY
     WITH asked AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.idf, a.is_absent
-        FROM unnest(queries, own_queries, idf, is_absent) AS a (query, own, idf, is_absent) ORDER BY a.idf DESC LIMIT 24
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.idf, a.is_absent
+        FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
+        ORDER BY a.idf DESC LIMIT 24
     ), scored AS MATERIALIZED (
         SELECT r.agent_identity, r.id, r."updated_at" AS ts, r."target" AS place, NULL::text AS role, c.similarity,
                coalesce(c.copies, 1) AS copies, hermes_content_hash(r.content) AS content_hash,
                r.lexemes @@ '~when'::tsquery AS is_dated,
                (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked AS a), 0), 0)
-                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage
+                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
+               words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
         JOIN "memory_entries" AS r ON r.agent_identity = c.theme AND r.id = c.id
         CROSS JOIN LATERAL (
             SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
-                       AS matched
+                       AS matched,
+                   sum(a.idf) FILTER (WHERE a.is_exact AND r.lexemes @@ a.own) AS exact
             FROM asked AS a WHERE NOT a.is_absent) AS words
     ), ranked AS (
         SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated, s.ts >= period_start AND s.ts < period_end,
                                 s.role = speaker, now - s.ts, half_life_days) AS rank
-        FROM scored AS s WHERE s.similarity >= min_similarity OR s.coverage >= min_coverage
+        FROM scored AS s WHERE hermes_is_hit(s.similarity, s.coverage, s.exact_coverage, min_similarity, min_coverage, needs_both)
     ), folded AS (
         SELECT r.*, row_number() OVER same_text AS copy,
                greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
@@ -972,7 +988,7 @@ CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
         GROUP BY 1, 2;
     END $$;
 
-CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -982,11 +998,12 @@ BEGIN
     RETURN QUERY
     SELECT h.*
     FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
-         hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, w.idf, w.is_absent, min_similarity,
-                          min_coverage, asks_when, speaker, period_start, period_end, half_life_days, now, wanted) AS h;
+         hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
+                          min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
+                          half_life_days, now, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -996,11 +1013,12 @@ BEGIN
     RETURN QUERY
     SELECT h.*
     FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
-         hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, w.idf, w.is_absent, min_similarity,
-                          min_coverage, asks_when, speaker, period_start, period_end, half_life_days, now, wanted) AS h;
+         hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
+                          min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
+                          half_life_days, now, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1041,12 +1059,12 @@ BEGIN
                             WHERE n.theme = w.theme AND n.id = w.id)) AS c;
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
-        NULL::"memory_entries", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, found.idf,
-        found.is_absent, min_similarity, min_coverage, asks_when, speaker, period_start, period_end, half_life_days, now,
-        wanted) AS h;
+        NULL::"memory_entries", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
+        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
+        half_life_days, now, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1087,9 +1105,9 @@ BEGIN
                             WHERE n.theme = w.theme AND n.id = w.id)) AS c;
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
-        NULL::"conversations", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, found.idf,
-        found.is_absent, min_similarity, min_coverage, asks_when, speaker, period_start, period_end, half_life_days, now,
-        wanted) AS h;
+        NULL::"conversations", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
+        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
+        half_life_days, now, wanted) AS h;
 END $$;
 
 CREATE FUNCTION public.hermes_term_fractions(source text, terms text[]) RETURNS real[]

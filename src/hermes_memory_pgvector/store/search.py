@@ -21,7 +21,10 @@ from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.text.time_phrases import Period
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope
 
-Connection = psycopg.Connection[tuple[object, ...]]
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+COUNTED = 10_000
+"""So many rows are counted to say how many were searched; more are told as more than that."""
 
 NEIGHBOUR_CHARS = 2000
 """How much of a neighbour is read: nobody shows more of it."""
@@ -60,6 +63,8 @@ class Thresholds:
     """A hit by words: the share of the question's words, weighted by rarity, at least this."""
     half_life_days: float = 0.0
     """Rank halves in that many days; 0 leaves age out."""
+    needs_both: bool = False
+    """Whether one of the two is not enough, as for a question nobody asked; sql/functions/is_hit.sql has the rule."""
 
 
 def search(
@@ -96,8 +101,11 @@ def send(
         "queries": [term.query for term in wording.terms],
         "own_queries": [term.own_query for term in wording.terms],
         "weights": [term.weight for term in wording.terms],
+        "is_exact": [term.is_exact for term in wording.terms],
         "min_similarity": thresholds.min_similarity,
         "min_coverage": thresholds.min_coverage,
+        # Without words to share there is nothing but nearness to judge by.
+        "needs_both": thresholds.needs_both and bool(wording.terms),
         "asks_when": wording.asks_when,
         "speaker": wording.speaker,
         "period_start": wording.period.start if wording.period else None,
@@ -110,6 +118,25 @@ def send(
     }
     cursor = connection.cursor(row_factory=dict_row)
     return PendingHits(question.kind, cursor.execute(_statement(question, meaning), parameters))
+
+
+def count_searched(connection: Connection, questions: Sequence[Question]) -> list[int]:
+    """How many rows each question is about, at most COUNTED + 1; the connection must be in a transaction."""
+    cursors = [
+        connection.execute(
+            statement("search/size"),
+            {
+                "kind": question.kind.value,
+                "theme": question.theme,
+                "narrow": _narrow(question),
+                "since": question.since,
+                "until": question.until,
+                "limit": COUNTED + 1,
+            },
+        )
+        for question in questions
+    ]
+    return [int(row[0]) for cursor in cursors for row in cursor.fetchall()]
 
 
 def _narrow(question: Question) -> list[str] | None:

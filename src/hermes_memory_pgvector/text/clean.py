@@ -15,7 +15,6 @@ TEXT_MAX_CHARS = 1_000_000
 """No text is read beyond this length: an agent waits while it is read."""
 DIGEST_CHARS = 32
 
-_SPACE = re.compile(r"\s+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACED = "\ufffd"
 """Stands for a lone surrogate, which is half a character."""
@@ -73,16 +72,6 @@ def capped(content: str, max_chars: int, *, unread: int = 0) -> str:
         return content
     marker = f"\n[cut: the first {max_chars} of {len(content) + unread} characters are stored]"
     return content[: max_chars - len(marker)] + marker
-
-
-def shortened(text: str, max_chars: int) -> str:
-    """One line of at most `max_chars`, cut between words."""
-    line = _SPACE.sub(" ", text).strip()
-    if len(line) <= max_chars:
-        return line
-    cut = line[: max_chars - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > max_chars // 2 else cut) + "…"
 
 
 def entries_of(text: str, max_chars: int) -> list[str]:

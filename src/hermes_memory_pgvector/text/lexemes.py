@@ -31,16 +31,17 @@ MAX_TERMS = 48
 MAX_TOKEN = 80
 ASKING_WEIGHT = 0.5
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = re.compile(rf"(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff])+(?:'[^\W\d_{_UNSPACED}]+)?")
+_WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[\u0900-\u0dff])+(?:'[^\W\d_{UNSPACED}]+)?")
 _ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z]+)?")
-_RUN = re.compile(f"[{_UNSPACED}]+")
+_RUN = re.compile(f"[{UNSPACED}]+")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # Between blanks, quotes and brackets; one with a sign in it is a path, an option, a version, an id.
 _CHUNK = re.compile(r"[^\s\"'`(){}\[\]<>,;|!?*“”‘’«»…]+")
+_QUOTED = re.compile(r"[\"`“”„«»]([^\"`“”„«»\n]{1,80})[\"`“”„«»]")
 _PUNCTUATION = "\"'`(){}[]<>,;|!?*.:“”‘’«»…"
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+")
 _OF_ASSISTANT = re.compile(
@@ -64,6 +65,8 @@ class Term:
 
     lexemes: tuple[str, ...]
     weight: float = 1.0
+    is_exact: bool = False
+    """Whether it was meant to the letter: an id, a path, a number, or a word in quotes."""
 
     @property
     def query(self) -> str:
@@ -158,15 +161,17 @@ def question_terms(text: str) -> tuple[Term, ...]:
     folded = fold(_edges(clean(text), MAX_QUESTION_CHARS))
     words = _words(folded)
     language = likely_language(folded, words[:100])
+    in_quotes = {word for name in _QUOTED.findall(folded) for word in _words(name)}
     terms: dict[str, Term] = {}
     for word in words:
         if word not in ENGLISH and len(word) <= MAX_TOKEN:
             forms = tuple(dict.fromkeys(_forms(word, language)))
-            terms.setdefault(forms[0], Term(forms, ASKING_WEIGHT if word in ASKING else 1.0))
+            is_exact = word in in_quotes or (len(word) > 1 and any(map(str.isdigit, word)))
+            terms.setdefault(forms[0], Term(forms, ASKING_WEIGHT if word in ASKING else 1.0, is_exact))
     for sign in _signs(folded, is_question=True):
         terms.setdefault(sign, Term((sign,)))
     for token in _tokens(dict.fromkeys(folded.split())):
-        terms.setdefault(token, Term((token,)))
+        terms.setdefault(token, Term((token,), is_exact=True))
     if len(terms) <= MAX_TERMS:
         return tuple(terms.values())
     return tuple(sorted(terms.values(), key=_looks_rare, reverse=True)[:MAX_TERMS])

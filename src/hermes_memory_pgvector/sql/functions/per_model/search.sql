@@ -3,9 +3,9 @@
 -- candidate_limit: how many rows are compared exactly, at most; the largest integer has every row compared.
 CREATE OR REPLACE FUNCTION hermes_search(
     model {vectors}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
-    terms text[], queries text[], own_queries text[], weights real[], question halfvec, candidate_limit integer,
-    min_similarity real, min_coverage real, asks_when boolean, speaker text, period_start timestamptz,
-    period_end timestamptz, half_life_days real, now timestamptz, wanted integer
+    terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question halfvec,
+    candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text,
+    period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz, wanted integer
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
                  place text, role text)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 10 SET search_path FROM CURRENT
@@ -44,7 +44,7 @@ BEGIN
                             WHERE n.theme = w.theme AND n.id = w.id)) AS c;
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
-        NULL::{table}, rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, found.idf,
-        found.is_absent, min_similarity, min_coverage, asks_when, speaker, period_start, period_end, half_life_days, now,
-        wanted) AS h;
+        NULL::{table}, rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
+        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
+        half_life_days, now, wanted) AS h;
 END $$;

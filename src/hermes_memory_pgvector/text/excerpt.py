@@ -1,0 +1,168 @@
+"""The part of a text that shows why it was found: the window around the densest words of the question. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hermes_memory_pgvector.text.lexemes import MAX_CHARS, UNSPACED, Term, fold
+from hermes_memory_pgvector.text.stemmer import stem
+from hermes_memory_pgvector.text.stopwords import ENGLISH, light_stem, likely_language
+
+CUT = "…"
+"""Stands where text was left out."""
+LEAD = 3
+"""One part in so many of the spare room goes before the words found, the rest after them, where answers stand."""
+REPEATED = 0.1
+"""What a word counts for that the window already shows."""
+
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?")
+_RUN = re.compile(f"[{UNSPACED}]+")
+_JOINER = "\u200d"
+_VIRAMA = 9
+"""The class of marks that bind two consonants of an Indian script."""
+
+
+class Match(NamedTuple):
+    """A word of the question in a text."""
+
+    start: int
+    end: int
+    term: Term
+
+
+def one_line(text: str) -> str:
+    """The text with every run of blanks made one space."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def excerpt(text: str, terms: Sequence[Term], max_chars: int) -> str:
+    """At most so many characters around the words of a question, or the beginning where there are none.
+
+    It is cut between words where there are any near, never inside what shows as one sign, and marked where it is cut.
+    """
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - 2 * len(CUT)
+    if room <= 0:
+        return CUT[:max_chars]
+    first, last = _densest(matches(text[:MAX_CHARS], terms), room)
+    spare = room - (last - first)
+    start = max(0, min(first - spare // LEAD, len(text) - room))
+    # What stands at an edge needs no mark there, which leaves room for one more sign.
+    if start <= len(CUT):
+        start, end = 0, max_chars - len(CUT)
+    elif start + room + len(CUT) >= len(text):
+        start, end = len(text) - max_chars + len(CUT), len(text)
+    else:
+        end = start + room
+    start, end = _start_at_border(text, start, first), _end_at_border(text, end, max(last, start))
+    shown = text[start:end].strip()
+    return f"{CUT if start > 0 else ''}{shown}{CUT if end < len(text) else ''}"
+
+
+def matches(text: str, terms: Sequence[Term]) -> list[Match]:
+    """Where the words of a question stand in a text, in order."""
+    wanted = {lexeme: term for term in reversed(terms) for lexeme in term.lexemes}
+    if not wanted:
+        return []
+    words = list(_WORD.finditer(text))
+    language = likely_language(fold(text[:1000]), [fold(word.group()) for word in words[:100]])
+    known: dict[str, Term | None] = {}
+    found = []
+    for word in words:
+        typed = word.group()
+        if typed not in known:
+            known[typed] = _term_of(fold(typed), language, wanted)
+        if (term := known[typed]) is not None:
+            found.append(Match(word.start(), word.end(), term))
+    if not text.isascii():
+        for run in _RUN.finditer(text):
+            for place in range(run.start(), run.end()):
+                for width in (2, 1):
+                    term = wanted.get(fold(text[place : place + width]))
+                    if term is not None and place + width <= run.end():
+                        found.append(Match(place, place + width, term))
+                        break
+        found.sort(key=lambda match: match.start)
+    return found
+
+
+def _term_of(word: str, language: str | None, wanted: dict[str, Term]) -> Term | None:
+    if word in ENGLISH:
+        return None
+    return wanted.get(stem(word)) or (wanted.get(light_stem(word, language)) if language else None)
+
+
+def _densest(found: Sequence[Match], room: int) -> tuple[int, int]:
+    """From where to where the most words of the question stand within the room; the first such place."""
+    best, best_weight = (0, 0), 0.0
+    counts: dict[Term, int] = {}
+    weight = 0.0
+    low = 0
+    for high, match in enumerate(found):
+        if match.end - match.start > room:
+            continue
+        weight += match.term.weight * (REPEATED if counts.get(match.term) else 1.0)
+        counts[match.term] = counts.get(match.term, 0) + 1
+        while match.end - found[low].start > room:
+            left = found[low]
+            low += 1
+            if left.end - left.start > room:
+                continue
+            counts[left.term] -= 1
+            weight -= left.term.weight * (REPEATED if counts[left.term] else 1.0)
+        if weight > best_weight + 1e-9:
+            best, best_weight = (found[low].start, found[high].end), weight
+    return best
+
+
+def _start_at_border(text: str, start: int, first: int) -> int:
+    """The first border between words from `start` on, if one comes before the words to show."""
+    if start == 0 or text[start - 1].isspace():
+        return start
+    for place in range(start, first):
+        if text[place].isspace():
+            return place + 1
+    while start < first and _is_inside_a_sign(text, start):
+        start += 1
+    return start
+
+
+def _end_at_border(text: str, end: int, last: int) -> int:
+    """The last border between words up to `end`, if one comes after the words to show."""
+    if end >= len(text) or text[end].isspace():
+        return end
+    # A border far back would throw away more than a cut word costs.
+    for place in range(end - 1, max(last, end // 2) - 1, -1):
+        if text[place].isspace():
+            return place
+    while end > last and _is_inside_a_sign(text, end):
+        end -= 1
+    return end
+
+
+def _is_inside_a_sign(text: str, place: int) -> bool:
+    """Whether what stands before and after a place shows as one sign: accents, joined emoji, flags, syllables."""
+    before, after = text[place - 1], text[place]
+    if after.isascii():
+        return before == "\r" and after == "\n"
+    if unicodedata.category(after)[0] == "M" or after == _JOINER or before == _JOINER:
+        return True
+    if unicodedata.combining(before) == _VIRAMA:
+        return True
+    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
+        return True
+    if _is_flag_letter(after):
+        run = 0
+        while run < place and _is_flag_letter(text[place - 1 - run]):
+            run += 1
+        return run % 2 == 1
+    return "\u1160" <= after <= "\u11ff" and "\u1100" <= before <= "\ud7af"
+
+
+def _is_flag_letter(sign: str) -> bool:
+    return "\U0001f1e6" <= sign <= "\U0001f1ff"
