@@ -21,7 +21,7 @@ quick: setup ## the tests that need no Postgres, in half a minute
 test: ## run every test, none skipped
 	$(PYTHON) start.py test
 
-check: setup ## lint, types, floors, generated files
+check: setup ## lint, types, rooms, generated files
 	$(BIN)/ruff check src testing tests bench docs start.py
 	$(BIN)/ruff format --check src testing tests bench docs start.py
 	$(BIN)/mypy

@@ -40,7 +40,7 @@ CONTENT_CHARS = 2000
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 
-_QUERY = {"type": "string", "description": "What to look for: a question, key words, or an exact token."}
+_QUERY = {"type": "string", "description": "What to look for: a question, keywords, or an exact token."}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
 _DATES = {
     "since": {"type": "string", "description": "Only from this ISO date or time on."},
@@ -176,7 +176,7 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
     query = given.get("query")
     text = clean(query[: 2 * max_query_chars]).strip() if isinstance(query, str) else ""
     if not text:
-        raise BadArgument("Give a query: a question, key words, or an exact token to look for.")
+        raise BadArgument("Give a query: a question, keywords, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
     scope, theme = _scope(given.get("scope"), session, kind, scope_default)
     return Question(
