@@ -319,7 +319,11 @@ class Settings:
     )
 
     journal_sync: Literal["process", "batch", "always"] = choice(
-        "batch", "What an acknowledged write survives; see docs/explanation/durability.md.", "process", "batch", "always"
+        "batch",
+        "What an acknowledged write survives; see docs/explanation/durability.md.",
+        "process",
+        "batch",
+        "always",
     )
     journal_max_mb: int = integer(256, "Megabytes the journal may hold.", at_least=1, at_most=1048576)
     write_queue_maxsize: int = integer(
