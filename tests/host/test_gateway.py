@@ -176,7 +176,8 @@ def test_recall_memory_answers_inside_a_chat(gateway: Gateway, gateway_home: Her
     assert hit["agent_identity"] == "planetarium"
     assert hit["target"] == "memory"
     elsewhere = ask_with_tool(gateway, llm, "aquarium", "Look up the projector lamp elsewhere.", call)
-    assert elsewhere == {"results": [], "count": 0}
+    assert (elsewhere["results"], elsewhere["count"]) == ([], 0)
+    assert elsewhere["note"].startswith("Nothing found in theme 'aquarium'")
 
 
 def test_recall_conversation_answers_inside_a_chat(
