@@ -570,6 +570,17 @@ def test_a_record_that_names_only_what_is_kept_deletes_nothing(agent_home: Agent
     assert agent_home.stored.count("dead_letters") == 0
 
 
+def test_an_interrupted_question_belongs_to_the_session_it_was_asked_in(agent_home: AgentHome) -> None:
+    """Nothing else was said there, and the host ends with its messages after the user has gone elsewhere."""
+    past(agent_home, 1)
+    agent = agent_home.provider(session="s2")
+    agent.on_turn_start(1, exchange(3)[0])
+    agent.on_session_switch("s1", parent_session_id="s2", reset=False, reason="resume")
+    agent.on_session_end([messages(3)[0]])
+    assert stored(agent_home, "s1") == words(1)
+    assert stored(agent_home, "s2") == [exchange(3)[0]]
+
+
 def test_what_only_the_old_transcript_has_belongs_to_the_old_session(agent_home: AgentHome) -> None:
     """After a resume without a turn, the host ends with the messages of the session before."""
     past(agent_home, 1)

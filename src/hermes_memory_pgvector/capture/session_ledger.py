@@ -31,6 +31,7 @@ _Value = TypeVar("_Value")
 
 MAX_SESSIONS = 2000
 MAX_TURNS = 5000
+MAX_BEGUN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class _Reported:
     """Undone turns: a stale transcript does not bring them back, saying the words again does."""
     aliases: OrderedDict[TurnId, TurnId] = field(default_factory=OrderedDict)
     """The transcript's own wording of turns that were reported in other words."""
+    begun: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Digests of the latest questions: the user may interrupt a turn, and then nobody reports it."""
 
 
 class SessionLedger:
@@ -69,10 +72,11 @@ class SessionLedger:
     def begin(self, key: SessionKey, question: Turn | None) -> None:
         """A turn starts: a user who repeats an undone question means it."""
         with self._lock:
-            session = self._sessions.get(key)
-            if session is None or not session.undone or question is None:
+            if question is None:
                 return
+            session = self._session(key)
             digest = question.digest
+            _remember(session.begun, digest, None, MAX_BEGUN)
             for turn_id in [each for each in session.undone if each[0] == digest]:
                 _drop(session, turn_id)
 
@@ -133,13 +137,15 @@ class SessionLedger:
             return new
 
     def knows_any(self, key: SessionKey, transcript: Sequence[Turn]) -> bool:
-        """Whether a session has reported any turn of a transcript."""
+        """Whether a session has reported or begun any turn of a transcript."""
         with self._lock:
             session = self._sessions.get(key)
             if session is None:
                 return False
             ids = ((turn.digest, ordinal) for turn, ordinal in with_ordinals(transcript))
-            return any(turn_id in session.turns or turn_id in session.aliases for turn_id in ids)
+            return any(
+                turn_id in session.turns or turn_id in session.aliases or turn_id[0] in session.begun for turn_id in ids
+            )
 
     def continue_as(self, old: SessionKey, new: SessionKey) -> None:
         """A session goes on under another id: its turns are known there and are not stored again."""
