@@ -58,7 +58,7 @@ def test_hermes_calls_the_memory_available(home: BareHome) -> None:
 
 
 def test_what_was_said_is_found_by_meaning_in_the_next_chat(chatted: BareHome, llm: ScriptedLLM) -> None:
-    question = "What blossoms could I see in spring where our wine is grown?"
+    question = "Which blossoms could I see in April on the slope of our vineyard hill?"
     chatted.ask(question)
     (request,) = llm.about(question)
     assert ANSWER in request.recalled
