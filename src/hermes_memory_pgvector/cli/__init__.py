@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import (
+    audit,
     backfill,
     config,
     doctor,
@@ -37,7 +38,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.setup import terminal
 
-COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes)
+COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes, audit)
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -1194,6 +1194,31 @@ BEGIN
     END LOOP;
 END $$;
 
+CREATE TABLE public.audit_log (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL,
+    actor text NOT NULL,
+    home_id text DEFAULT ''::text NOT NULL,
+    action text NOT NULL,
+    theme text DEFAULT ''::text NOT NULL,
+    subject text DEFAULT ''::text NOT NULL,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT audit_log_action_check CHECK ((action ~ '^[a-z][a-z ()-]{0,39}$'::text)),
+    CONSTRAINT audit_log_actor_check CHECK (((actor <> ''::text) AND (length(actor) <= 200))),
+    CONSTRAINT audit_log_counts_check CHECK (((jsonb_typeof(counts) = 'object'::text) AND (NOT jsonb_path_exists(counts, '$.*?(@.type() != "number")'::jsonpath)))),
+    CONSTRAINT audit_log_subject_check CHECK ((length(subject) <= 200))
+);
+
+CREATE SEQUENCE public.audit_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.audit_log_id_seq OWNED BY public.audit_log.id;
+
 CREATE VIEW public.conversations_embedded AS
  SELECT turn.id,
     turn.session_id,
@@ -1386,6 +1411,8 @@ CREATE TABLE public.theme_indexes (
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+ALTER TABLE ONLY public.audit_log ALTER COLUMN id SET DEFAULT nextval('public.audit_log_id_seq'::regclass);
+
 ALTER TABLE ONLY public.conversations ALTER COLUMN id SET DEFAULT nextval('public.conversations_id_seq'::regclass);
 
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public.dead_letters_id_seq'::regclass);
@@ -1393,6 +1420,9 @@ ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public
 ALTER TABLE ONLY public.delegations ALTER COLUMN id SET DEFAULT nextval('public.delegations_id_seq'::regclass);
 
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('public.memory_entries_id_seq'::regclass);
+
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_pkey PRIMARY KEY (agent_identity, id);

@@ -1,0 +1,10 @@
+-- What was done, newest first, below a number.
+SELECT id, at, login, actor, home_id, action, theme, subject, counts
+FROM audit_log
+WHERE (%(theme)s::text IS NULL OR theme = %(theme)s)
+  AND (%(action)s::text IS NULL OR action = %(action)s)
+  AND (%(since)s::timestamptz IS NULL OR at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR at < %(until)s)
+  AND (%(before_id)s::bigint IS NULL OR id < %(before_id)s)
+ORDER BY id DESC
+LIMIT %(limit)s;

@@ -1,0 +1,131 @@
+"""The audit log: rows are added and read by the runtime role, and nothing else happens to them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.care import actor, audit
+from hermes_memory_pgvector.care.actor import Actor
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.unchanged import checksums, nothing_changes
+
+SOMEBODY = Actor("ada@desk", "home-1")
+
+
+@pytest.fixture
+def commands(database: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime)
+    return made
+
+
+def test_a_row_says_who_did_what_when_and_to_how_many(database: Database) -> None:
+    with psycopg.connect(database.runtime_dsn) as connection:
+        number = audit.record(
+            connection, SOMEBODY, "forget", theme="market", subject="receipt 12", counts={"turns": 3, "memories": 0}
+        )
+        (row,) = audit.read(connection)
+    assert (row.id, row.actor, row.home_id, row.login) == (number, "ada@desk", "home-1", "hermes")
+    assert (row.action, row.theme, row.subject) == ("forget", "market", "receipt 12")
+    assert row.counts == {"turns": 3, "memories": 0}
+    assert abs(row.at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_what_is_not_committed_is_not_in_the_log(database: Database) -> None:
+    with psycopg.connect(database.runtime_dsn) as connection:
+        audit.record(connection, SOMEBODY, "forget", counts={})
+        connection.rollback()
+        assert audit.read(connection) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM audit_log",
+        "UPDATE audit_log SET actor = 'nobody'",
+        "TRUNCATE audit_log",
+        "INSERT INTO audit_log (actor, action, at) VALUES ('me', 'forget', 'yesterday')",
+        "INSERT INTO audit_log (actor, action, login) VALUES ('me', 'forget', 'postgres')",
+        "INSERT INTO audit_log (actor, action, id) VALUES ('me', 'forget', 1)",
+        "SELECT setval('audit_log_id_seq', 1)",
+    ],
+)
+def test_the_runtime_role_can_neither_change_the_log_nor_lie_about_time_and_login(
+    database: Database, statement: str
+) -> None:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+        audit.record(connection, SOMEBODY, "forget", counts={"turns": 1})
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement.encode())
+        assert len(audit.read(connection)) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"counts": '{"quote": "what she said"}'},
+        {"counts": "[1]"},
+        {"counts": '{"a": {"b": 1}}'},
+        {"subject": "x" * 201},
+        {"action": "Forget: what she said"},
+        {"actor": ""},
+    ],
+)
+def test_there_is_no_room_for_text(database: Database, values: dict[str, str]) -> None:
+    row = {"actor": "me", "action": "forget", "subject": "", "counts": "{}", **values}
+    with psycopg.connect(database.runtime_dsn) as connection, pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute(
+            "INSERT INTO audit_log (actor, action, subject, counts)"
+            " VALUES (%(actor)s, %(action)s, %(subject)s, %(counts)s::jsonb)",
+            row,
+        )
+
+
+def test_the_command_shows_newest_first_in_pages(commands: Commands, database: Database) -> None:
+    assert commands.call("audit").out == "Nothing is in the log for this.\n"
+    with psycopg.connect(database.runtime_dsn) as connection:
+        for number in range(5):
+            theme, action = ("market", "forget") if number % 2 else ("garden", "mute")
+            audit.record(connection, SOMEBODY, action, theme=theme, counts={"turns": number})
+    first = commands.call("audit", "--limit", "2", "--json").json
+    assert [row["counts"]["turns"] for row in first["audit"]] == [4, 3]
+    rest = commands.call("audit", "--before", str(first["next"]), "--json").json
+    assert [row["counts"]["turns"] for row in rest["audit"]] == [2, 1, 0]
+    assert rest["next"] is None
+    assert len(commands.call("audit", "--theme", "market", "--json").json["audit"]) == 2
+    assert len(commands.call("audit", "--action", "mute", "--json").json["audit"]) == 3
+    assert commands.call("audit", "--since", "1h", "--json").json["audit"] != []
+    assert commands.call("audit", "--until", "2020-01-01", "--json").json["audit"] == []
+    out = commands.call("audit").out
+    assert "ada@desk" in out
+    assert "4 turns" in out
+
+
+def test_an_operator_is_the_systems_user_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "ada")
+    somebody = actor.operator(tmp_path)
+    assert somebody.name.startswith("ada@")
+    assert somebody.home_id == actor.operator(tmp_path).home_id
+
+
+def test_a_change_of_any_table_is_noticed(database: Database) -> None:
+    stored = Stored(database.owner_dsn)
+    with nothing_changes(stored):
+        pass
+    with (
+        pytest.raises(AssertionError, match="conversations"),
+        nothing_changes(stored),
+        psycopg.connect(database.runtime_dsn) as connection,
+    ):
+        connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'new')")
+    before = checksums(database.owner_dsn)
+    with psycopg.connect(database.runtime_dsn) as connection:
+        connection.execute("UPDATE conversations SET content = 'other' WHERE agent_identity = 'default'")
+    assert checksums(database.owner_dsn) != before
