@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector import cli
 from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, plain
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.binaries import installed_binaries
@@ -53,14 +54,13 @@ def _setting_row(name: str) -> str:
 
 def commands_page() -> str:
     """The help of every command."""
-    parser = argparse.ArgumentParser(prog="hermes-pgvector")
+    parser = tree.Parser(prog="hermes-pgvector")
     cli.configure(parser)
     sections = ["# Commands\n", "Inside the host, the same commands are `hermes pgvector …`.\n", _help(parser)]
-    for action in parser._subparsers._actions if parser._subparsers else []:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                if command.prog.endswith(f" {name}"):
-                    sections += [f"## {name}\n", _help(command)]
+    commands = tree.commands_of(parser)
+    for name, command in commands.parsers.items() if commands else ():
+        if command.prog.endswith(f" {name}"):
+            sections += [f"## {name}\n", _help(command)]
     return NOTE + "\n".join(sections)
 
 
@@ -115,7 +115,7 @@ def main() -> int:
 
 
 def _help(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)  # type: ignore[assignment]
+    parser.formatter_class = lambda prog: tree.HelpFormatter(prog, width=100)  # type: ignore[assignment]
     return f"```\n{parser.format_help().strip()}\n```\n"
 
 

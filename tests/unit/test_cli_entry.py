@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from hermes_memory_pgvector import __version__, cli
+from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
 from testing.command import PROGRAM, Commands
 
@@ -196,3 +199,42 @@ def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
     assert done.code == 0
     assert "set embed_dim" in done.out
     assert "halfvec(768)" not in done.out
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
+def test_every_command_has_a_heading_and_examples_that_it_accepts(command: ModuleType) -> None:
+    assert command.GROUP in tree.GROUPS
+    assert command.EXAMPLES
+    for line, meaning in command.EXAMPLES:
+        parser = tree.Parser(prog="hermes-pgvector")
+        cli.configure(parser)
+        args = parser.parse_args(shlex.split(line))
+        assert args.pgvector_command in (command.NAME, *getattr(command, "ALIASES", ()))
+        assert meaning[0].islower() or meaning[0].isdigit()
+        assert not meaning.endswith(".")
+
+
+def test_examples_stand_below_the_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["recall", "--help"])
+    out = capsys.readouterr().out
+    assert "examples:\n  hermes-pgvector recall " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("recal", "x"), "there is no command 'recal'; did you mean recall?"),
+        (("conf",), "there is no command 'conf'; did you mean config?"),
+        (("zzz",), "there is no command 'zzz'; see: hermes-pgvector --help"),
+        (("recall", "x", "--limt", "3"), "hermes-pgvector recall has no option --limt; did you mean --limit?"),
+        (("recall", "x", "y"), "hermes-pgvector recall does not take 'y'"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_what_looks_like_it(
+    arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert f"hermes-pgvector: {sentence}\n" in capsys.readouterr().err

@@ -2,9 +2,52 @@
 
 from __future__ import annotations
 
+import io
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+
 import pytest
 
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.cli import entries
+from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
+from hermes_memory_pgvector.setup import live, terminal
+from hermes_memory_pgvector.setup.console import has_colours, use_colours
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what it is sent."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def lines(self) -> list[str]:
+        """What people see, without colours and blanks at the end."""
+        return [line.rstrip() for line in COLOUR.sub("", self.getvalue()).splitlines()]
+
+
+@contextmanager
+def watched(typed: str = "") -> Iterator[Screen]:
+    """Standard output is a terminal of 60 columns with colours, and somebody types."""
+    shown = Screen()
+    variables = {"COLUMNS": "60", "TERM": "xterm-256color"}
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(shown):
+        patch.setattr("sys.stdin", Screen(typed))
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        try:
+            yield shown
+        finally:
+            use_colours("auto")
 
 
 def test_columns_are_aligned_also_with_wide_and_combining_signs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +90,186 @@ def test_counting_nouns() -> None:
         "1 memory",
         "2,000 memories",
     ]
+
+
+def test_colours_follow_the_option_then_the_environment_then_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched():
+        assert has_colours()
+        assert not has_colours(io.StringIO())
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert not has_colours()
+        use_colours("always")
+        assert has_colours()
+        assert has_colours(io.StringIO())
+        use_colours("never")
+        monkeypatch.delenv("NO_COLOR")
+        assert not has_colours()
+        use_colours("auto")
+        monkeypatch.setenv("TERM", "dumb")
+        assert not has_colours()
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        assert has_colours(io.StringIO())
+
+
+def test_a_sign_has_the_colour_of_its_meaning() -> None:
+    with watched() as screen:
+        terminal.bullet("ok", "text")
+        terminal.bullet("warning", "text")
+        terminal.bullet("problem", "text")
+        shown = screen.getvalue()
+        assert "\x1b[32m✓" in shown
+        assert "\x1b[33m!" in shown
+        assert "\x1b[1;31m✗" in shown
+
+
+def test_a_long_line_is_wrapped_below_its_text_and_a_command_stays_whole() -> None:
+    with watched() as screen:
+        command = "hermes-pgvector migrate --admin-dsn postgresql://owner@db.example.com/hermes"
+        terminal.bullet("problem", "word " * 20, f"mend it with: {command}")
+        assert screen.lines[:2] == [f" ✗ {'word ' * 11}".rstrip(), f"   {'word ' * 9}".rstrip()]
+        assert screen.lines[2:] == ["   → mend it with:", f"     {command}"]
+
+
+def test_in_a_pipe_nothing_is_wrapped_or_coloured(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.bullet("problem", "word " * 60, "mend it with: hermes-pgvector migrate")
+    terminal.table(("name", "value"), [("a", "long " * 60), (terminal.styled("b", "problem"), "x")])
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 5
+    assert "\x1b" not in out
+
+
+def test_a_table_wraps_within_its_columns_when_it_is_wider_than_the_terminal() -> None:
+    with watched() as screen:
+        terminal.table(("setting", "value", "rows"), [("dsn", "one two " * 12, "1,200")], right=(2,))
+        assert all(len(line) <= 60 for line in screen.lines)
+        assert len(screen.lines) > 3
+        assert screen.lines[1].endswith("1,200")
+        assert screen.lines[2].startswith(" " * 11 + "one two")
+
+
+def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:
+    with watched() as screen:
+        use_colours("never")
+        terminal.table(("a",), [("[bold]x[/bold] :smile: \x1b[31m",)])
+        terminal.pairs([("b", "[red]y[/red]\x1b]0;title\x07")])
+        entries.tell(["head"], "[link=x]z[/link]\x1b[2J")
+        out = screen.getvalue()
+        assert "\x1b" not in out
+        assert "[bold]x[/bold] :smile:" in out
+        assert "[red]y[/red]" in out
+        assert "[link=x]z[/link]" in out
+
+
+def test_an_entry_is_wrapped_with_the_words_searched_for_marked() -> None:
+    with watched() as screen:
+        text = "The lathe needs new bearings, and the bearing of the drill should be looked at before the summer."
+        entries.tell(
+            [terminal.styled("0.83", "strong"), "  workshop/memory"], text, terms=entries.terms_of("which bearings")
+        )
+        assert screen.lines[0] == "  0.83  workshop/memory"
+        assert " ".join(line.strip() for line in screen.lines[1:]) == text
+        assert all(line.startswith(" " * 9) and len(line) <= 60 for line in screen.lines[1:])
+        assert re.findall(r"\x1b\[1;33m(\w+)", screen.getvalue()) == ["bearings", "bearing"]
+
+
+def test_an_entry_in_a_pipe_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    entries.tell(["0.83  workshop/memory"], "two\nlines", terms=entries.terms_of("lines"))
+    assert capsys.readouterr().out == f"  {'0.83  workshop/memory':<36}  two lines\n"
+
+
+def test_a_whole_text_keeps_its_line_breaks() -> None:
+    with watched() as screen:
+        entries.tell_text("one\n\n\ttwo\x1b[2J", indent=4)
+        assert screen.lines == ["    one", "", "        two [2J"]
+
+
+def test_a_dry_run_counts_samples_and_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = [Sample(f"#{n}", f"text {n}", {"id": n}) for n in range(7)]
+    change = DryRun("forget", [("memories", 1), ("turns", 11)], samples, execute="hermes-pgvector forget x --execute")
+    change.tell()
+    out = capsys.readouterr().out
+    assert "nothing is changed: would forget 1 memory, 11 turns" in out
+    assert out.count("text ") == 5
+    assert "and 7 more" in out
+    assert "hermes-pgvector forget x --execute" in out
+    assert change.document()["samples"] == [{"id": n} for n in range(5)]
+    DryRun("forget", [("memories", 2)], executed=True, done="forgotten").tell()
+    DryRun("forget", [("memories", 0)]).tell()
+    assert capsys.readouterr().out == " ✓ forgotten: 2 memories\n ✓ nothing to forget\n"
+
+
+def test_progress_appears_after_a_while_with_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched() as screen:
+        monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.01)
+        with terminal.progress("embedding", total=400, unit="row") as bar:
+            bar.update(100)
+            until = time.monotonic() + 10
+            while "of 400 rows" not in screen.getvalue() and time.monotonic() < until:
+                threading.Event().wait(0.02)
+            terminal.say("a line above it")
+            bar.phase("second half")
+            bar.advance(300)
+        out = COLOUR.sub("", screen.getvalue())
+        assert re.search(r"embedding .*100 of 400 rows, [\d,]+/s, .* left", out)
+        assert re.search(r"(?m)a line above it\s*$", out)
+        terminal.say("after")
+        assert screen.lines[-1].endswith("after")
+
+
+def test_quick_work_shows_no_progress() -> None:
+    with watched() as screen:
+        with terminal.progress("quick", total=2, unit="row") as bar:
+            bar.advance(2)
+        assert screen.getvalue() == ""
+
+
+def test_in_a_pipe_each_phase_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.progress("index", unit="row") as bar:
+        for phase in ("reading", "reading", "writing"):
+            bar.phase(phase)
+    assert capsys.readouterr().out == " · index: reading\n · index: writing\n"
+    with terminal.progress("index", quiet=True) as bar:
+        bar.phase("reading")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "unit", "text"),
+    [
+        (100, 400, "row", "100 of 400 rows, 10/s, 30.0 s left"),
+        (1, 3, "row", "1 of 3 rows, 6/min, 20.0 s left"),
+        (0, 3, "row", "0 of 3 rows"),
+        (5000, None, "row", "5,000 rows, 500/s"),
+        (25, 100, "", "25%, 10.0 s, 30.0 s left"),
+        (0, None, "", "10.0 s"),
+    ],
+)
+def test_figures_beside_a_bar(done: float, total: float | None, unit: str, text: str) -> None:
+    assert live.figures(done, total, unit, time.monotonic() - 10) == text
+
+
+@pytest.mark.parametrize(
+    ("typed", "default", "answer"),
+    [("y\n", False, True), ("YES\n", False, True), ("\n", False, False), ("\n", True, True), ("", True, True),
+     ("no\n", True, False), ("what\n", True, False)],
+)  # fmt: skip
+def test_a_question_takes_yes_no_or_the_default(typed: str, default: bool, answer: bool) -> None:
+    with watched(typed):
+        assert terminal.confirm("Remove it?", default=default) is answer
+
+
+def test_where_nobody_can_answer_it_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert not terminal.confirm("Remove it?", default=True)
+    assert terminal.confirm("Remove it?", yes=True)
+
+
+def test_a_display_gives_way_to_a_question() -> None:
+    with watched("blue\n") as screen:
+        bar = live.Bar("work", None, "", shows=True, note=None)
+        bar.start()
+        try:
+            assert terminal.ask("Which colour?", "red") == "blue"
+        finally:
+            bar.close()
+        assert "Which colour? [red] " in COLOUR.sub("", screen.getvalue())

@@ -27,6 +27,7 @@ from hermes_memory_pgvector.cli import (
     recall,
     status,
     tour,
+    tree,
     up,
 )
 from hermes_memory_pgvector.errors import (
@@ -36,7 +37,7 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ServerError,
 )
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.setup import console, terminal
 
 COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes, audit)
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
@@ -47,12 +48,7 @@ BROKEN_PIPE = 141
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the whole command tree to a parser: ours, or the one the host made for `hermes pgvector`."""
     parser.set_defaults(pgvector_parser=parser)
-    subparsers = parser.add_subparsers(dest="pgvector_command", metavar="COMMAND", title="commands")
-    for command in COMMANDS:
-        aliases = getattr(command, "ALIASES", ())
-        sub = subparsers.add_parser(command.NAME, help=command.HELP, description=_sentence(command), aliases=aliases)
-        command.configure(sub)
-        sub.set_defaults(pgvector_run=command.run)
+    tree.add_commands(parser, COMMANDS)
 
 
 def dispatch(args: argparse.Namespace) -> int:
@@ -64,6 +60,7 @@ def dispatch(args: argparse.Namespace) -> int:
     # Commands print what goes wrong; without a handler, logging would print it a second time.
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
+    console.use_colours(getattr(args, "color", None) or "auto")
     try:
         return int(run(args))
     except KeyboardInterrupt:
@@ -76,36 +73,28 @@ def dispatch(args: argparse.Namespace) -> int:
     except MemoryPluginError as error:
         if getattr(args, "json", False):
             terminal.as_json({"error": str(error)})
-        terminal.complain(f"hermes-pgvector: {error}")
+        terminal.fail(str(error))
         return 2 if isinstance(error, UNAVAILABLE) else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The entry point of `hermes-pgvector`."""
-    parser = argparse.ArgumentParser(
-        prog="hermes-pgvector",
-        description="Postgres + pgvector memory for hermes-agent.",
-        epilog="Start with: hermes-pgvector up      Look around first: hermes-pgvector try",
-    )
+    parser = tree.Parser(prog="hermes-pgvector", description="Postgres + pgvector memory for hermes-agent.")
     parser.add_argument("--version", action="version", version=f"hermes-memory-pgvector {__version__}")
     parser.add_argument("--trace", action="store_true", help="show where an unexpected error comes from")
     configure(parser)
-    args = parser.parse_args(argv)
+    args, extra = parser.parse_known_args(argv)
+    if extra:
+        used = getattr(args, "pgvector_used", parser)
+        used.error(tree.unknown_options(used, extra))
     try:
         return dispatch(args)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a bug into a sentence
         if args.trace:
             traceback.print_exc()
         # Its text may hold content; its class and place do not.
-        terminal.complain(
-            f"hermes-pgvector: unexpected {type(error).__name__}; run it again with: hermes-pgvector --trace"
-        )
+        terminal.fail(f"unexpected {type(error).__name__}", "run it again with: hermes-pgvector --trace")
         return 1
-
-
-def _sentence(command: object) -> str:
-    text = str(getattr(command, "HELP", ""))
-    return text[:1].upper() + text[1:] + "."
 
 
 def _tolerate_terminal() -> None:

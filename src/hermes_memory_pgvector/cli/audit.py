@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 NAME = "audit"
 HELP = "show who changed the memory, when, and how many rows"
-EXAMPLE = "hermes-pgvector audit --since 30d --action forget"
+GROUP = "erase"
+EXAMPLES = (("audit --since 30d --action forget", "what was forgotten in the last thirty days"),)
 
 READ_SECONDS = 30.0
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 NAME = "backfill"
 HELP = "embed the rows that have no vector yet"
+GROUP = "carry"
+EXAMPLES = (
+    ("backfill", "embed the rows that have no vector yet"),
+    ("backfill --theme workshop --limit 1000", "some of them"),
+)
 
 PAGE_ROWS = 500
 DATABASE_SECONDS = 60.0

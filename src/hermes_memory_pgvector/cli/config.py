@@ -22,6 +22,12 @@ from hermes_memory_pgvector.setup.journal_database import accept_configured
 
 NAME = "config"
 HELP = "show the settings and where each comes from, or change them"
+GROUP = "set up"
+EXAMPLES = (
+    ("config show --changed", "what differs from the defaults, and where it is set"),
+    ("config set prefetch_limit 8", "give the model up to eight memories per turn"),
+    ("config unset embed_url", "back to the local model"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.cli.checks.examination import examine, exit_code, summary, tell
-from hermes_memory_pgvector.cli.checks.finding import Finding
 from hermes_memory_pgvector.setup import terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.cli.checks.finding import Finding
 
 NAME = "doctor"
 HELP = "check everything and say how to fix what is wrong"
+GROUP = "set up"
+EXAMPLES = (
+    ("doctor", "check everything"),
+    ("doctor --quiet", "show only what needs attention"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run all checks; 0 when it works, 1 for a problem, 2 when an endpoint does not answer."""
+    from hermes_memory_pgvector.cli.checks.examination import examine, exit_code, summary, tell
+
     home = options.home_of(args)
     findings: list[Finding] = []
     if not args.json:

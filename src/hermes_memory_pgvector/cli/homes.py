@@ -19,6 +19,11 @@ from hermes_memory_pgvector.setup import parts, terminal
 
 NAME = "homes"
 HELP = "list the homes that hold memories here; take over the entries of one that is gone"
+GROUP = "see"
+EXAMPLES = (
+    ("homes list", "which homes hold memories here, and when each was last seen"),
+    ("homes adopt 3f0c9a1e --execute", "take over the entries of a home that is gone"),
+)
 
 READ_SECONDS = 15.0
 ADOPT_SECONDS = 120.0

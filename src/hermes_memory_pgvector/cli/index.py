@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 NAME = "index"
 HELP = "list, create and drop the indexes for very large themes and scope 'all' (needs the owner's login)"
+GROUP = "run"
+EXAMPLES = (
+    ("index", "which vector indexes there are, and whether one would pay off"),
+    ("index create --theme workshop", "build the index of a very large theme"),
+)
 
 ACTIONS = ("list", "create", "drop", "rebuild")
 WORDS = {

@@ -14,6 +14,12 @@ from hermes_memory_pgvector.setup.plugin_folder import DISTRIBUTION, InstallResu
 
 NAME = "install"
 HELP = "install the plugin folder into a hermes home (or remove it)"
+GROUP = "set up"
+EXAMPLES = (
+    ("install", "install the plugin folder into ~/.hermes"),
+    ("install --all-profiles", "also into every profile"),
+    ("install --remove", "remove it; memories stay"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

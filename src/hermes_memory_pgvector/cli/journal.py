@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 NAME = "journal"
 HELP = "show what is waiting for the database, and the records it has rejected"
+GROUP = "run"
+EXAMPLES = (
+    ("journal status", "what waits for Postgres, by process"),
+    ("journal dead list", "what Postgres rejected permanently"),
+)
 
 READ_SECONDS = 15.0
 RETRY_SECONDS = 30.0

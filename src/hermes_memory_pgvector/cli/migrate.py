@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 NAME = "migrate"
 HELP = "create or update the database schema (needs the owner's login)"
+GROUP = "set up"
+EXAMPLES = (
+    ("migrate", "update the schema of the database in use"),
+    ("migrate --admin-dsn postgresql://owner@db.example.com/hermes", "as the owner of the tables"),
+    ("migrate --print", "only show the SQL"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

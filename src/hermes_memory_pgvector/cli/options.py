@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup.console import WHENS
 from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
 
 
@@ -17,6 +18,13 @@ def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
     )
     if json:
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--color",
+        choices=WHENS,
+        default="auto",
+        metavar="WHEN",
+        help="colours: auto (default), always or never; NO_COLOR=1 also turns them off",
+    )
 
 
 def add_admin_dsn(parser: argparse.ArgumentParser) -> None:

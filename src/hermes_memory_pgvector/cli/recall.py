@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli import entries, options
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import theme_name
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 NAME = "recall"
 HELP = "search memories and past turns, as an agent would"
+GROUP = "see"
+EXAMPLES = (
+    ("recall 'what did we decide about the launch'", "search as an agent of this home would"),
+    ("recall SKF-6203 --scope all --kind memories", "an exact token, in every theme"),
+    ("recall 'deploy' --since 2026-11-01 --context", "recent turns, with those around them"),
+)
 
 BUDGET_SECONDS = 30.0
-LINE_CHARS = 300
 KINDS: dict[str, tuple[str, ...]] = {
     "memories": ("recall_memory",),
     "turns": ("recall_conversation",),
@@ -67,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
             document["note"] = nothing_found(list(zip(questions, answers, strict=True)))
         terminal.as_json(document)
         return 0
-    tell_hits(hits, args.query)
+    terms = entries.terms_of(args.query)
+    for hit in hits:
+        entries.tell_hit(hit, terms)
     if hits:
         where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
         terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
@@ -76,24 +83,6 @@ def run(args: argparse.Namespace) -> int:
     if degraded:
         terminal.bullet("warning", degraded)
     return 0
-
-
-def tell_hits(hits: list[Hit], query: str) -> None:
-    """Print each hit on a line: score, date, theme, text around the words of the query."""
-    from hermes_memory_pgvector.text.excerpt import excerpt, one_line
-    from hermes_memory_pgvector.text.lexemes import question_terms
-
-    terms = question_terms(query)
-
-    for hit in hits:
-        score = "words" if hit.score is None else f"{hit.score:.2f}"
-        whose = hit.target if hit.target else hit.role
-        head = f"{score:>5}  {hit.ts:%Y-%m-%d}  {hit.theme}/{whose}"
-        terminal.say(terminal.one_line(f"  {head:<36}  {excerpt(one_line(hit.content), terms, LINE_CHARS)}"))
-        for side, beside in (("before", hit.before), ("after", hit.after)):
-            if beside is not None:
-                head = f"{side:>12}  {beside.ts:%Y-%m-%d}  {beside.role}"
-                terminal.say(terminal.one_line(f"  {head:<36}  {excerpt(one_line(beside.content), terms, LINE_CHARS)}"))
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:

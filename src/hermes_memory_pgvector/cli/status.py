@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 NAME = "status"
 ALIASES = ("stats",)
 HELP = "show what is stored, what is waiting, and which processes are running"
+GROUP = "see"
+EXAMPLES = (
+    ("status", "what is stored and what is waiting"),
+    ("status --top 5 --json", "for a script"),
+)
 
 READ_SECONDS = 120.0
 

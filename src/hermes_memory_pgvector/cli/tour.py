@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NAME = "try"
 HELP = "take a short tour in a temporary home; needs no hermes and leaves nothing behind"
+GROUP = "set up"
+EXAMPLES = (("try", "one minute, in a temporary home"),)
 
 SERVER_SECONDS = 180.0
 STORE_SECONDS = 30.0

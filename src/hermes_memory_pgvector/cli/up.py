@@ -26,6 +26,11 @@ from hermes_memory_pgvector.setup import (
 
 NAME = "up"
 HELP = "set up everything: database, schema, plugin folder, settings; safe to run again"
+GROUP = "set up"
+EXAMPLES = (
+    ("up", "give ~/.hermes a memory with an embedded Postgres"),
+    ("up --dsn postgresql://ada@db.example.com/hermes", "use your own Postgres; the password is asked for"),
+)
 
 SERVER_SECONDS = 180.0
 STOP_SECONDS = 60.0

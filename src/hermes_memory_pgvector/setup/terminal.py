@@ -1,16 +1,43 @@
-"""Output of commands: aligned plain text for people, JSON for scripts, nothing that could confuse a terminal."""
+"""What commands print and ask: coloured and fitted to a terminal, plain and stable in a pipe, JSON for scripts.
+
+    say("Memory of ", styled(home, "strong"))       a line; parts may carry a style
+    bullet("ok", "done", "next: hermes-pgvector …")  a line with its sign, and a hint; wrapped on a terminal
+    table(head, rows, right=(1,))                    columns that fit the width; cells are values or styled()
+    pairs([("database", where)])                     names and values
+    heading("Stored")                                a title with a blank line above
+    as_json(document)                                for --json: the only thing printed on standard output
+    fail("no such theme", "see: hermes-pgvector …")  an error on standard error, with how to mend it
+    with step("schema") as said: …                   one line per step, with its outcome and duration
+    with progress("embedding", total=n, unit="row") as bar: bar.advance(); bar.phase("…")
+                                                     appears after two seconds, with rate and time left
+    confirm("Remove it?", yes=args.yes)              yes or no; False where nobody can answer
+    ask("Home", default), ask_secret("Password")     a line; a line without echo
+    number, count, size, seconds, ago, one_line      values as people read them
+
+Stored texts (hits, rows, turns) are printed by `cli/entries.py`, dry runs by `cli/dry_run.py`. Strings are never read
+as markup. Whatever comes from outside goes through `one_line` first; `table`, `pairs` and `entries` do it themselves.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import datetime
+from typing import IO, Any, Literal
+
+from hermes_memory_pgvector.setup import console, live
+from hermes_memory_pgvector.setup.amounts import ago as ago
+from hermes_memory_pgvector.setup.amounts import count as count
+from hermes_memory_pgvector.setup.amounts import number as number
+from hermes_memory_pgvector.setup.amounts import seconds as seconds
+from hermes_memory_pgvector.setup.amounts import size as size
+from hermes_memory_pgvector.setup.console import Part, Style, Styled
 
 Mark = Literal["ok", "warning", "problem", "note"]
 
@@ -20,17 +47,39 @@ _SIGNS: dict[Mark, tuple[str, str]] = {
     "problem": ("✗", "xx"),
     "note": ("·", "- "),
 }
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+_YES, _NO = ("y", "yes"), ("n", "no")
+_COMMAND = re.compile(
+    r"(?:^|(?<=: )|(?<=, ))((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:hermes-pgvector|hermes|pip|python3?|sudo|apt|brew|psql) .+)$"
+)
+STEP_WIDTH = 72
 
 
-def say(text: str = "") -> None:
+def styled(text: Any, style: Style) -> Styled:
+    """A value as a line of text with a meaning: ok, warning, problem, note, strong, faint, command, match or name."""
+    return Styled(one_line(text), style)
+
+
+def say(*parts: Part) -> None:
     """Print a line for people."""
-    print(text, flush=True)
+    console.write(*parts)
 
 
 def complain(text: str) -> None:
     """Print a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    console.write(text, stream=sys.stderr)
+
+
+def fail(text: str, hint: str = "") -> None:
+    """Print an error to standard error: who speaks, what is wrong, and how to mend it."""
+    _wrapped([*_with_command(text)], [Styled("hermes-pgvector: ", "problem")], stream=sys.stderr, indent=2)
+    if hint:
+        _hint(hint, stream=sys.stderr)
+
+
+def heading(text: str) -> None:
+    """Print a title with a blank line above."""
+    say()
+    say(styled(text, "strong"))
 
 
 def as_json(value: Any) -> None:
@@ -40,34 +89,42 @@ def as_json(value: Any) -> None:
 
 def sign(mark: Mark) -> str:
     """The sign of a state; letters where the terminal shows only ASCII."""
-    return _SIGNS[mark][0 if _speaks_unicode() else 1]
+    return _SIGNS[mark][0 if console.speaks_unicode() else 1]
 
 
-def bullet(mark: Mark, text: str, hint: str = "") -> None:
+def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "") -> None:
     """Print a line with its sign, and a hint below it."""
-    say(f" {sign(mark)} {text}")
+    parts = [text] if isinstance(text, str | Styled) else list(text)
+    _wrapped(parts, [" ", Styled(sign(mark), mark), " "], indent=3)
     if hint:
-        arrow = "→" if _speaks_unicode() else "->"
-        say(f"   {arrow} {hint}")
+        _hint(hint)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = (), indent: int = 2) -> None:
-    """Print aligned columns; those in `right` are numbers."""
-    cells = [[one_line(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        parts = [
-            " " * (width - _width(cell)) + cell if place in right else cell + " " * (width - _width(cell))
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        say(" " * indent + "  ".join(parts).rstrip())
+    """Print aligned columns; those in `right` are numbers. On a terminal, long texts wrap within their column."""
+    cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(_width(cell.text) for cell in column) for column in zip(*cells, strict=True)]
+    room = console.width()
+    if room is not None and indent + sum(widths) + 2 * (len(widths) - 1) > room:
+        _fitted(cells, right, indent)
+        return
+    for place, row in enumerate(cells):
+        parts: list[Part] = [" " * indent]
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            padding = " " * (width - _width(cell.text))
+            shown = Styled(cell.text, "faint") if place == 0 else cell
+            is_last = column == len(row) - 1
+            parts += [padding, shown] if column in right else [shown, "" if is_last else padding]
+            parts.append("" if is_last else "  ")
+        say(*_trimmed(parts))
 
 
 def pairs(rows: Sequence[tuple[str, Any]], *, indent: int = 2) -> None:
     """Print names and values, aligned."""
     width = max((_width(name) for name, _ in rows), default=0)
     for name, value in rows:
-        say(f"{' ' * indent}{name}{' ' * (width - _width(name))}  {one_line(value)}".rstrip())
+        padding = " " * (width - _width(name) + 2)
+        _wrapped([_value(value)], [" " * indent, Styled(name, "faint"), padding], indent=indent + width + 2)
 
 
 @contextmanager
@@ -76,7 +133,8 @@ def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
     started = time.perf_counter()
     said: list[str] = []
     try:
-        yield said
+        with live.waiting(text, quiet=quiet):
+            yield said
     except BaseException:
         if not quiet:
             bullet("problem", text)
@@ -85,56 +143,158 @@ def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
         outcome = f": {', '.join(said)}" if said else ""
         took = seconds(time.perf_counter() - started)
         line = f"{text}{outcome}"
-        bullet("ok", f"{line}{' ' * max(2, 72 - _width(line))}{took:>7}")
+        room = min(STEP_WIDTH, (console.width() or 120) - 11)
+        gap = " " * max(2, room - _width(line))
+        bullet("ok", [line, gap, Styled(f"{took:>7}", "faint")])
+
+
+@contextmanager
+def progress(text: str, *, total: int | None = None, unit: str = "", quiet: bool = False) -> Iterator[live.Bar]:
+    """Show how far a long task is, once it has taken two seconds; in a pipe, one line for each phase it names."""
+    with live.bar(text, total=total, unit=unit, quiet=quiet, note=lambda phase: bullet("note", phase)) as shown:
+        yield shown
+
+
+def confirm(question: str, *, default: bool = False, yes: bool = False) -> bool:
+    """Ask yes or no. `yes` answers for scripts; where nobody can answer, it is no."""
+    if yes:
+        return True
+    if not can_ask():
+        return False
+    answer = ask(f"{question} {'[Y/n]' if default else '[y/N]'}").lower()
+    return default if not answer else answer in _YES
+
+
+def ask(question: str, default: str = "") -> str:
+    """The trimmed answer to a question; the default for Enter and at the end of the input."""
+    with console.undisturbed():
+        console.write(f"{question} [{default}] " if default else f"{question} ", end="")
+        line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        say()
+    return line.strip() or default
+
+
+def ask_secret(question: str) -> str:
+    """An answer that does not show while it is typed; empty at the end of the input."""
+    import getpass
+
+    try:
+        with console.undisturbed():
+            return getpass.getpass(f"{question} ")
+    except EOFError:
+        say()
+        return ""
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal and reads what we ask."""
+    return console.is_terminal(sys.stdin) and console.is_terminal(sys.stdout)
 
 
 def one_line(value: Any) -> str:
     """A value as one line of text that cannot control the terminal."""
     text = value if isinstance(value, str) else "–" if value is None else str(value)
-    if not _speaks_unicode():
+    if not console.speaks_unicode():
         text = text.replace("–", "-").replace("…", "...")
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def number(value: int) -> str:
-    """A whole number with thousands separators."""
-    return f"{value:,}"
+def command() -> str:
+    """The command the reader can run: this program's name, or what `start.py` of a clone sets."""
+    return os.environ.get("HERMES_PGVECTOR_COMMAND") or "hermes-pgvector"
 
 
-def count(value: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 turn, 2 turns."""
-    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+def wrap(parts: Sequence[Part], indent: int, *, first: Sequence[Part] = ()) -> None:
+    """Print text wrapped to the terminal and indented below its first line; in a pipe, as one line."""
+    _wrapped(list(parts), list(first) or [" " * indent], indent=indent)
 
 
-def size(value: int) -> str:
-    """Bytes in a unit that reads well."""
-    amount = float(value)
-    for unit in _UNITS:
-        if amount < 1000 or unit == _UNITS[-1]:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    raise AssertionError
+def _wrapped(parts: list[Part], first: list[Part], *, indent: int, stream: IO[str] | None = None) -> None:
+    room = console.width(stream)
+    if room is None or _width(console.plain([*first, *parts])) <= room:
+        console.write(*first, *parts, stream=stream)
+        return
+    # The first line may begin further right than the others: it is wrapped with a filler that is then cut off.
+    lead = _width(console.plain(first))
+    text = console.text_of(["x" * (lead - indent), *parts] if lead > indent else parts)
+    lines = text.wrap(console.console(stream), room - indent, overflow="fold")
+    out = console.console(stream)
+    for place, line in enumerate(lines):
+        line.rstrip()
+        if place == 0:
+            whole = console.text_of(first) + (line[lead - indent :] if lead > indent else line)
+        else:
+            whole = console.text_of([" " * indent]) + line
+        console.write_text(whole, out, stream)
 
 
-def seconds(value: float) -> str:
-    """A duration in a unit that reads well."""
-    if value < 0.0995:
-        return f"{value * 1000:.0f} ms"
-    if value < 90:
-        return f"{value:.1f} s"
-    minutes = value / 60
-    if minutes < 90:
-        return f"{minutes:.0f} min"
-    return f"{minutes / 60:.0f} h" if minutes < 2880 else f"{minutes / 1440:.0f} days"
+def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
+    arrow = "→" if console.speaks_unicode(stream) else "->"
+    first: list[Part] = ["   ", Styled(arrow, "faint"), " "]
+    parts = _with_command(hint)
+    room = console.width(stream)
+    if len(parts) == 2 and room is not None and _width(hint) + 5 > room:
+        # A command on a line of its own can be copied whole, however long it is.
+        _wrapped(parts[:1], first, indent=5, stream=stream)
+        console.write("     ", parts[1], stream=stream)
+    elif len(parts) == 1 and isinstance(parts[0], Styled):
+        console.write(*first, *parts, stream=stream)
+    else:
+        _wrapped(parts, first, indent=5, stream=stream)
 
 
-def ago(moment: datetime | float | None) -> str:
-    """How long ago something happened."""
-    if moment is None:
-        return "never"
-    then = moment.timestamp() if isinstance(moment, datetime) else moment
-    past = max(0.0, datetime.now(UTC).timestamp() - then)
-    return "just now" if past < 2 else f"{seconds(past)} ago"
+def _with_command(text: str) -> list[Part]:
+    """The text, with the command that it ends with as a part of its own."""
+    found = _COMMAND.search(text)
+    if found is None:
+        return [text]
+    rest: list[Part] = [text[: found.start(1)]] if found.start(1) else []
+    return [*rest, Styled(found.group(1), "command")]
+
+
+def _fitted(cells: list[list[Styled | _Plain]], right: Sequence[int], indent: int) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False, header_style="")
+    for column, head in enumerate(cells[0]):
+        is_number = column in right
+        grid.add_column(
+            console.text_of([Styled(head.text, "faint")]),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    for row in cells[1:]:
+        grid.add_row(*(console.text_of([cell if isinstance(cell, Styled) else cell.text]) for cell in row))
+    console.write_text(Padding(grid, (0, 0, 0, indent)), console.console(), None)
+
+
+class _Plain(str):
+    """A cell without a style; it has `text` as styled ones do."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        return str(self)
+
+
+def _cell(value: Any) -> Styled | _Plain:
+    return Styled(one_line(value.text), value.style) if isinstance(value, Styled) else _Plain(one_line(value))
+
+
+def _value(value: Any) -> Part:
+    return Styled(one_line(value.text), value.style) if isinstance(value, Styled) else one_line(value)
+
+
+def _trimmed(parts: list[Part]) -> list[Part]:
+    """The parts without blanks at the end of the line."""
+    while parts and not console.plain([parts[-1]]).strip():
+        parts.pop()
+    last = parts[-1] if parts else ""
+    return [*parts[:-1], last.rstrip() if isinstance(last, str) else Styled(last.text.rstrip(), last.style)]
 
 
 def _plain(value: Any) -> Any:
@@ -145,12 +305,3 @@ def _width(text: str) -> int:
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
-
-
-def _speaks_unicode() -> bool:
-    return (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") in ("utf8", "utf8sig")
-
-
-def command() -> str:
-    """The command the reader can run: this program's name, or what `start.py` of a clone sets."""
-    return os.environ.get("HERMES_PGVECTOR_COMMAND") or "hermes-pgvector"

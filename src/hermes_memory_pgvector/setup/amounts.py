@@ -1,0 +1,48 @@
+"""Numbers, sizes and times as people read them. Pure but for the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def number(value: int) -> str:
+    """A whole number with thousands separators."""
+    return f"{value:,}"
+
+
+def count(value: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 turn, 2 turns."""
+    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+
+
+def size(value: int) -> str:
+    """Bytes in a unit that reads well."""
+    amount = float(value)
+    for unit in _UNITS:
+        if amount < 1000 or unit == _UNITS[-1]:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    raise AssertionError
+
+
+def seconds(value: float) -> str:
+    """A duration in a unit that reads well."""
+    if value < 0.0995:
+        return f"{value * 1000:.0f} ms"
+    if value < 90:
+        return f"{value:.1f} s"
+    minutes = value / 60
+    if minutes < 90:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 2880 else f"{minutes / 1440:.0f} days"
+
+
+def ago(moment: datetime | float | None) -> str:
+    """How long ago something happened."""
+    if moment is None:
+        return "never"
+    then = moment.timestamp() if isinstance(moment, datetime) else moment
+    past = max(0.0, datetime.now(UTC).timestamp() - then)
+    return "just now" if past < 2 else f"{seconds(past)} ago"

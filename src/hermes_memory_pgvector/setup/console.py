@@ -1,0 +1,170 @@
+"""What the output goes to: a terminal with a width and perhaps colours, or a pipe that gets plain text.
+
+rich is imported only for a terminal or for colours, so that scripts do not wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
+
+When = Literal["auto", "always", "never"]
+Style = Literal["ok", "warning", "problem", "note", "strong", "faint", "command", "match", "name"]
+
+WHENS: tuple[When, ...] = ("auto", "always", "never")
+COLOURS: dict[Style, str] = {
+    "ok": "green",
+    "warning": "yellow",
+    "problem": "bold red",
+    "note": "dim",
+    "strong": "bold",
+    "faint": "dim",
+    "command": "cyan",
+    "match": "bold yellow",
+    "name": "magenta",
+}
+NARROWEST = 40
+"""Below this width, lines are cut by the terminal rather than wrapped by us."""
+
+
+class Styled(NamedTuple):
+    """Text that has a meaning, which a terminal shows as a colour."""
+
+    text: str
+    style: Style
+
+
+Part = str | Styled
+
+
+class _Choice:
+    """What `--color` said, and the live display that other output must not overwrite."""
+
+    colours: When = "auto"
+    live: Progress | None = None
+
+
+_choice = _Choice()
+
+
+def use_colours(when: When) -> None:
+    """Follow `--color`."""
+    _choice.colours = when
+
+
+def is_terminal(stream: IO[str] | None = None) -> bool:
+    """Whether somebody is watching: output may be wrapped, and progress may be drawn over."""
+    try:
+        return (stream or sys.stdout).isatty()
+    except (ValueError, AttributeError):
+        return False
+
+
+def has_colours(stream: IO[str] | None = None) -> bool:
+    """Whether to write colours: as `--color` says, else as NO_COLOR, FORCE_COLOR and the terminal say."""
+    if _choice.colours != "auto":
+        return _choice.colours == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal(stream) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def width(stream: IO[str] | None = None) -> int | None:
+    """How wide the terminal is; None when the output is not a terminal, or too narrow for us to wrap it."""
+    if not is_terminal(stream):
+        return None
+    columns = shutil.get_terminal_size((80, 24)).columns
+    return columns if columns >= NARROWEST else None
+
+
+def speaks_unicode(stream: IO[str] | None = None) -> bool:
+    """Whether the output can show more than ASCII."""
+    encoding = getattr(stream or sys.stdout, "encoding", None) or "ascii"
+    return str(encoding).lower().replace("-", "") in ("utf8", "utf8sig")
+
+
+def write(*parts: Part, stream: IO[str] | None = None, end: str = "\n") -> None:
+    """Write the parts as one line, in colour where there is any; a live display stays below it."""
+    out = stream or sys.stdout
+    if _choice.live is not None and is_terminal(out):
+        _choice.live.console.print(text_of(parts), end=end, soft_wrap=True)
+    elif has_colours(out):
+        console(out).print(text_of(parts), end=end, soft_wrap=True)
+    else:
+        print(plain(parts), file=out, end=end)
+    out.flush()
+
+
+def write_text(text: Any, on: Console, stream: IO[str] | None = None) -> None:
+    """Write something that rich has laid out."""
+    live = _choice.live if is_terminal(stream or sys.stdout) else None
+    (live.console if live is not None else on).print(text)
+
+
+def plain(parts: tuple[Part, ...] | list[Part]) -> str:
+    """The parts without their styles."""
+    return "".join(part if isinstance(part, str) else part.text for part in parts)
+
+
+def text_of(parts: tuple[Part, ...] | list[Part]) -> Text:
+    """The parts as rich's text."""
+    from rich.text import Text
+
+    text = Text()
+    for part in parts:
+        if isinstance(part, str):
+            text.append(part)
+        else:
+            text.append(part.text, COLOURS[part.style])
+    return text
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """rich's console on a stream: no markup, no highlighting, our choice of colours."""
+    from rich.console import Console
+
+    out = stream or sys.stdout
+    colours = has_colours(out)
+    return Console(
+        file=out,
+        force_terminal=is_terminal(out) or colours,
+        no_color=not colours,
+        color_system="standard" if colours else None,
+        width=width(out),
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+def set_live(live: Progress | None) -> None:
+    """Print other lines above this display; None when it is gone."""
+    _choice.live = live
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Take a live display away while somebody types."""
+    live = _choice.live
+    if live is None:
+        yield
+        return
+    live.stop()
+    _choice.live = None
+    try:
+        yield
+    finally:
+        _choice.live = live
+        live.start()
