@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
@@ -26,7 +25,7 @@ try:
     main(["--help"])
 except SystemExit:
     pass
-heavy = ("psycopg", "numpy", "wordllama", "hermes_memory_pgvector.engine.engine")
+heavy = ("psycopg", "numpy", "wordllama", "rich", "asyncio", "http.client", "hermes_memory_pgvector.engine.engine")
 print([name for name in heavy if name in sys.modules])
 """
 
@@ -54,16 +53,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_help_is_quick(commands: Commands) -> None:
-    def once() -> float:
-        before = time.process_time() + sum(os.times()[2:4])
-        commands.run("--help")
-        return time.process_time() + sum(os.times()[2:4]) - before
-
-    # Processor time, because other tests may be using the machine; 0.3 s is what a person notices.
-    assert min(once() for _ in range(3)) < 0.3
 
 
 def test_version(commands: Commands) -> None:
