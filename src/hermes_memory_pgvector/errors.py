@@ -15,6 +15,7 @@ MemoryPluginError
 ├── JournalError
 │   └── JournalFull            the bound is reached; the write was refused, not lost silently
 ├── ThreadUnavailable      the system has no thread to give, or the interpreter is ending
+├── CareError              an operator named something that is not there, or asked for what cannot be done
 ├── ServerError            the embedded Postgres could not be started or found
 └── DeadlineExceeded       the time given for the whole operation is over
 
@@ -96,6 +97,10 @@ class JournalFull(JournalError):
 
 class ThreadUnavailable(MemoryPluginError):
     """no thread can be started"""
+
+
+class CareError(MemoryPluginError):
+    """What was asked for is not there, or cannot be done; the message says what can."""
 
 
 class ServerError(MemoryPluginError):

@@ -32,7 +32,7 @@ def below(parent: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
     found: dict[str, argparse.ArgumentParser] = {}
     for action in parent._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found.update(action.choices)
+            found.update(action._name_parser_map)
     return found
 
 

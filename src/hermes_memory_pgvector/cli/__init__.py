@@ -19,15 +19,27 @@ from hermes_memory_pgvector.cli import (
     backfill,
     config,
     doctor,
+    edit,
+    history,
     homes,
     index,
     install,
     journal,
+    list_rows,
     migrate,
+    mute,
     recall,
+    restore,
+    sessions,
+    show,
     status,
+    tail,
+    themes,
     tour,
+    transcript,
     tree,
+    undo,
+    unmute,
     up,
 )
 from hermes_memory_pgvector.errors import (
@@ -39,7 +51,13 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.setup import console, terminal
 
-COMMANDS = (up, tour, install, migrate, doctor, status, recall, backfill, index, config, journal, homes, audit)
+COMMANDS = (
+    up, tour, install, migrate, doctor, config,
+    status, themes, list_rows, show, sessions, transcript, tail, recall,
+    history, undo, restore, edit, mute, unmute,
+    audit,
+    backfill, index, journal, homes,
+)  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -33,6 +33,11 @@ def shown(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
+def utc(at: datetime) -> datetime:
+    """The same moment, as UTC tells it."""
+    return at.astimezone(UTC)
+
+
 def _parse(text: str) -> tuple[datetime, bool]:
     given = text.strip()
     age = _AGE.fullmatch(given)

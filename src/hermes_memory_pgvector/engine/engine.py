@@ -150,6 +150,7 @@ class Engine:
                 "mirror": self._mirror_files.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
+                "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,

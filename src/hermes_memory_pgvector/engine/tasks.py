@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_memory_pgvector.config import settings_file
@@ -19,6 +20,7 @@ from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
+from hermes_memory_pgvector.store.browse import fold_growth
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.search import refresh_statistics
@@ -181,6 +183,24 @@ class WordStatistics:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
                 refresh_statistics(connection)
             self._refreshed_at, self._stored = now, stored
+        return STATISTICS_SECONDS
+
+
+class CountRows:
+    """Adds up the lines that count each theme's rows, so that they stay few."""
+
+    def __init__(self, pool: Pool, writer: Writer) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._stored = 0
+
+    def run(self) -> float:
+        """Add up if rows have come since."""
+        stored = self._writer.status().stored
+        if stored != self._stored and not self._writer.breaker.is_open:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+                fold_growth(connection, datetime.now(UTC).date())
+            self._stored = stored
         return STATISTICS_SECONDS
 
 

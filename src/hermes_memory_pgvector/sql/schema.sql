@@ -275,6 +275,7 @@ CREATE TABLE public.conversations (
     digest bytea,
     ordinal integer,
     lexemes tsvector,
+    muted_at timestamp with time zone,
     CONSTRAINT conversations_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 )
 WITH (toast_tuple_target='8160');
@@ -308,6 +309,7 @@ CREATE TABLE public.memory_entries (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     lexemes tsvector,
+    muted_at timestamp with time zone,
     CONSTRAINT memory_entries_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 )
 WITH (toast_tuple_target='8160');
@@ -339,7 +341,12 @@ CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
 CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'public', 'public', 'pg_temp'
-    AS $$ BEGIN NEW.lexemes := hermes_plain_lexemes(NEW.agent_identity, NEW.content); RETURN NEW; END $$;
+    AS $$
+    BEGIN
+        NEW.lexemes := CASE WHEN NEW.muted_at IS NULL THEN hermes_plain_lexemes(NEW.agent_identity, NEW.content)
+                            ELSE ''::tsvector END;
+        RETURN NEW;
+    END $$;
 
 CREATE FUNCTION public.hermes_find_by_words(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], weights real[], wanted integer, OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -595,8 +602,10 @@ CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
     SET search_path TO 'public', 'public', 'pg_temp'
     AS $$
     BEGIN
-        NEW.lexemes := ts_delete(NEW.lexemes, ARRAY['~=' || OLD.agent_identity, '~all'])
-            || hermes_theme_lexemes(NEW.agent_identity);
+        IF NEW.muted_at IS NULL THEN
+            NEW.lexemes := ts_delete(NEW.lexemes, ARRAY['~=' || OLD.agent_identity, '~all'])
+                || hermes_theme_lexemes(NEW.agent_identity);
+        END IF;
         RETURN NEW;
     END $$;
 
@@ -834,6 +843,56 @@ BEGIN
           GROUP BY f.content_hash ORDER BY 2 DESC LIMIT 60) AS n;
 END $$;
 
+CREATE FUNCTION public.hermes_note_added() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        INSERT INTO theme_growth (agent_identity, memories, turns, last_write)
+        SELECT agent_identity, CASE WHEN TG_TABLE_NAME = 'memory_entries' THEN count(*) ELSE 0 END,
+               CASE WHEN TG_TABLE_NAME = 'conversations' THEN count(*) ELSE 0 END, now()
+        FROM added GROUP BY agent_identity;
+        RETURN NULL;
+    END $$;
+
+CREATE FUNCTION public.hermes_note_emptied() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        INSERT INTO theme_growth (agent_identity, memories, turns)
+        SELECT agent_identity, CASE WHEN TG_TABLE_NAME = 'memory_entries' THEN -sum(memories) ELSE 0 END,
+               CASE WHEN TG_TABLE_NAME = 'conversations' THEN -sum(turns) ELSE 0 END
+        FROM theme_growth GROUP BY agent_identity;
+        RETURN NULL;
+    END $$;
+
+CREATE FUNCTION public.hermes_note_gone() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        INSERT INTO theme_growth (agent_identity, memories, turns)
+        SELECT agent_identity, CASE WHEN TG_TABLE_NAME = 'memory_entries' THEN -count(*) ELSE 0 END,
+               CASE WHEN TG_TABLE_NAME = 'conversations' THEN -count(*) ELSE 0 END
+        FROM gone GROUP BY agent_identity;
+        RETURN NULL;
+    END $$;
+
+CREATE FUNCTION public.hermes_note_moved() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        INSERT INTO theme_growth (agent_identity, memories, turns, last_write)
+        SELECT agent_identity, CASE WHEN TG_TABLE_NAME = 'memory_entries' THEN sum(moved) ELSE 0 END,
+               CASE WHEN TG_TABLE_NAME = 'conversations' THEN sum(moved) ELSE 0 END,
+               CASE WHEN sum(moved) >= 0 THEN now() END
+        FROM (SELECT agent_identity, 1 AS moved FROM added UNION ALL SELECT agent_identity, -1 FROM gone) AS rows
+        GROUP BY agent_identity;
+        RETURN NULL;
+    END $$;
+
 CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -891,7 +950,7 @@ BEGIN
                 / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
                words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN "conversations" AS r ON r.agent_identity = c.theme AND r.id = c.id
+        JOIN "conversations" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
         CROSS JOIN LATERAL (
             SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
                        AS matched,
@@ -942,7 +1001,7 @@ BEGIN
                 / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
                words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN "memory_entries" AS r ON r.agent_identity = c.theme AND r.id = c.id
+        JOIN "memory_entries" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
         CROSS JOIN LATERAL (
             SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
                        AS matched,
@@ -1382,9 +1441,19 @@ CREATE TABLE public.memory_operations (
     origin text DEFAULT 'tool'::text NOT NULL,
     at timestamp with time zone NOT NULL,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    id bigint NOT NULL,
     CONSTRAINT memory_operations_action_check CHECK ((action = ANY (ARRAY['add'::text, 'replace'::text, 'remove'::text]))),
     CONSTRAINT memory_operations_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
+
+CREATE SEQUENCE public.memory_operations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.memory_operations_id_seq OWNED BY public.memory_operations.id;
 
 CREATE TABLE public.memory_sources (
     agent_identity text NOT NULL,
@@ -1404,6 +1473,49 @@ CREATE TABLE public.pending_vectors (
     CONSTRAINT pending_vectors_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
 );
 
+CREATE TABLE public.recall_log (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    session_id text DEFAULT ''::text NOT NULL,
+    caller text NOT NULL,
+    kind text NOT NULL,
+    scope text NOT NULL,
+    query text,
+    degraded text,
+    hits jsonb DEFAULT '[]'::jsonb NOT NULL,
+    milliseconds real NOT NULL,
+    CONSTRAINT recall_log_caller_check CHECK ((caller = ANY (ARRAY['prefetch'::text, 'tool'::text]))),
+    CONSTRAINT recall_log_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
+);
+
+CREATE SEQUENCE public.recall_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.recall_log_id_seq OWNED BY public.recall_log.id;
+
+CREATE TABLE public.theme_growth (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    day date DEFAULT ((now() AT TIME ZONE 'UTC'::text))::date NOT NULL,
+    memories bigint DEFAULT 0 NOT NULL,
+    turns bigint DEFAULT 0 NOT NULL,
+    last_write timestamp with time zone
+);
+
+CREATE SEQUENCE public.theme_growth_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.theme_growth_id_seq OWNED BY public.theme_growth.id;
+
 CREATE TABLE public.theme_indexes (
     agent_identity text NOT NULL,
     model_id integer NOT NULL,
@@ -1420,6 +1532,12 @@ ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public
 ALTER TABLE ONLY public.delegations ALTER COLUMN id SET DEFAULT nextval('public.delegations_id_seq'::regclass);
 
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('public.memory_entries_id_seq'::regclass);
+
+ALTER TABLE ONLY public.memory_operations ALTER COLUMN id SET DEFAULT nextval('public.memory_operations_id_seq'::regclass);
+
+ALTER TABLE ONLY public.recall_log ALTER COLUMN id SET DEFAULT nextval('public.recall_log_id_seq'::regclass);
+
+ALTER TABLE ONLY public.theme_growth ALTER COLUMN id SET DEFAULT nextval('public.theme_growth_id_seq'::regclass);
 
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
@@ -1475,6 +1593,12 @@ ALTER TABLE ONLY public.memory_vectors_1
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
+ALTER TABLE ONLY public.recall_log
+    ADD CONSTRAINT recall_log_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE ONLY public.theme_growth
+    ADD CONSTRAINT theme_growth_pkey PRIMARY KEY (agent_identity, id);
+
 ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_pkey PRIMARY KEY (agent_identity, model_id);
 
@@ -1482,6 +1606,8 @@ ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
 CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
+
+CREATE INDEX conversations_muted ON public.conversations USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
 
 CREATE INDEX conversations_session_timeline ON public.conversations USING btree (agent_identity, session_id, ts DESC);
 
@@ -1497,7 +1623,13 @@ CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING bt
 
 CREATE INDEX memory_entries_lexemes ON public.memory_entries USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 
+CREATE INDEX memory_entries_muted ON public.memory_entries USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
+
 CREATE INDEX memory_entries_timeline ON public.memory_entries USING btree (agent_identity, target, updated_at DESC);
+
+CREATE INDEX memory_operations_arrival ON public.memory_operations USING btree (id);
+
+CREATE UNIQUE INDEX memory_operations_event ON public.memory_operations USING btree (agent_identity, id);
 
 CREATE INDEX memory_sources_home ON public.memory_sources USING btree (home_id, agent_identity);
 
@@ -1505,7 +1637,25 @@ CREATE INDEX memory_vectors_1_codes ON public.memory_vectors_1 USING btree (agen
 
 CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
 
+CREATE INDEX recall_log_timeline ON public.recall_log USING btree (agent_identity, at DESC);
+
 CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
+
+CREATE TRIGGER growth_by_delete AFTER DELETE ON public.conversations REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_gone();
+
+CREATE TRIGGER growth_by_delete AFTER DELETE ON public.memory_entries REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_gone();
+
+CREATE TRIGGER growth_by_insert AFTER INSERT ON public.conversations REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_added();
+
+CREATE TRIGGER growth_by_insert AFTER INSERT ON public.memory_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_added();
+
+CREATE TRIGGER growth_by_truncate AFTER TRUNCATE ON public.conversations FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_emptied();
+
+CREATE TRIGGER growth_by_truncate AFTER TRUNCATE ON public.memory_entries FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_emptied();
+
+CREATE TRIGGER growth_by_update AFTER UPDATE ON public.conversations REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
+
+CREATE TRIGGER growth_by_update AFTER UPDATE ON public.memory_entries REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
 
 CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.conversations FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
 

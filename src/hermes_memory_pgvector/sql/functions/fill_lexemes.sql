@@ -1,4 +1,9 @@
--- Trigger: gives a row that arrives or is edited without lexemes the plain ones.
+-- Trigger: gives a row that arrives or is edited without lexemes the plain ones; a muted row is found by no word.
 CREATE OR REPLACE FUNCTION hermes_fill_lexemes() RETURNS trigger
     LANGUAGE plpgsql SET search_path FROM CURRENT
-    AS $$ BEGIN NEW.lexemes := hermes_plain_lexemes(NEW.agent_identity, NEW.content); RETURN NEW; END $$;
+    AS $$
+    BEGIN
+        NEW.lexemes := CASE WHEN NEW.muted_at IS NULL THEN hermes_plain_lexemes(NEW.agent_identity, NEW.content)
+                            ELSE ''::tsvector END;
+        RETURN NEW;
+    END $$;

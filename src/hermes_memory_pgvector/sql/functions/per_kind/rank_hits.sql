@@ -31,7 +31,7 @@ BEGIN
                 / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
                words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN {table} AS r ON r.agent_identity = c.theme AND r.id = c.id
+        JOIN {table} AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
         CROSS JOIN LATERAL (
             SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
                        AS matched,

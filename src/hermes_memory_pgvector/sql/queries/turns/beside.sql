@@ -10,10 +10,12 @@ CROSS JOIN LATERAL (
     (SELECT 'before' AS side, c.role, c.ts, c.content FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) < (hit.ts, hit.id)
+       AND c.muted_at IS NULL
      ORDER BY c.ts DESC, c.id DESC LIMIT 1)
     UNION ALL
     (SELECT 'after', c.role, c.ts, c.content FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) > (hit.ts, hit.id)
+       AND c.muted_at IS NULL
      ORDER BY c.ts, c.id LIMIT 1)
 ) AS beside;

@@ -1,4 +1,4 @@
--- Stores vectors of memories; rows whose memory is gone or has changed since are passed over.
+-- Stores vectors of memories; rows whose memory is gone, muted or has changed since are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks, digests (hermes_digest of the content that was
 -- embedded), vectors (see store.vector_types.vector_array). A vector that is already there is replaced.
@@ -8,5 +8,6 @@ FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(dig
          AS given (theme, id, chunk, digest, vector)
 JOIN memory_entries AS memory
   ON memory.agent_identity = given.theme AND memory.id = given.id AND hermes_digest(memory.content) = given.digest
+  AND memory.muted_at IS NULL
 ON CONFLICT (agent_identity, id, chunk) DO UPDATE
 SET ts = excluded.ts, target = excluded.target, embedding = excluded.embedding;

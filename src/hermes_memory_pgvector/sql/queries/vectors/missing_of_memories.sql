@@ -5,6 +5,7 @@ SELECT memory.agent_identity, memory.id
 FROM memory_entries AS memory
 WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)
+  AND memory.muted_at IS NULL
   AND NOT EXISTS (SELECT FROM {memory_vectors} AS known
                   WHERE known.agent_identity = memory.agent_identity AND known.id = memory.id)
 ORDER BY memory.id DESC

@@ -5,6 +5,7 @@ SELECT turn.agent_identity, turn.id, length(turn.content)
 FROM conversations AS turn
 WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR turn.id < %(before_id)s::bigint)
+  AND turn.muted_at IS NULL
   AND NOT EXISTS (SELECT FROM {turn_vectors} AS known
                   WHERE known.agent_identity = turn.agent_identity AND known.id = turn.id)
 ORDER BY turn.id DESC

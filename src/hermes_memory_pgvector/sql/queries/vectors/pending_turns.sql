@@ -6,4 +6,4 @@ SELECT turn.agent_identity, turn.id, turn.content, (
            ORDER BY earlier.ts DESC, earlier.id DESC LIMIT 1
        ) AS before
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
-JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id;
+JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id AND turn.muted_at IS NULL;

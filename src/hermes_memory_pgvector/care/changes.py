@@ -1,0 +1,357 @@
+"""Correcting the memory: its history, and taking back, restoring, editing and muting what is in it.
+
+Every change runs in the caller's transaction, goes the way every other write goes, and leaves a row in the audit log.
+Without `execute` nothing is written, and the answer says what would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hermes_memory_pgvector.care import audit, ids, reversal, see, themes, timeline
+from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.care.ids import RowName
+from hermes_memory_pgvector.care.reversal import Blocked, Reversal
+from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.store import corrections, memories, vectors
+from hermes_memory_pgvector.store import history as events_store
+from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
+from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.history import Event
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.memory_state import State
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.text.clean import entries_of, text_of
+from hermes_memory_pgvector.values import TARGETS, Kind, Moment, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Whose hand makes a change, when, and whether rows that change want vectors."""
+
+    actor: Actor
+    now: Callable[[], Moment]
+    wants_vectors: bool
+    max_chars: int = 1_000_000
+    """How long a text may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Some events, and where the next page begins; None when this is the last."""
+
+    events: tuple[Event, ...]
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChange:
+    """What changes in a theme's MEMORY.md or USER.md entries."""
+
+    target: Target
+    remove: tuple[str, ...]
+    restore: tuple[str, ...]
+    blocked: tuple[Blocked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A change of memories, before or after it was made."""
+
+    theme: str
+    changes: tuple[TargetChange, ...]
+    executed: bool
+    event: Event | None = None
+    """The event that is undone."""
+
+    @property
+    def removed(self) -> int:
+        """How many entries go."""
+        return sum(len(change.remove) for change in self.changes)
+
+    @property
+    def restored(self) -> int:
+        """How many entries come back or get new words."""
+        return sum(len(change.restore) for change in self.changes)
+
+    @property
+    def blocked(self) -> tuple[tuple[Target, Blocked], ...]:
+        """The entries that files keep as they are."""
+        return tuple((change.target, each) for change in self.changes for each in change.blocked)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Other words for a memory or a turn."""
+
+    name: str
+    theme: str
+    before: str
+    after: str
+    blocked: tuple[Blocked, ...]
+    executed: bool
+    target: Target | None = None
+    """Of a memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Muting:
+    """Rows that are muted or heard again."""
+
+    rows: tuple[StoredMemory | StoredTurn, ...]
+    """Those concerned; others already were as wanted."""
+    unchanged: tuple[str, ...]
+    executed: bool
+
+
+def history(
+    connection: Connection,
+    *,
+    theme: str | None = None,
+    name: RowName | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    before: int | None = None,
+    limit: int = 20,
+) -> EventPage:
+    """What happened to memories, the last to arrive first; of one memory, what made it what it is."""
+    if theme is not None:
+        themes.require(connection, theme)
+    if name is not None:
+        told = _story(connection, name, theme, since, until)
+        kept = [event for event in reversed(told) if before is None or event.id < before]
+    else:
+        kept = events_store.newest(connection, theme=theme, since=since, until=until, before_id=before, limit=limit + 1)
+    shown = tuple(kept[:limit])
+    return EventPage(shown, f"e{shown[-1].id}" if len(kept) > limit else None)
+
+
+def undo(connection: Connection, event_id: int, hand: Hand, *, execute: bool, theme: str | None = None) -> Correction:
+    """Put back what an event changed."""
+    if theme is not None:
+        themes.require(connection, theme)
+    found = events_store.find(connection, event_id, theme)
+    if found is None:
+        raise CareError(f"there is no event e{event_id}; `history` lists them")
+    own_theme, target = found
+
+    def plan(events: Sequence[Event], now: State) -> tuple[Reversal, Event]:
+        effect = next(each for each in timeline.replay(events) if each.event.id == event_id)
+        concerned = reversal.homes_of(effect.came, now)
+        return reversal.revert(effect, now, events_store.files(connection, target, concerned)), effect.event
+
+    (change,), event = _correct(
+        connection, own_theme, {target: plan}, hand, execute=execute, command="undo", note={"undoes": event_id}
+    )
+    assert event is not None
+    if change.is_nothing and not change.blocked:
+        raise CareError(
+            f"event e{event_id} changed nothing that is still so: what it wrote is gone, what it took away is there"
+        )
+    if execute and not change.is_nothing:
+        _note(connection, hand, "undo", own_theme, f"event e{event_id}", [change])
+    return Correction(own_theme, (_told(target, change),), execute and not change.is_nothing, event)
+
+
+def restore(connection: Connection, theme: str, at: datetime, hand: Hand, *, execute: bool) -> Correction:
+    """Make a theme's memories those it held at a time."""
+    themes.require(connection, theme)
+    if at > datetime.now(UTC):
+        raise CareError("that time has not come yet; give one in the past")
+
+    def plan_of(target: Target) -> _Plan:
+        def plan(events: Sequence[Event], now: State) -> tuple[Reversal, Event | None]:
+            wanted = timeline.state_at(events, at)
+            surplus = [content for content in now if content not in wanted]
+            files = events_store.files(connection, target, reversal.homes_of(surplus, now))
+            return reversal.toward(list(wanted), now, files), None
+
+        return plan
+
+    plans = {target: plan_of(target) for target in TARGETS}
+    changes, _ = _correct(
+        connection, theme, plans, hand, execute=execute, command="restore", note={"restores": at.isoformat()}
+    )
+    told = tuple(_told(target, change) for target, change in zip(plans, changes, strict=True))
+    does = any(not change.is_nothing for change in changes)
+    if execute and does:
+        _note(connection, hand, "restore", theme, at.astimezone(UTC).isoformat(timespec="seconds"), changes)
+    return Correction(theme, told, execute and does)
+
+
+def edit(
+    connection: Connection,
+    name: RowName,
+    text: str,
+    hand: Hand,
+    *,
+    execute: bool,
+    theme: str | None = None,
+    former: str | None = None,
+) -> Edit:
+    """Give a memory or a turn other words; `former` is the text that whoever edited it has seen."""
+    row = see.find(connection, name, theme)
+    after = text_of(text)
+    if not after:
+        raise CareError("an empty text is no edit; `forget` deletes, `mute` hides")
+    if len(after) > hand.max_chars:
+        raise CareError(f"the text has {len(after)} characters, {hand.max_chars} are allowed")
+    told = row_name(row)
+    if former is not None and former != row.content:
+        raise CareError(f"{told} has changed meanwhile; look at it again")
+    if after == row.content:
+        return Edit(told, row.theme, row.content, after, (), executed=False)
+    if isinstance(row, StoredTurn):
+        if execute:
+            if not corrections.edit_turn(
+                connection, row, after, {"edited_at": _stamp(hand)}, wants_vector=hand.wants_vectors
+            ):
+                raise CareError(f"{told} has changed meanwhile; look at it again")
+            audit.record(connection, hand.actor, "edit", theme=row.theme, subject=told, counts={"turns": 1})
+        return Edit(told, row.theme, row.content, after, (), execute)
+    return _edit_memory(connection, row, told, after, hand, execute=execute)
+
+
+def mute(
+    connection: Connection, names: Sequence[RowName], hand: Hand, *, execute: bool, theme: str | None = None
+) -> Muting:
+    """Keep rows out of every recall without deleting them."""
+    return _set_muted(connection, names, hand, theme, execute=execute, is_muted=True)
+
+
+def unmute(
+    connection: Connection, names: Sequence[RowName], hand: Hand, *, execute: bool, theme: str | None = None
+) -> Muting:
+    """Let recall find muted rows again."""
+    return _set_muted(connection, names, hand, theme, execute=execute, is_muted=False)
+
+
+_Plan = Callable[[Sequence[Event], State], tuple[Reversal, Event | None]]
+
+
+def _correct(
+    connection: Connection,
+    theme: str,
+    plans: Mapping[Target, Any],
+    hand: Hand,
+    *,
+    execute: bool,
+    command: str,
+    note: Mapping[str, Any],
+) -> tuple[list[Reversal], Event | None]:
+    """Work out each target's change and, if it is to be done, do it while nobody else changes the theme's memories."""
+    changes: list[Reversal] = []
+    about: Event | None = None
+    for target, plan in plans.items():
+        events, last = events_store.of_theme(connection, theme, target)
+        now = timeline.state_of(events)
+        change, about = plan(events, now)
+        if execute and not change.is_nothing:
+            homes = reversal.homes_of(change.remove, now)
+            events_store.lock(connection, theme, target, homes)
+            events, last = events_store.of_theme(connection, theme, target)
+            now = timeline.state_of(events)
+            change, about = plan(events, now)
+            if not set(reversal.homes_of(change.remove, now)) <= set(homes):
+                raise CareError("the memories have changed meanwhile; run it again")
+            _apply(connection, theme, target, change, now, last, hand, {"command": command, **note})
+        changes.append(change)
+    return changes, about
+
+
+def _apply(
+    connection: Connection,
+    theme: str,
+    target: Target,
+    change: Reversal,
+    now: State,
+    last: int,
+    hand: Hand,
+    metadata: Mapping[str, Any],
+) -> None:
+    moment = hand.now()
+    # It comes after everything it answers to, whatever the clocks of other machines say.
+    when = Moment(moment.wall_us, max(moment.order_us, last + 1))
+    made = reversal.operations(change, now, theme=theme, target=target, when=when, metadata=metadata)
+    writer = f"operator:{hand.actor.home_id}"
+    placed = [Placed(operation, writer, when.order_us, part) for part, operation in enumerate(made)]
+    model = current_model(connection)
+    changed = memories.store(connection, placed, None if model is None else model.id)
+    if hand.wants_vectors:
+        vectors.enqueue(connection, [(name, Kind.MEMORY.value, row_id) for name, row_id in changed])
+
+
+def _edit_memory(
+    connection: Connection, row: StoredMemory, told: str, after: str, hand: Hand, *, execute: bool
+) -> Edit:
+    if entries_of(after, hand.max_chars) != [after]:
+        raise CareError("the text has a line with nothing but §, which would make it several entries")
+
+    def plan(_: Sequence[Event], now: State) -> tuple[Reversal, None]:
+        if row.content not in now:
+            raise CareError(f"{told} has changed meanwhile; look at it again")
+        files = events_store.files(connection, row.target, reversal.homes_of([row.content], now))
+        return reversal.exchange(row.content, after, now, files), None
+
+    (change,), _ = _correct(
+        connection, row.theme, {row.target: plan}, hand, execute=execute, command="edit", note={"edits": row.id}
+    )
+    executed = execute and not change.is_nothing
+    if executed:
+        audit.record(connection, hand.actor, "edit", theme=row.theme, subject=told, counts={"memories": 1})
+    return Edit(told, row.theme, row.content, after, change.blocked, executed, row.target)
+
+
+def _set_muted(
+    connection: Connection, names: Sequence[RowName], hand: Hand, theme: str | None, *, execute: bool, is_muted: bool
+) -> Muting:
+    found = [see.find(connection, name, theme) for name in names]
+    wanted = tuple(row for row in found if (row.muted_at is not None) != is_muted)
+    same = tuple(row_name(row) for row in found if (row.muted_at is not None) == is_muted)
+    if execute:
+        for row in wanted:
+            if is_muted:
+                corrections.mute(connection, row)
+            else:
+                corrections.unmute(connection, row, wants_vector=hand.wants_vectors)
+            kind = "memories" if isinstance(row, StoredMemory) else "turns"
+            action = "mute" if is_muted else "unmute"
+            audit.record(connection, hand.actor, action, theme=row.theme, subject=row_name(row), counts={kind: 1})
+    return Muting(wanted, same, execute and bool(wanted))
+
+
+def _story(
+    connection: Connection, name: RowName, theme: str | None, since: datetime | None, until: datetime | None
+) -> list[Event]:
+    shown = see.show(connection, name, theme)
+    if isinstance(shown.row, StoredTurn):
+        raise CareError(f"{name} is a turn, which has no history; only memories change")
+    return [
+        event for event in shown.history if (since is None or event.at >= since) and (until is None or event.at < until)
+    ]
+
+
+def _note(
+    connection: Connection, hand: Hand, action: str, theme: str, subject: str, changes: Sequence[Reversal]
+) -> None:
+    counts = {
+        "memories_removed": sum(len(change.remove) for change in changes),
+        "memories_restored": sum(len(change.restore) for change in changes),
+    }
+    audit.record(connection, hand.actor, action, theme=theme, subject=subject, counts=counts)
+
+
+def _told(target: Target, change: Reversal) -> TargetChange:
+    return TargetChange(target, change.remove, change.restore, change.blocked)
+
+
+def row_name(row: StoredMemory | StoredTurn) -> str:
+    """How people name a row."""
+    return ids.name_of(Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN, row.id)
+
+
+def _stamp(hand: Hand) -> str:
+    return timeline.time_of(hand.now().wall_us).isoformat(timespec="seconds")

@@ -1,0 +1,225 @@
+"""Looking into the memory: lists in pages, single rows with all that is known of them, sessions, transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hermes_memory_pgvector.care import ids, themes, timeline
+from hermes_memory_pgvector.care.ids import RowName, name_of
+from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.store import browse, history
+from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
+from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.history import Event
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.values import TARGETS, Kind
+
+BEGINNING_CHARS = 120
+LAST_ID = 2**63 - 1
+BOTH = (Kind.MEMORY, Kind.TURN)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a list, and where the next page begins; None when this is the last."""
+
+    rows: tuple[Row, ...]
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Some sessions, and where the next page begins."""
+
+    rows: tuple[SessionRow, ...]
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that is known of one memory or turn."""
+
+    row: StoredMemory | StoredTurn
+    model: str | None
+    """The model in use, if there is one."""
+    vectors: int
+    """How many vectors of that model it has."""
+    history: tuple[Event, ...]
+    """What happened to a memory, oldest first; a turn has none."""
+
+    @property
+    def name(self) -> str:
+        """How people name it."""
+        return name_of(Kind.MEMORY if isinstance(self.row, StoredMemory) else Kind.TURN, self.row.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A session in order, with the sessions that worked for it and those it worked for."""
+
+    theme: str
+    session_id: str
+    turns: tuple[Said, ...]
+    children: tuple[Delegation, ...]
+    parents: tuple[Delegation, ...]
+    following: str | None
+
+
+def rows(
+    connection: Connection,
+    *,
+    kinds: Sequence[Kind] = BOTH,
+    theme: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    page: str | None = None,
+    limit: int = 20,
+) -> Page:
+    """Memories and turns, newest first."""
+    if theme is not None:
+        themes.require(connection, theme)
+    start = None if page is None else _parse_page(page)
+    found: list[Row] = []
+    for kind in kinds:
+        read = browse.memories if kind is Kind.MEMORY else browse.turns
+        found += read(connection, theme, since, _before(kind, start, until), limit + 1)
+    found.sort(key=_place, reverse=True)
+    shown = tuple(found[:limit])
+    return Page(shown, _page_after(shown[-1]) if len(found) > limit else None)
+
+
+def muted(connection: Connection, *, theme: str | None = None, limit: int = 20) -> Page:
+    """What is muted, last muted first."""
+    if theme is not None:
+        themes.require(connection, theme)
+    return Page(tuple(browse.muted(connection, theme, limit)), None)
+
+
+def memories_at(connection: Connection, theme: str, at: datetime, *, limit: int = 20) -> Page:
+    """The memories a theme held at a time, last changed first; rows of that time have no ids any more."""
+    themes.require(connection, theme)
+    found = [
+        Row(Kind.MEMORY, entry.id or 0, theme, timeline.time_of(entry.updated_us), entry.content, target=target)
+        for target in TARGETS
+        for entry in timeline.state_at(history.of_theme(connection, theme, target)[0], at).values()
+    ]
+    found.sort(key=lambda row: (row.at, row.content), reverse=True)
+    return Page(tuple(found[:limit]), None)
+
+
+def sessions(
+    connection: Connection,
+    theme: str,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    page: str | None = None,
+    limit: int = 20,
+) -> SessionPage:
+    """The sessions of a theme, last used first."""
+    themes.require(connection, theme)
+    before = until if page is None else _parse_time(page)
+    found = browse.sessions(connection, theme, since, before, limit + 1, BEGINNING_CHARS)
+    shown = tuple(found[:limit])
+    return SessionPage(shown, _time_text(shown[-1].last) if len(found) > limit else None)
+
+
+def transcript(
+    connection: Connection, session_id: str, *, theme: str | None = None, page: str | None = None, limit: int = 200
+) -> Transcript:
+    """A session in order; sessions of the same name in several themes must be told apart."""
+    if theme is not None:
+        themes.require(connection, theme)
+    found = browse.session_themes(connection, session_id)
+    if theme is None and len(found) > 1:
+        raise CareError(f"session {session_id} is in several themes; add --theme {' or --theme '.join(found)}")
+    if not found or (theme is not None and theme not in found):
+        where = f" in theme {theme}" if theme is not None else ""
+        raise CareError(f"there is no session {session_id}{where}; `sessions --theme THEME` lists those of a theme")
+    inside = theme or found[0]
+    start = None
+    if page is not None:
+        _, start = _parse_page(page)
+    turns = browse.transcript(connection, inside, session_id, start, limit + 1)
+    edges = browse.delegations(connection, inside, session_id)
+    shown = tuple(turns[:limit])
+    return Transcript(
+        inside,
+        session_id,
+        shown,
+        tuple(edge for edge in edges if edge.session_id == session_id),
+        tuple(edge for edge in edges if edge.child_session_id == session_id),
+        f"{_time_text(shown[-1].at)}~t{shown[-1].id}" if len(turns) > limit else None,
+    )
+
+
+def find(connection: Connection, name: RowName, theme: str | None = None) -> StoredMemory | StoredTurn:
+    """The row that a name means; an error when there is none, or one of each kind."""
+    if theme is not None:
+        themes.require(connection, theme)
+    memory = browse.find_memory(connection, name.id, theme) if name.kind is not Kind.TURN else None
+    turn = browse.find_turn(connection, name.id, theme) if name.kind is not Kind.MEMORY else None
+    if memory is not None and turn is not None:
+        raise CareError(f"{name} may be memory m{name.id} or turn t{name.id}: say which")
+    found = memory or turn
+    if found is None:
+        where = f" in theme {theme}" if theme is not None else ""
+        raise CareError(f"there is no {_noun(name.kind)} {name}{where}; it may have been deleted")
+    return found
+
+
+def show(connection: Connection, name: RowName, theme: str | None = None) -> Shown:
+    """Everything about one row."""
+    row = find(connection, name, theme)
+    model = current_model(connection)
+    kind = Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN
+    vectors = 0 if model is None else browse.count_vectors(connection, model, kind, row.theme, row.id)
+    told: tuple[Event, ...] = ()
+    if isinstance(row, StoredMemory):
+        events, _ = history.of_theme(connection, row.theme, row.target)
+        told = timeline.lineage(events, row.content)
+    return Shown(row, None if model is None else model.name, vectors, told)
+
+
+def _noun(kind: Kind | None) -> str:
+    return "row" if kind is None else kind.value
+
+
+def _place(row: Row) -> tuple[datetime, int, int]:
+    return row.at, 1 if row.kind is Kind.TURN else 0, row.id
+
+
+def _before(kind: Kind, start: tuple[Kind, Place] | None, until: datetime | None) -> Place | None:
+    """Where the rows of a kind begin: at the same time, turns stand before memories."""
+    if start is None:
+        return None if until is None else Place(until, 0)
+    of, place = start
+    if kind is of:
+        return place
+    return Place(place.at, 0 if kind is Kind.TURN else LAST_ID)
+
+
+def _page_after(row: Row) -> str:
+    return f"{_time_text(row.at)}~{name_of(row.kind, row.id)}"
+
+
+def _parse_page(text: str) -> tuple[Kind, Place]:
+    when, _, name = text.partition("~")
+    row = ids.parse_row(name or "?")
+    if row.kind is None:
+        raise CareError(f"{text!r} is no page; take it from the end of the page before")
+    return row.kind, Place(_parse_time(when), row.id)
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise CareError(f"{text!r} is no page; take it from the end of the page before") from None
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+
+
+def _time_text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,48 @@
+"""Themes as operators see them, and what to say when one does not exist."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import UTC, datetime
+
+from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.store import browse
+from hermes_memory_pgvector.store.browse import Theme
+from hermes_memory_pgvector.store.pool import Connection
+
+NEAR = 0.6
+MOST_NEAR = 3
+
+
+def overview(connection: Connection) -> list[Theme]:
+    """Every theme that holds rows, the largest first."""
+    return browse.themes(connection, datetime.now(UTC).date())
+
+
+def require(connection: Connection, theme: str) -> str:
+    """The theme itself if it exists; otherwise an error that names those spelled like it."""
+    names = browse.theme_names(connection)
+    if theme in names:
+        return theme
+    near = [name for name in names if name == theme.casefold()] or difflib.get_close_matches(
+        theme.casefold(), names, n=MOST_NEAR, cutoff=NEAR
+    )
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; `themes` lists those that do"
+    raise CareError(f"there is no theme {theme!r}{hint}")
+
+
+def ordered(found: list[Theme], by: str) -> list[Theme]:
+    """The themes by size, growth in the last week, last write, or name."""
+    match by:
+        case "growth":
+            return sorted(found, key=lambda theme: (-theme.new_this_week, theme.theme))
+        case "recent":
+            return sorted(found, key=lambda theme: (-_seconds(theme.last_write), theme.theme))
+        case "name":
+            return sorted(found, key=lambda theme: theme.theme)
+        case _:
+            return found
+
+
+def _seconds(at: datetime | None) -> float:
+    return at.timestamp() if at is not None else 0.0

@@ -1,0 +1,70 @@
+"""`list`: memories, turns or sessions, newest first."""
+
+from __future__ import annotations
+
+import argparse
+
+from hermes_memory_pgvector.cli import options, reach, rows, sessions, times
+from hermes_memory_pgvector.setup import terminal
+
+NAME = "list"
+HELP = "list memories, turns or sessions, newest first"
+GROUP = "see"
+EXAMPLES = (
+    ("list --theme marketing --memories", "what a theme knows"),
+    ("list --turns --since 7d --limit 50", "what was said in the last week, in every theme"),
+    ("list --memories --theme marketing --as-of 2026-05-31", "what the theme knew then"),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("--theme", metavar="THEME", help="only this theme (default: all)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--memories", action="store_true", help="only memories")
+    which.add_argument("--turns", action="store_true", help="only turns")
+    which.add_argument("--sessions", action="store_true", help="sessions of a theme; needs --theme")
+    which.add_argument("--muted", action="store_true", help="only what `mute` keeps out of recall")
+    times.add_range(parser)
+    parser.add_argument("--as-of", type=times.end, metavar="TIME", help="memories as they were then; needs --theme")
+    parser.add_argument("--limit", type=options.positive, default=20, metavar="N", help="rows a page (default: 20)")
+    parser.add_argument("--page", metavar="PLACE", help="the next page, as the one before names it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show a page."""
+    if (args.sessions or args.as_of) and not args.theme:
+        terminal.fail("--sessions and --as-of need --theme", "hermes-pgvector themes")
+        return 2
+    if args.sessions:
+        return sessions.run(args)
+    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.values import Kind
+
+    kinds = (Kind.MEMORY,) if args.memories else (Kind.TURN,) if args.turns else see.BOTH
+    with reach.reading(args) as connection:
+        if args.as_of is not None:
+            page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit)
+        elif args.muted:
+            page = see.muted(connection, theme=args.theme, limit=args.limit)
+        else:
+            page = see.rows(
+                connection,
+                kinds=kinds,
+                theme=args.theme,
+                since=args.since,
+                until=args.until,
+                page=args.page,
+                limit=args.limit,
+            )
+    if args.json:
+        terminal.as_json({"rows": [rows.row_document(row) for row in page.rows], "next": page.following})
+        return 0
+    if not page.rows:
+        terminal.say("Nothing is stored for this.")
+        return 0
+    rows.tell_rows(page.rows)
+    if page.following:
+        terminal.say(f"  next page: --page {page.following}")
+    return 0

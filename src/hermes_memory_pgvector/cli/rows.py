@@ -1,0 +1,117 @@
+"""Memories, turns and events as lines of a table and as JSON: the same in every command that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import times
+from hermes_memory_pgvector.setup import terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.browse import Row
+    from hermes_memory_pgvector.store.history import Event
+
+LINE_CHARS = 160
+
+
+def line(text: str, chars: int = LINE_CHARS) -> str:
+    """The beginning of a text, on one line."""
+    flat = " ".join(terminal.one_line(text[: 4 * chars]).split())
+    return flat if len(flat) <= chars else flat[: chars - 1] + "…"
+
+
+def tell_rows(shown: Sequence[Row]) -> None:
+    """Print rows, one a line."""
+    from hermes_memory_pgvector.care.ids import name_of
+
+    terminal.table(
+        ("id", "when (UTC)", "theme", "whose", "text"),
+        [
+            (
+                name_of(row.kind, row.id) if row.id else "–",
+                times.shown(row.at),
+                row.theme,
+                f"{row.target or row.role}{', muted' if row.muted_at else ''}",
+                line(row.content),
+            )
+            for row in shown
+        ],
+    )
+
+
+def row_document(row: Row) -> dict[str, Any]:
+    """A row for --json, with the names that recall uses."""
+    own = {"target": row.target} if row.target else {"session_id": row.session_id, "role": row.role}
+    return {
+        "kind": row.kind.value,
+        "id": row.id or None,
+        "agent_identity": row.theme,
+        **own,
+        "ts": row.at,
+        "muted_at": row.muted_at,
+        "content": row.content,
+    }
+
+
+def json_line(document: dict[str, Any]) -> str:
+    """A document on one line, for output that never ends."""
+    return json.dumps(document, ensure_ascii=False, default=lambda value: value.isoformat())
+
+
+def tell_events(events: Iterable[Event]) -> None:
+    """Print events, one a line."""
+    terminal.table(
+        ("event", "when (UTC)", "theme", "what", "by", "home", "session", "text"),
+        [
+            (
+                f"e{event.id}",
+                times.shown(event.at),
+                f"{event.theme}/{event.target}",
+                event.action,
+                by(event),
+                event.home_id[:8] or "–",
+                session_of(event) or "–",
+                event_text(event),
+            )
+            for event in events
+        ],
+    )
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """An event for --json."""
+    return {
+        "event": event.id,
+        "at": event.at,
+        "agent_identity": event.theme,
+        "target": event.target,
+        "action": event.action,
+        "by": by(event),
+        "home_id": event.home_id or None,
+        "session_id": session_of(event),
+        "content": event.content or None,
+        "old_text": event.old_text or event.previous or None,
+        "metadata": dict(event.metadata),
+    }
+
+
+def by(event: Event) -> str:
+    """Who made an event: an agent's tool, an edited file, or an operator's command."""
+    command = event.metadata.get("command")
+    return str(command) if event.writer.startswith("operator:") and command else event.origin.value
+
+
+def session_of(event: Event) -> str | None:
+    """The session an agent was in, if the host said so."""
+    session = event.metadata.get("session_id")
+    return str(session) if session else None
+
+
+def event_text(event: Event) -> str:
+    """What an event wrote or took away, on one line."""
+    old = event.previous or event.old_text
+    if event.action == "remove":
+        return line(old)
+    return line(f"{line(old, 60)} → {event.content}" if event.action == "replace" and old else event.content)

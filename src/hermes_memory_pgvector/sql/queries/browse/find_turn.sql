@@ -1,0 +1,10 @@
+-- The turn with this id, whichever theme it belongs to.
+--
+-- theme: null to look into all; id.
+SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.muted_at,
+       turn.parent_session_id, pending.attempts
+FROM (SELECT DISTINCT agent_identity FROM theme_growth
+      WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text) AS theme
+JOIN conversations AS turn ON turn.agent_identity = theme.agent_identity AND turn.id = %(id)s::bigint
+LEFT JOIN pending_vectors AS pending
+  ON pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id;

@@ -1,0 +1,259 @@
+"""What is stored, as people look through it: themes, lists, sessions, single rows. Reads, and adds up counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """How much a theme holds, how it grows, and when it was last used."""
+
+    theme: str
+    memories: int
+    turns: int
+    new_today: int
+    """Rows of both kinds that came today, less those that went; UTC."""
+    new_this_week: int
+    """The same for the last seven days."""
+    last_write: datetime | None
+    last_recall: datetime | None
+    """As far as the recall log goes back."""
+    is_private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory or a turn in a list."""
+
+    kind: Kind
+    id: int
+    theme: str
+    at: datetime
+    """When a turn was said; when a memory was last changed."""
+    content: str
+    target: Target | None = None
+    session_id: str | None = None
+    role: Role | None = None
+    muted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session in a list."""
+
+    theme: str
+    session_id: str
+    turns: int
+    first: datetime
+    last: datetime
+    parent_session_id: str | None
+    begins_with: str
+    """The beginning of the first thing the user said."""
+    delegations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn of a transcript."""
+
+    id: int
+    at: datetime
+    role: Role
+    content: str
+    muted_at: datetime | None
+    parent_session_id: str | None
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """One session that worked for another."""
+
+    session_id: str
+    child_session_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """Everything about one memory but its history."""
+
+    theme: str
+    id: int
+    target: Target
+    content: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: Mapping[str, Any]
+    muted_at: datetime | None
+    pending_attempts: int | None
+    """How often a vector was tried for; None when none is waited for."""
+    homes: Mapping[str, str]
+    """The homes that hold it, and whether each reported it by tool or by file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """Everything about one turn."""
+
+    theme: str
+    id: int
+    session_id: str
+    role: Role
+    content: str
+    at: datetime
+    metadata: Mapping[str, Any]
+    muted_at: datetime | None
+    parent_session_id: str | None
+    pending_attempts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a list that goes back in time: rows before it follow."""
+
+    at: datetime
+    id: int
+
+
+def theme_names(connection: Connection) -> list[str]:
+    """Every theme that holds rows or once did."""
+    rows: list[Any] = connection.execute(statement("browse/theme_names")).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def themes(connection: Connection, today: date, theme: str | None = None) -> list[Theme]:
+    """The themes that hold rows, the largest first."""
+    rows: list[Any] = connection.execute(statement("browse/themes"), {"today": today, "theme": theme}).fetchall()
+    return [Theme(*row) for row in rows]
+
+
+def fold_growth(connection: Connection, today: date) -> int:
+    """Add up the lines that count rows; return how many lines are new."""
+    return connection.execute(statement("browse/fold_growth"), {"today": today}).rowcount
+
+
+def memories(
+    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
+) -> list[Row]:
+    """Memories, last changed first."""
+    rows: list[Any] = connection.execute(statement("browse/memories"), _range(theme, since, before, limit)).fetchall()
+    return [
+        Row(Kind.MEMORY, row_id, name, at, content, target=target, muted_at=muted)
+        for name, row_id, at, target, content, muted in rows
+    ]
+
+
+def turns(
+    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
+) -> list[Row]:
+    """Turns, newest first."""
+    rows: list[Any] = connection.execute(statement("browse/turns"), _range(theme, since, before, limit)).fetchall()
+    return [_turn(row) for row in rows]
+
+
+def muted(connection: Connection, theme: str | None, limit: int) -> list[Row]:
+    """Muted memories and turns, last muted first."""
+    rows: list[Any] = connection.execute(statement("browse/muted"), {"theme": theme, "limit": limit}).fetchall()
+    return [
+        Row(Kind(kind), row_id, name, at, content, target, session_id, role, muted_at)
+        for kind, name, row_id, at, target, session_id, role, content, muted_at in rows
+    ]
+
+
+def sessions(
+    connection: Connection, theme: str, since: datetime | None, before: datetime | None, limit: int, chars: int
+) -> list[SessionRow]:
+    """The sessions of a theme, last used first."""
+    values = {"theme": theme, "since": since, "before": before, "limit": limit, "chars": chars}
+    rows: list[Any] = connection.execute(statement("browse/sessions"), values).fetchall()
+    return [SessionRow(theme, *row) for row in rows]
+
+
+def session_themes(connection: Connection, session_id: str) -> list[str]:
+    """The themes a session has been in."""
+    rows: list[Any] = connection.execute(statement("browse/session_themes"), {"session_id": session_id}).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def transcript(connection: Connection, theme: str, session_id: str, after: Place | None, limit: int) -> list[Said]:
+    """What was said in a session, in order."""
+    values = {
+        "theme": theme,
+        "session_id": session_id,
+        "after": after.at if after else None,
+        "after_id": after.id if after else None,
+        "limit": limit,
+    }
+    rows: list[Any] = connection.execute(statement("browse/transcript"), values).fetchall()
+    return [Said(*row) for row in rows]
+
+
+def delegations(connection: Connection, theme: str, session_id: str) -> list[Delegation]:
+    """The subagents of a session, and whose subagent it was."""
+    values = {"theme": theme, "session_id": session_id}
+    rows: list[Any] = connection.execute(statement("browse/delegations"), values).fetchall()
+    return [Delegation(*row) for row in rows]
+
+
+def find_memory(connection: Connection, row_id: int, theme: str | None = None) -> StoredMemory | None:
+    """A memory by its id."""
+    values = {"id": row_id, "theme": theme}
+    row: Any = connection.execute(statement("browse/find_memory"), values).fetchone()
+    return None if row is None else StoredMemory(*row)
+
+
+def find_turn(connection: Connection, row_id: int, theme: str | None = None) -> StoredTurn | None:
+    """A turn by its id."""
+    values = {"id": row_id, "theme": theme}
+    row: Any = connection.execute(statement("browse/find_turn"), values).fetchone()
+    return None if row is None else StoredTurn(*row)
+
+
+def count_vectors(connection: Connection, model: EmbeddingModel, kind: Kind, theme: str, row_id: int) -> int:
+    """How many vectors of a model a row has."""
+    name = "browse/vectors_of_memory" if kind is Kind.MEMORY else "browse/vectors_of_turn"
+    row: Any = connection.execute(model_statement(name, model.id), {"theme": theme, "id": row_id}).fetchone()
+    return int(row[0])
+
+
+def last_numbers(connection: Connection) -> tuple[int, int, int]:
+    """The last number of a line that counts rows, of an operation on memories, and of a turn."""
+    row: Any = connection.execute(statement("browse/last_numbers")).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def last_line(connection: Connection) -> int:
+    """The last number of a line that counts rows."""
+    row: Any = connection.execute(statement("browse/last_line")).fetchone()
+    return int(row[0])
+
+
+def turns_after(connection: Connection, theme: str | None, after_line: int, after_id: int) -> list[Row]:
+    """Turns stored lately, in the order of their ids."""
+    values = {"theme": theme, "after_line": after_line, "after_id": after_id}
+    rows: list[Any] = connection.execute(statement("browse/tail_turns"), values).fetchall()
+    return [_turn(row) for row in rows]
+
+
+def _turn(row: Any) -> Row:
+    theme, row_id, at, session_id, role, content, muted_at = row
+    return Row(Kind.TURN, row_id, theme, at, content, session_id=session_id, role=role, muted_at=muted_at)
+
+
+def _range(theme: str | None, since: datetime | None, before: Place | None, limit: int) -> dict[str, Any]:
+    return {
+        "theme": theme,
+        "since": since,
+        "before": before.at if before else None,
+        "before_id": before.id if before else None,
+        "limit": limit,
+    }

@@ -1,0 +1,78 @@
+"""Changes an operator makes to single rows: muted, heard again, edited. Within the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes
+from hermes_memory_pgvector.values import Kind
+
+
+def mute(connection: Connection, row: StoredMemory | StoredTurn) -> bool:
+    """Keep a row out of every search; False when it is so already or gone."""
+    name = "correct/mute_memory" if isinstance(row, StoredMemory) else "correct/mute_turn"
+    if connection.execute(statement(name), _key(row)).rowcount != 1:
+        return False
+    _drop_vectors(connection, row)
+    return True
+
+
+def unmute(connection: Connection, row: StoredMemory | StoredTurn, *, wants_vector: bool) -> bool:
+    """Let searches find a row again: by words at once, by meaning when it has its vector."""
+    if isinstance(row, StoredMemory):
+        name, lexemes = "correct/unmute_memory", memory_lexemes(row.theme, row.content)
+    else:
+        name, lexemes = "correct/unmute_turn", turn_lexemes(row.theme, row.content, _before(connection, row))
+    if connection.execute(statement(name), {**_key(row), "lexemes": lexemes}).rowcount != 1:
+        return False
+    if wants_vector:
+        vectors.enqueue(connection, [(row.theme, _kind(row).value, row.id)])
+    return True
+
+
+def edit_turn(
+    connection: Connection, row: StoredTurn, content: str, metadata: Mapping[str, Any], *, wants_vector: bool
+) -> bool:
+    """Give a turn other words; False when it has changed or gone since it was read."""
+    values = {
+        **_key(row),
+        "content": content,
+        "former": row.content,
+        "metadata": json.dumps(dict(metadata)),
+        "lexemes": turn_lexemes(row.theme, content, _before(connection, row)),
+    }
+    if connection.execute(statement("correct/edit_turn"), values).rowcount != 1:
+        return False
+    _drop_vectors(connection, row)
+    if wants_vector and row.muted_at is None:
+        vectors.enqueue(connection, [(row.theme, Kind.TURN.value, row.id)])
+    return True
+
+
+def _drop_vectors(connection: Connection, row: StoredMemory | StoredTurn) -> None:
+    name = "memories/drop_vectors" if isinstance(row, StoredMemory) else "correct/drop_vectors_of_turn"
+    models: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
+    for (model_id,) in models:
+        connection.execute(model_statement(name, int(model_id)), _key(row))
+    connection.execute(
+        statement("vectors/finish_pending"), {"themes": [row.theme], "kinds": [_kind(row).value], "ids": [row.id]}
+    )
+
+
+def _before(connection: Connection, row: StoredTurn) -> list[str]:
+    values = {"theme": row.theme, "session_id": row.session_id, "at": row.at, "id": row.id}
+    return [str(each[0]) for each in connection.execute(statement("correct/turns_before"), values).fetchall()]
+
+
+def _kind(row: StoredMemory | StoredTurn) -> Kind:
+    return Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN
+
+
+def _key(row: StoredMemory | StoredTurn) -> dict[str, Any]:
+    return {"theme": row.theme, "id": row.id}

@@ -1,0 +1,234 @@
+"""undo, restore, edit, mute and unmute: dry runs change nothing, and what is done is audited and can be undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.store import memories, mirror_files
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
+from testing.command import Commands, Finished, with_password
+from testing.postgres import DIM, MODEL, Database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+
+def minute(number: int) -> Moment:
+    at = (1_772_000_000 + 60 * number) * 1_000_000
+    return Moment(at, at)
+
+
+OPERATIONS: list[MemoryOperation] = [
+    AddMemory("market", "memory", "Prices rise in spring", minute(1), "home-b"),
+    ReplaceMemory("market", "memory", "Prices fall in spring", "Prices rise", minute(2), "home-b"),
+    AddMemory("market", "memory", "Stands in the file", minute(3), "home-a", Origin.FILE),
+    AddMemory("market", "user", "Likes tea", minute(4), "home-a", Origin.FILE),
+    RemoveMemory("market", "user", "Likes tea", minute(5), "home-a"),
+]
+SEARCH = """
+SELECT id FROM hermes_search(
+    NULL::{source}, 'market', {everywhere}, NULL, NULL, NULL, ARRAY['harbour'], ARRAY['harbour'], ARRAY['harbour'],
+    ARRAY[1]::real[], ARRAY[false], {vector}, 1600, 0.0, 0.1, false, false, NULL, NULL, NULL, 0, now(), 20)"""
+
+
+@pytest.fixture
+def stored(database: Database) -> Stored:
+    with psycopg.connect(database.owner_dsn) as owner:
+        for number, operation in enumerate(OPERATIONS, start=1):
+            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+        mirror_files.open_file(owner, "home-a", "memory")
+        mirror_files.write_file(owner, "home-a", "memory", ["Stands in the file"])
+        owner.execute("DELETE FROM pending_vectors")
+    return Stored(database.owner_dsn)
+
+
+@pytest.fixture
+def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_model=MODEL)
+    return made
+
+
+def contents(stored: Stored) -> list[str]:
+    return [content for _, content in stored.memories("market")]
+
+
+def audited(stored: Stored) -> list[tuple[str, str, str]]:
+    return [(a, t, s) for a, t, s in stored.rows("SELECT action, theme, subject FROM audit_log ORDER BY id")]
+
+
+def dry_then_done(commands: Commands, stored: Stored, *arguments: str, code: int = 0) -> Finished:
+    """A dry run that changes nothing and says how to go on, and then the real one."""
+    with nothing_changes(stored):
+        dry = commands.call(*arguments)
+        assert dry.code == code, dry
+        assert commands.call(*arguments, "--json").json["executed"] is False
+    if not code:
+        assert "dry run: nothing was changed" in dry.out
+        assert "--execute" in dry.out
+    done = commands.call(*arguments, "--execute", "--json")
+    assert done.code == code, done
+    return done
+
+
+def test_undo_of_a_replace_brings_the_former_words_back_and_can_be_undone(commands: Commands, stored: Stored) -> None:
+    done = dry_then_done(commands, stored, "undo", "e2").json
+    assert (done["changes"][0]["remove"], done["changes"][0]["restore"]) == (
+        ["Prices fall in spring"], ["Prices rise in spring"],
+    )  # fmt: skip
+    assert "Prices rise in spring" in contents(stored)
+    assert "Prices fall in spring" not in contents(stored)
+    assert audited(stored) == [("undo", "market", "event e2")]
+    assert stored.rows("SELECT kind FROM pending_vectors") == [("memory",)]
+    newest = commands.call("history", "--json").json["events"][0]
+    assert (newest["action"], newest["by"], newest["metadata"]["undoes"]) == ("replace", "undo", 2)
+    assert commands.call("undo", f"e{newest['event']}", "--execute").code == 0
+    assert "Prices fall in spring" in contents(stored)
+
+
+def test_undo_of_a_remove_puts_the_memory_back_and_shows_the_line_to_add(commands: Commands, stored: Stored) -> None:
+    with nothing_changes(stored):
+        assert "+ market/user  Likes tea" in commands.call("undo", "e5").out
+    done = commands.call("undo", "e5", "--execute")
+    assert "stands in no USER.md" in done.out
+    assert "Likes tea" in done.out
+    assert "Likes tea" in contents(stored)
+    assert "changed nothing that is still so" in commands.call("undo", "e5").err
+
+
+def test_a_file_wins_over_undo_and_the_line_to_remove_is_shown(commands: Commands, stored: Stored) -> None:
+    done = commands.call("undo", "e3", "--execute")
+    assert done.code == 3
+    assert "it stands in MEMORY.md of home home-a, and the file wins" in done.out
+    assert "remove this line:" in done.out
+    assert "Stands in the file" in contents(stored)
+    assert audited(stored) == []
+    document = commands.call("undo", "e3", "--json").json
+    assert document["files_win"] == [
+        {"file": "MEMORY.md", "homes": ["home-a"], "line": "Stands in the file", "instead": None}
+    ]
+
+
+def test_restore_shows_the_difference_and_then_makes_it(commands: Commands, stored: Stored) -> None:
+    at = ("restore", "--theme", "market", "--at", "2026-02-25T06:14:30")
+    dry = commands.call(*at)
+    assert "- market/memory  Prices fall in spring" in dry.out
+    assert "+ market/memory  Prices rise in spring" in dry.out
+    done = dry_then_done(commands, stored, *at, code=3).json
+    assert done["counts"] == {"removed": 1, "restored": 1, "blocked": 1}
+    assert sorted(contents(stored)) == ["Prices rise in spring", "Stands in the file"]
+    assert [row[0] for row in audited(stored)] == ["restore"]
+    assert commands.call("restore", "--theme", "market", "--at", "2999-01-01").code == 1
+
+
+def test_edit_of_a_memory_by_text_by_editor_and_where_a_file_wins(
+    commands: Commands, stored: Stored, tmp_path: Path
+) -> None:
+    ids = dict(stored.rows("SELECT content, 'm' || id FROM memory_entries"))
+    name = ids["Prices fall in spring"]
+    assert dry_then_done(commands, stored, "edit", name, "--text", "Prices are stable").json["executed"]
+    assert stored.rows("SELECT content FROM memory_entries WHERE 'm' || id = %s", name) == [("Prices are stable",)]
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/stable/wild/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    assert commands.call("edit", name, "--execute", variables={"EDITOR": str(editor)}).code == 0
+    assert "Prices are wild" in contents(stored)
+    assert audited(stored) == [("edit", "market", name)] * 2
+    with nothing_changes(stored):
+        done = commands.call("edit", ids["Stands in the file"], "--text", "Other words", "--execute")
+        assert done.code == 3
+        assert "change this line:" in done.out
+        assert "to this one:" in done.out
+        for wrong in ("", "one\n§\ntwo"):
+            assert commands.call("edit", name, "--text", wrong, "--execute").code == 1
+        assert "stays as it is" in commands.call("edit", name, "--text", "Prices are wild", "--execute").out
+        assert "cannot be started" in commands.call("edit", name, variables={"EDITOR": "/nowhere/editor"}).err
+
+
+def test_edit_of_a_turn_keeps_it_one_turn(commands: Commands, stored: Stored) -> None:
+    insert = """INSERT INTO conversations (agent_identity, id, session_id, role, content, digest, ordinal)
+        VALUES ('market', 77, 's', 'user', 'My card is 1234', hermes_turn_digest('user', 'My card is 1234'), 1)
+        ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING RETURNING id"""
+    assert stored.rows(insert) == [(77,)]
+    dry_then_done(commands, stored, "edit", "t77", "--text", "My card is hidden")
+    assert stored.rows("SELECT content, lexemes @@ 'hidden', lexemes @@ '1234' FROM conversations") == [
+        ("My card is hidden", True, False)
+    ]
+    assert stored.rows(insert.replace("77", "78")) == []
+    assert audited(stored) == [("edit", "market", "t77")]
+
+
+def test_mute_keeps_rows_out_of_every_search_and_unmute_brings_them_back(
+    commands: Commands, stored: Stored, database: Database
+) -> None:
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, id, session_id, role, content)"
+            " SELECT 'market', n, 's', 'user', 'the harbour number ' || n FROM generate_series(900, 904) AS n;"
+            " INSERT INTO memory_entries (agent_identity, id, target, content)"
+            " SELECT 'market', n, 'memory', 'the harbour number ' || n FROM generate_series(900, 904) AS n;"
+            " INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
+            f" SELECT agent_identity, id, ts, id, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM conversations;"
+            " INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)"
+            f" SELECT agent_identity, id, now(), target, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM memory_entries"
+            " WHERE id >= 900"
+        )
+
+    def found() -> list[set[int]]:
+        vector = f"array_fill(0.125, ARRAY[{DIM}])::halfvec"
+        ways = [
+            SEARCH.format(source=source, everywhere=everywhere, vector=vector if "vectors" in source else "NULL")
+            for source in ("turn_vectors_1", "memory_vectors_1", "conversations", "memory_entries")
+            for everywhere in ("false", "true")
+        ]
+        # As a search by hand would call them, and with every row compared.
+        ways += [way.replace("1600", "2147483647") for way in ways[:4]]
+        return [{row_id for (row_id,) in stored.rows(way) if row_id >= 900} for way in ways]
+
+    everything = set(range(900, 905))
+    assert found() == [everything] * 12
+    assert dry_then_done(commands, stored, "mute", "m901", "t901").json["rows"] == ["m901", "t901"]
+    assert found() == [everything - {901}] * 12
+    with nothing_changes(stored):
+        assert "m901 is muted already" in commands.call("mute", "m901", "--execute").out
+        assert commands.call("backfill", "--json", variables={"HERMES_PGVECTOR_EMBED_URL": "http://127.0.0.1:9"}).code
+    neighbours = stored.rows("SELECT count(*) FROM turn_vectors_1 WHERE id = 901")
+    assert neighbours == [(0,)]
+    dry_then_done(commands, stored, "unmute", "m901", "t901")
+    assert stored.rows("SELECT kind, id FROM pending_vectors ORDER BY kind") == [("memory", 901), ("turn", 901)]
+    by_words = found()[4:8]
+    assert by_words == [everything] * 4
+    assert [row[0] for row in audited(stored)] == ["mute", "mute", "unmute", "unmute"]
+
+
+def test_a_muted_memory_stays_muted_when_its_words_change(commands: Commands, stored: Stored) -> None:
+    ((name,),) = stored.rows("SELECT 'm' || id FROM memory_entries WHERE content LIKE 'Prices%%'")
+    commands.call("mute", name, "--execute")
+    commands.call("edit", name, "--text", "Prices are secret", "--execute")
+    assert stored.rows(
+        "SELECT content, lexemes::text, muted_at IS NULL FROM memory_entries WHERE 'm' || id = %s", name
+    ) == [("Prices are secret", "", False)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("undo", "e999"),
+        ("undo", "x"),
+        ("undo", "e1", "--theme", "makret"),
+        ("mute", "m999"),
+        ("edit", "m999", "--text", "x"),
+        ("restore", "--theme", "makret", "--at", "1h"),
+    ],
+)
+def test_what_is_not_there_is_said_so_and_nothing_changes(
+    commands: Commands, stored: Stored, arguments: tuple[str, ...]
+) -> None:
+    with nothing_changes(stored):
+        done = commands.call(*arguments, "--execute")
+    assert done.code == 1
+    assert any(word in done.err for word in ("there is no", "names no event"))

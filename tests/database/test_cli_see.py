@@ -1,0 +1,244 @@
+"""list, show, themes, sessions, transcript, tail and history, as an operator runs them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
+from testing.command import Commands, Finished, with_password
+from testing.postgres import MODEL, Database, new_database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+TURNS = """
+INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id) VALUES
+    ('market', 101, 's1', 'user', 'Where do we moor the pilot boat?', '2026-03-01 10:00Z', '{}', 's0'),
+    ('market', 102, 's1', 'assistant', E'At the northern quay.\\nBeside the \\x1b[31mfuel barge.', '2026-03-01 10:01Z', '{}', NULL),
+    ('market', 103, 's1', 'tool', 'Delegated: tides', '2026-03-01 10:03Z', '{"delegated_to": "child-1"}', NULL),
+    ('market', 104, 's2', 'user', 'Another day, another question about the harbour', '2026-03-05 08:00Z', '{}', NULL),
+    ('garden', 105, 's1', 'user', 'The other theme uses the same session id', '2026-03-04 08:00Z', '{}', NULL),
+    ('dm-77', 106, 'p', 'user', 'Private words', '2026-03-02 08:00Z', '{}', NULL);
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts)
+    VALUES ('market', 's1', 'child-1', '', '2026-03-01 10:02Z');
+"""  # noqa: E501
+
+
+def minute(number: int) -> Moment:
+    at = (1_772_000_000 + 60 * number) * 1_000_000
+    return Moment(at, at)
+
+
+OPERATIONS: list[MemoryOperation] = [
+    AddMemory("market", "memory", "Prices rise in spring", minute(1), "home-a", metadata={"session_id": "s1"}),
+    AddMemory("market", "user", "Likes tea", minute(2), "home-a", Origin.FILE),
+    ReplaceMemory("market", "memory", "Prices fall in spring", "Prices rise", minute(3), "home-a"),
+    AddMemory("garden", "memory", "Roses need sun", minute(4), "home-b"),
+    AddMemory("market", "memory", "To be forgotten", minute(5), "home-a"),
+    RemoveMemory("market", "memory", "forgotten", minute(6), "home-a"),
+]
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    """One database for all: these commands change nothing."""
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        with psycopg.connect(database.owner_dsn) as owner:
+            owner.execute(TURNS)
+            for number, operation in enumerate(OPERATIONS, start=1):
+                memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+            owner.execute("UPDATE conversations SET muted_at = '2026-03-06', lexemes = '' WHERE id = 104")
+        yield database
+
+
+@pytest.fixture
+def commands(filled: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(filled.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_model=MODEL)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def only_looking(filled: Database) -> Iterator[None]:
+    with nothing_changes(Stored(filled.owner_dsn)):
+        yield
+
+
+def contents(done: Finished) -> list[str]:
+    assert done.code == 0, done
+    return [str(row["content"]) for row in done.json["rows"]]
+
+
+def test_list_shows_memories_and_turns_newest_first(commands: Commands) -> None:
+    done = commands.call("list", "--json")
+    assert contents(done)[:3] == [
+        "Another day, another question about the harbour", "The other theme uses the same session id", "Private words",
+    ]  # fmt: skip
+    assert len(done.json["rows"]) == 9
+    assert done.json["next"] is None
+    first = done.json["rows"][0]
+    assert {
+        "kind": "turn",
+        "id": 104,
+        "agent_identity": "market",
+        "session_id": "s2",
+        "role": "user",
+    }.items() <= first.items()
+    assert first["muted_at"].startswith("2026-03-06")
+    out = commands.call("list").out
+    assert "t104" in out
+    assert "user, muted" in out
+    assert "\x1b" not in out
+
+
+def test_list_narrows_by_theme_kind_and_time(commands: Commands) -> None:
+    assert contents(commands.call("list", "--memories", "--theme", "market", "--json")) == [
+        "Prices fall in spring", "Likes tea",
+    ]  # fmt: skip
+    assert contents(commands.call("list", "--turns", "--theme", "garden", "--json")) == [
+        "The other theme uses the same session id"
+    ]
+    within = commands.call("list", "--turns", "--since", "2026-03-02", "--until", "2026-03-04", "--json")
+    assert contents(within) == ["The other theme uses the same session id", "Private words"]
+    assert contents(commands.call("list", "--muted", "--json")) == ["Another day, another question about the harbour"]
+    assert contents(commands.call("list", "--turns", "--since", "7d", "--json")) == []
+
+
+@pytest.mark.parametrize("kinds", [(), ("--turns",), ("--memories",)])
+def test_pages_of_any_size_are_the_whole_list_once(commands: Commands, kinds: tuple[str, ...]) -> None:
+    whole = contents(commands.call("list", *kinds, "--limit", "100", "--json"))
+    for size in ("1", "2"):
+        seen: list[str] = []
+        page: list[str] = []
+        while True:
+            done = commands.call("list", *kinds, "--limit", size, "--json", *page)
+            seen += contents(done)
+            if done.json["next"] is None:
+                break
+            page = ["--page", done.json["next"]]
+        assert seen == whole
+
+
+def test_list_as_of_a_time_shows_what_was_known_then(commands: Commands) -> None:
+    then = "2026-02-25T06:15:30"  # after the first two operations
+    assert contents(commands.call("list", "--theme", "market", "--as-of", then, "--json")) == [
+        "Likes tea", "Prices rise in spring",
+    ]  # fmt: skip
+    assert commands.call("list", "--as-of", then).code == 2
+
+
+def test_an_unknown_theme_is_said_so_with_near_names(commands: Commands) -> None:
+    for arguments in (
+        ("list", "--theme", "makret"), ("sessions", "--theme", "makret"), ("history", "--theme", "makret"),
+        ("show", "m1", "--theme", "makret"), ("transcript", "s1", "--theme", "makret"),
+    ):  # fmt: skip
+        done = commands.call(*arguments)
+        assert done.code == 1
+        assert "there is no theme 'makret'; did you mean market?" in done.err
+    assert "`themes` lists" in commands.call("list", "--theme", "zzzzzzzzz").err
+
+
+def test_themes_count_rows_and_say_who_is_private(commands: Commands) -> None:
+    found = {row["theme"]: row for row in commands.call("themes", "--json").json["themes"]}
+    assert {name: (row["memories"], row["turns"], row["is_private"]) for name, row in found.items()} == {
+        "market": (2, 4, False), "garden": (1, 1, False), "dm-77": (0, 1, True),
+    }  # fmt: skip
+    assert found["market"]["new_today"] == 6
+    out = commands.call("themes", "--top", "1").out
+    assert "market" in out
+    assert "and 2 themes more" in out
+    names = [row["theme"] for row in commands.call("themes", "--sort", "name", "--json").json["themes"]]
+    assert names == ["dm-77", "garden", "market"]
+
+
+def test_sessions_of_a_theme(commands: Commands) -> None:
+    done = commands.call("sessions", "--theme", "market", "--json").json
+    assert [(row["session_id"], row["turns"], row["delegations"]) for row in done["sessions"]] == [
+        ("s2", 1, 0), ("s1", 3, 1),
+    ]  # fmt: skip
+    assert done["sessions"][1]["begins_with"] == "Where do we moor the pilot boat?"
+    paged = commands.call("sessions", "--theme", "market", "--limit", "1", "--json").json
+    rest = commands.call("sessions", "--theme", "market", "--page", paged["next"], "--json").json
+    assert [row["session_id"] for row in rest["sessions"]] == ["s1"]
+    assert commands.call("list", "--sessions", "--theme", "market", "--json").json == done
+    assert commands.call("list", "--sessions").code == 2
+
+
+def test_a_transcript_reads_in_order_with_its_subagents(commands: Commands) -> None:
+    done = commands.call("transcript", "s1")
+    assert done.code == 1
+    assert "--theme garden or --theme market" in done.err
+    out = commands.call("transcript", "s1", "--theme", "market").out
+    parts = "continues session s0", "2026-03-01", "moor", "northern quay", "transcript child-1", "Delegated: tides"
+    places = [out.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "\x1b" not in out
+    document = commands.call("transcript", "s1", "--theme", "market", "--json").json
+    assert [turn["id"] for turn in document["turns"]] == [101, 102, 103]
+    assert document["delegated_to"][0]["child_session_id"] == "child-1"
+    page = commands.call("transcript", "s1", "--theme", "market", "--limit", "2", "--json").json
+    rest = commands.call("transcript", "s1", "--theme", "market", "--page", page["next"], "--json").json
+    assert [turn["id"] for turn in rest["turns"]] == [103]
+    assert "there is no session nope" in commands.call("transcript", "nope").err
+
+
+def test_show_tells_all_about_a_memory(commands: Commands, filled: Database) -> None:
+    ((number,),) = Stored(filled.owner_dsn).rows("SELECT id FROM memory_entries WHERE content LIKE 'Prices%%'")
+    shown = commands.call("show", f"m{number}", "--json").json
+    assert (shown["kind"], shown["content"], shown["homes"]) == ("memory", "Prices fall in spring", {"home-a": "tool"})
+    assert [(event["action"], event["session_id"]) for event in shown["history"]] == [("add", "s1"), ("replace", None)]
+    assert shown["vector"] == {"model": MODEL, "vectors": 0, "state": f"none of {MODEL}; `backfill` makes it"}
+    out = commands.call("show", f"m{number}").out
+    assert "home home-a (by tool)" in out
+    assert "Prices rise → Prices fall in spring" in out
+
+
+def test_show_tells_all_about_a_turn(commands: Commands) -> None:
+    shown = commands.call("show", "t104", "--json").json
+    assert (shown["session_id"], shown["role"], shown["vector"]["state"]) == ("s2", "user", "none while muted")
+    assert "`unmute t104` brings it back" in commands.call("show", "104").out
+    for wrong, told in (("t9999", "there is no turn t9999"), ("x", "names no row"), ("t104", "in theme garden")):
+        done = commands.call("show", wrong, "--theme", "garden")
+        assert done.code == 1
+        assert told in done.err
+
+
+def test_history_tells_every_change_newest_first(commands: Commands) -> None:
+    events = commands.call("history", "--json").json["events"]
+    assert [(event["agent_identity"], event["action"], event["by"]) for event in events] == [
+        ("market", "remove", "tool"), ("market", "add", "tool"), ("garden", "add", "tool"),
+        ("market", "replace", "tool"), ("market", "add", "file"), ("market", "add", "tool"),
+    ]  # fmt: skip
+    assert (events[3]["old_text"], events[3]["content"]) == ("Prices rise", "Prices fall in spring")
+    first = commands.call("history", "--theme", "market", "--limit", "2", "--json").json
+    rest = commands.call("history", "--theme", "market", "--page", first["next"], "--json").json
+    assert len(first["events"] + rest["events"]) == 5
+    assert commands.call("history", "--since", "1d", "--json").json["events"] == []
+    assert "has no history" in commands.call("history", "--id", "t104").err
+    out = commands.call("history").out
+    assert "e6" in out
+    assert "home-a" in out
+
+
+def tailing(commands: Commands, *arguments: str) -> Any:
+    return commands.start("tail", "--json", "--lines", "2", *arguments)
+
+
+def test_tail_begins_with_the_last_rows_and_ends_cleanly(commands: Commands) -> None:
+    process = tailing(commands, "--theme", "market")
+    assert process.stdout is not None
+    lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert [line["id"] for line in lines] == [103, 104]
+    process.send_signal(signal.SIGINT)
+    done = commands.finish(process)
+    assert (done.code, done.out, done.err) == (0, "", "")
