@@ -115,6 +115,19 @@ def test_the_rows_are_the_fold_in_any_order_of_arrival(connection: Connection, d
     assert _rows(connection, theme) == {content: set(entry.homes) for content, entry in expected.items()}
 
 
+def test_an_operation_that_arrives_twice_in_one_batch_is_applied_once(connection: Connection) -> None:
+    theme = f"theme {next(_themes)}"
+    made: list[MemoryOperation] = [
+        AddMemory(theme, "memory", "Oslo", Moment(1, 1), HOMES[0]),
+        AddMemory(theme, "memory", "Oslo harbour", Moment(2, 2), HOMES[0]),
+        RemoveMemory(theme, "memory", "Oslo", Moment(3, 3), HOMES[0], previous="Oslo"),
+    ]
+    placed = [Placed(operation, "w1", seq, 0) for seq, operation in enumerate(made)]
+    with connection.transaction():
+        memories.store(connection, [*placed, *placed], None)
+    assert _rows(connection, theme) == {"Oslo harbour": {HOMES[0]}}
+
+
 def _rows(connection: Connection, theme: str) -> dict[str, set[str]]:
     found = connection.execute(
         "SELECT content, ARRAY(SELECT home_id FROM memory_sources AS source"

@@ -53,7 +53,9 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     for (theme, target), items in sorted(groups.items()):
         connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
         rows = _Rows(connection, theme, target, model_id)
-        fresh, state = _store_group(connection, rows, sorted(items, key=lambda item: item.order))
+        # A batch may bring an operation twice, and a removal done twice would take an entry nobody named.
+        once = {item.order: item for item in items}
+        fresh, state = _store_group(connection, rows, [once[order] for order in sorted(once)])
         changed += rows.changed
         moved += _withdrawn_guesses(connection, rows, fresh, state)
     return changed + (store(connection, moved, model_id) if moved else [])
