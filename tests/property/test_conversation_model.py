@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,6 @@ REPEATED = ("Please go on with the next cellar.", "Count them again, one by one.
 """Sometimes the same words are said again."""
 NOISE = "thanks"
 """Not worth storing, but a turn that an undo can take back."""
-RELOADED = 1_700_000_000.0
 
 MUST, GONE, DOUBT, NEVER = "must be stored", "must be gone", "in doubt", "never reported"
 
@@ -64,11 +64,15 @@ class Item:
     row: Row | None = None
     is_note: bool = False
     is_reloaded: bool = False
+    """Whether the host has read it from its store, where messages carry their time."""
+    at: float = field(default_factory=time.time)
+    is_cut: bool = False
+    """Whether it was undone, and the provider can know it."""
 
     def message(self) -> dict[str, Any]:
         made: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.is_reloaded:
-            made["timestamp"] = RELOADED
+            made["timestamp"] = self.at
         return made
 
 
@@ -78,13 +82,14 @@ class Agent:
 
     provider: PgvectorMemoryProvider
     session: str
+    started: float
     history: list[Item] = field(default_factory=list)
     kept: list[Item] = field(default_factory=list)
     """The transcript of the last turn, which is what the host shows at exit: no undo has reached it."""
     is_seen: bool = False
     """Whether the provider has seen this conversation's transcript as it is, but for undos."""
     had_notes: bool = False
-    pending: list[Row] = field(default_factory=list)
+    pending: list[Item] = field(default_factory=list)
     """Undone, but only the next transcript tells."""
 
 
@@ -112,8 +117,12 @@ class Host(RuleBasedStateMachine):
 
     def start_new(self) -> None:
         session = f"s{next(self.numbers)}"
-        self.agent = Agent(self.home.provider(THEME, session=session), session)
+        self.agent = self.start(session)
         self.sessions[session] = []
+
+    def start(self, session: str) -> Agent:
+        started = time.time()
+        return Agent(self.home.provider(THEME, session=session), session, started)
 
     @property
     def now(self) -> Agent:
@@ -158,9 +167,10 @@ class Host(RuleBasedStateMachine):
 
     def seen(self) -> None:
         agent = self.now
-        for row in agent.pending:
-            if row.state == DOUBT:
-                row.state = GONE
+        for item in agent.pending:
+            item.is_cut = True
+            if item.row is not None and item.row.state == DOUBT:
+                item.row.state = GONE
         agent.pending.clear()
         agent.is_seen = True
 
@@ -171,11 +181,14 @@ class Host(RuleBasedStateMachine):
         agent.provider.on_session_end([each.message() for each in transcript])
         for item in transcript:
             row = item.row
-            if row is not None and row.state == NEVER and not item.is_reloaded:
-                is_cut = not any(each is item for each in agent.history)
-                repeats = sum(1 for each in self.rows if each.content == row.content) > 1
-                row.state = DOUBT if is_cut or repeats or agent.had_notes else MUST
-                row.session = agent.session if not is_cut else row.session
+            if row is None or row.state != NEVER or (item.is_reloaded and item.at < agent.started):
+                continue
+            is_there = any(each is item for each in agent.history)
+            repeats = sum(1 for each in self.rows if each.content == row.content) > 1
+            if item.is_cut and not repeats and not agent.had_notes:
+                continue
+            row.state = MUST if is_there and not (repeats or agent.had_notes or item.is_reloaded) else DOUBT
+            row.session = agent.session if is_there else row.session
         if not is_stale:
             self.seen()
 
@@ -210,6 +223,9 @@ class Host(RuleBasedStateMachine):
         last = cuts[-1]
         for place, item in list(enumerate(agent.history))[cuts[0] :]:
             row = item.row
+            if not agent.had_notes:
+                item.is_cut = place >= last
+                agent.pending += [] if item.is_cut else [item]
             if row is None or row.state != MUST:
                 continue
             # Words that were said more than once, and of which a summary has hidden some, cannot be told apart.
@@ -221,11 +237,24 @@ class Host(RuleBasedStateMachine):
                 row.state = GONE
             else:
                 row.state = DOUBT
-                if not agent.had_notes:
-                    agent.pending.append(row)
         agent.history = agent.history[: cuts[0]]
         agent.provider.on_session_switch(agent.session, parent_session_id="", reset=False, rewound=True)
         self.save()
+
+    @rule(kind=st.sampled_from(("unique", "repeated", "noise")))
+    def undo_before_the_report(self, kind: str) -> None:
+        """The user undoes a turn whose report still waits in the host's queue."""
+        agent = self.now
+        asked, answered = self.question(kind), self.answer()
+        agent.provider.on_turn_start(1, asked.content)
+        agent.kept = [*agent.history, asked, answered]
+        agent.provider.on_session_switch(agent.session, parent_session_id="", reset=False, rewound=True)
+        messages = [each.message() for each in agent.kept]
+        agent.provider.sync_turn(asked.content, answered.content, session_id=agent.session, messages=messages)
+        for item in (asked, answered):
+            item.is_cut = not agent.had_notes
+            if item.row is not None:
+                item.row.state = DOUBT if agent.had_notes else GONE
 
     @rule(
         is_in_place=st.booleans(),
@@ -277,8 +306,9 @@ class Host(RuleBasedStateMachine):
         parent = agent.session
         agent.session = f"s{next(self.numbers)}"
         agent.provider.on_session_switch(agent.session, parent_session_id=parent, reset=False, reason="branch")
-        agent.history = [self.copy(each) for each in agent.history]
-        agent.kept = list(agent.history)
+        copies = {id(each): self.copy(each) for each in (*agent.history, *agent.kept)}
+        agent.history = [copies[id(each)] for each in agent.history]
+        agent.kept = [copies[id(each)] for each in agent.kept]
         agent.pending = []
         self.save()
 
@@ -288,10 +318,10 @@ class Host(RuleBasedStateMachine):
         if item.row is not None and item.row.state == NEVER:
             row = Row(self.now.session, item.role, item.content)
             self.rows.append(row)
-        return Item(item.role, item.content, row, item.is_note, item.is_reloaded)
+        return replace(item, row=row)
 
     def reload(self, session: str) -> list[Item]:
-        return [Item(each.role, each.content, each.row, each.is_note, True) for each in self.sessions[session]]
+        return [replace(each, is_reloaded=True) for each in self.sessions[session]]
 
     @rule(data=st.data())
     def resume(self, data: st.DataObject) -> None:
@@ -301,6 +331,9 @@ class Host(RuleBasedStateMachine):
             return
         agent.provider.on_session_switch(session, parent_session_id=agent.session, reset=False, reason="resume")
         agent.session, agent.history, agent.pending = session, self.reload(session), []
+        for item in agent.kept:
+            # What the provider knows of a session's undos, it knows until it resumes another one.
+            item.is_cut = False
         agent.is_seen = False
         agent.had_notes = any(each.is_note for each in agent.history)
 
@@ -317,7 +350,8 @@ class Host(RuleBasedStateMachine):
             self.start_new()
             return
         history = self.reload(session)
-        self.agent = Agent(self.home.provider(THEME, session=session), session, history)
+        self.agent = self.start(session)
+        self.now.history = history
         self.now.had_notes = any(each.is_note for each in history)
 
     @invariant()

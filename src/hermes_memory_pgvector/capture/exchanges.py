@@ -9,6 +9,7 @@ it names every turn.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -50,6 +51,8 @@ class Exchange:
     """Whether it begins with a user message, which is where an undo can cut."""
     is_note: bool = False
     """Whether it contains the host's summary of earlier turns."""
+    is_open: bool = False
+    """Whether it has begun and only its question is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class TranscriptView:
     words: TranscriptWords
     undone: list[Exchange] = field(default_factory=list)
     lost: LostTail | None = None
+    valid: int | None = None
+    """How many of its exchanges still count, if it is one from before an undo."""
 
 
 class Exchanges:
@@ -82,28 +87,48 @@ class Exchanges:
         self._reading = _Reading()
         self._live: list[Exchange] = []
         """Exchanges begun or reported since the last transcript."""
+        self._awaited: deque[Turn] = deque(maxlen=RECENT_EXCHANGES)
+        """Questions that have begun and whose reports may be under way."""
+        self._withdrawn: list[Turn] = []
+        """Those of them that were undone: when the report comes, it is void."""
         self._before: list[Exchange] | None = None
         """The conversation as it was before the first undo since the last transcript."""
+        self._last_turn: list[Exchange] | None = None
+        """The conversation as the last turn left it, if it was cut since: the host may show that once more."""
         self._unseen = 0
         """How many undone exchanges this process has never seen."""
         self._is_summarised = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no exchange is known."""
-        with self._lock:
-            return not self._live and not self._reading.exchanges
-
     def begin(self, question: Turn | None) -> None:
         """A turn starts; the host may never report its end, because the user interrupts it."""
         with self._lock:
-            self._live.append(Exchange([] if question is None else [question]))
+            self._live.append(Exchange([] if question is None else [question], is_open=True))
             # Nobody may ever report them: turns are not stored, or are reported of another session.
             del self._live[:-MAX_LIVE]
+            self._last_turn = None
+            if question is None:
+                self._withdrawn.clear()
+                return
+            self._awaited.append(question)
+            # A user who repeats an undone question means it.
+            self._withdrawn = [each for each in self._withdrawn if each != question]
+
+    def is_withdrawn(self, question: Turn | None) -> bool:
+        """Whether the exchange that is being reported was undone before its report came; asked once per report."""
+        with self._lock:
+            if question is None:
+                return False
+            if question in self._awaited:
+                self._awaited.remove(question)
+            if question not in self._withdrawn:
+                return False
+            self._withdrawn.remove(question)
+            return True
 
     def see_turn(self, messages: Sequence[Any], read: ReadLines, question: Turn | None) -> TranscriptView:
         """The transcript at the end of the exchange that began with this question."""
         with self._lock:
+            self._last_turn = None
             is_cut = self._before is not None or self._unseen or self._is_summarised
             if not is_cut and self._reading.continues(messages):
                 known = len(self._reading.exchanges)
@@ -113,11 +138,18 @@ class Exchanges:
             return self._replace(_Reading.of(messages, read, self._session_id), question, is_turn=True)
 
     def see_transcript(self, messages: Sequence[Any], lines: list[Line]) -> TranscriptView:
-        """The transcript at a session boundary. The host may show one from before an undo; that one is ignored."""
+        """The transcript at a session boundary.
+
+        The host shows the conversation as it is, or as its last turn left it, before any undo since. The latter says
+        nothing new.
+        """
         with self._lock:
             reading = _Reading()
             reading.add(lines, self._session_id)
             reading.note_end(messages)
+            valid = self._before_the_cut(reading)
+            if valid is not None:
+                return TranscriptView(reading.words(), valid=valid)
             return self._replace(reading, None, is_turn=False)
 
     def report(
@@ -144,12 +176,15 @@ class Exchanges:
                 found = Exchange()
                 self._live.append(found)
             found.turns = list(turns)
+            found.is_open = False
             found.stored = [StoredTurn(turn, ordinal, self._session_id, is_sure=True) for turn, ordinal in stored]
 
     def undo(self) -> list[Exchange]:
         """The host has cut its transcript: return the last exchange, if known; the next transcript shows the rest."""
         with self._lock:
             shown = self._reading.exchanges
+            if self._last_turn is None:
+                self._last_turn = [*shown, *self._live]
             if self._before is None:
                 shown.extend(self._live)
                 self._live.clear()
@@ -157,10 +192,11 @@ class Exchanges:
             if self._is_summarised:
                 # The last exchange may be part of the summary by now.
                 return []
-            if self._live:
-                return [self._live.pop()]
-            if shown and shown[-1].is_user:
-                return [shown.pop()]
+            known = self._live or shown
+            if known and known[-1].is_user:
+                undone = known.pop()
+                self._withdrawn += [turn for turn in undone.turns[:1] if turn in self._awaited]
+                return [undone]
             if not self._is_known:
                 self._unseen += 1
             return []
@@ -174,6 +210,7 @@ class Exchanges:
             self._session_id = session_id
             if not is_copy:
                 self._is_summarised = True
+                self._last_turn = None
                 return
             for exchange in (*self._reading.exchanges, *self._live):
                 exchange.stored = [each._replace(session_id=None) for each in exchange.stored]
@@ -186,8 +223,6 @@ class Exchanges:
         previous = now[: self._start_of_new(now, question, is_turn=is_turn)]
         new = now[len(previous) :]
         last = self._last_common(old, previous, reading)
-        if self._before is not None and not is_turn and last is not None and last >= remaining:
-            return TranscriptView(reading.words())
         if last is not None and last >= 0:
             _pair_up(old[: last + 1], previous)
         if self._before is None:
@@ -206,6 +241,16 @@ class Exchanges:
         self._is_known = True
         self._is_summarised = False
         return TranscriptView(reading.words(), undone, lost)
+
+    def _before_the_cut(self, reading: _Reading) -> int | None:
+        """How many exchanges of a transcript come before the cut that an undo has made since; None if all do."""
+        if self._last_turn is None:
+            return None
+        remaining = len(self._reading.exchanges) + len(self._live)
+        last = self._last_common(self._last_turn, reading.exchanges, reading, is_same=_has_begun_as)
+        if last is None or last < remaining:
+            return None
+        return max(0, len(reading.exchanges) - 1 - last + remaining)
 
     def _start_of_new(self, now: list[Exchange], question: Turn | None, *, is_turn: bool) -> int:
         """Where in a transcript the exchanges start that began since the last one."""
@@ -231,18 +276,25 @@ class Exchanges:
         first_turns = [each.turns[:1] for each in shown]
         self._live = [each for each in self._live if each.turns[:1] not in first_turns and not each.stored]
 
-    def _last_common(self, old: list[Exchange], now: list[Exchange], reading: _Reading) -> int | None:
+    def _last_common(
+        self,
+        old: list[Exchange],
+        now: list[Exchange],
+        reading: _Reading,
+        is_same: Callable[[Exchange, Exchange], bool] | None = None,
+    ) -> int | None:
         """The index of the last old exchange that a transcript still has; -1 if it has none, None when in doubt.
 
         All exchanges before it must match too, back to the start or to a summary. Where repeated words allow several
         answers, the latest one undoes the least.
         """
+        is_same = is_same or _is_same
         is_whole = self._is_known and self._reading.is_whole and reading.is_whole and not self._is_summarised
         if not now:
             return -1 if is_whole and not any(each.is_note for each in old) else None
         for last in range(len(old) - 1, -1, -1):
             theirs, ours = last, len(now) - 1
-            while theirs >= 0 and ours >= 0 and _is_same(old[theirs], now[ours]):
+            while theirs >= 0 and ours >= 0 and is_same(old[theirs], now[ours]):
                 theirs, ours = theirs - 1, ours - 1
             if theirs == last:
                 continue
@@ -327,12 +379,25 @@ class _Reading:
         return TranscriptWords(self._occurrences, self._last)
 
 
+def first_exchanges(lines: Sequence[Line], count: int) -> list[Line]:
+    """The lines of a transcript's first exchanges."""
+    starts = [place for place, line in enumerate(lines) if line.is_user or place == 0]
+    return list(lines[: starts[count]] if count < len(starts) else lines)
+
+
 def _end_of(message: Any) -> Any:
     return (message.get("role"), message.get("content")) if isinstance(message, Mapping) else None
 
 
 def _is_same(old: Exchange, now: Exchange) -> bool:
     return not now.is_note and not old.is_note and old.turns == now.turns
+
+
+def _has_begun_as(old: Exchange, now: Exchange) -> bool:
+    """Whether an exchange may be the old one, of which perhaps only the question was known."""
+    if not old.is_open or not old.turns:
+        return _is_same(old, now)
+    return not now.is_note and old.turns == now.turns[: len(old.turns)]
 
 
 def _pair_up(old: list[Exchange], now: list[Exchange]) -> None:

@@ -56,6 +56,8 @@ class Line(NamedTuple):
     """Whether an undo can cut the transcript here."""
     is_note: bool
     """Whether it is the host's summary of turns that are no longer in the transcript."""
+    is_loaded: bool
+    """Whether it comes from the host's store: only there messages carry their time."""
     is_reloaded: bool
     """Whether an earlier process has reported it."""
 
@@ -143,8 +145,9 @@ def lines(
                 content = content if instruction == typed else instruction
             turn = turn_of(role, content, max_chars)
         sent_at = message.get("timestamp")
-        is_reloaded = isinstance(sent_at, int | float) and not isinstance(sent_at, bool) and sent_at < not_before
-        found.append(Line(turn, is_user, is_note, is_reloaded))
+        sent_at = sent_at if isinstance(sent_at, int | float) and not isinstance(sent_at, bool) else None
+        is_reloaded = sent_at is not None and sent_at < not_before
+        found.append(Line(turn, is_user, is_note, is_loaded=sent_at is not None, is_reloaded=is_reloaded))
     return found
 
 

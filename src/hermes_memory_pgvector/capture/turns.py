@@ -7,15 +7,22 @@ and after an undo it shows what is left of the session.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from hermes_memory_pgvector.capture import transcript
-from hermes_memory_pgvector.capture.exchanges import Exchange, Exchanges, StoredTurn, TranscriptView
+from hermes_memory_pgvector.capture.exchanges import (
+    Exchange,
+    Exchanges,
+    StoredTurn,
+    TranscriptView,
+    first_exchanges,
+)
 from hermes_memory_pgvector.capture.session_ledger import ReportCounts, SessionKey, SessionLedger, TurnId
+from hermes_memory_pgvector.capture.transcript import Line, Turn
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.values import ONLY_OCCURRENCE, AddTurn, ForgetTail, ForgetTurns, Moment, Session, WriteItem
@@ -60,6 +67,8 @@ class TurnCapture:
         question = transcript.turn_of("user", user_content, settings.turn_max_chars)
         answer = transcript.turn_of("assistant", assistant_content, settings.turn_max_chars)
         turns = [turn for turn in (question, answer) if turn is not None]
+        if exchanges.is_withdrawn(question):
+            return []
         view = None
         if isinstance(messages, list | tuple):
             read = partial(transcript.lines, max_chars=settings.turn_max_chars, clean_user=self.clean_user)
@@ -87,25 +96,17 @@ class TurnCapture:
         ]  # fmt: skip
 
     def read_transcript(
-        self, session: Session, exchanges: Exchanges, messages: Any, left: SessionKey | None, not_before: float
+        self, session: Session, exchanges: Exchanges, messages: Any, not_before: float
     ) -> list[WriteItem]:
-        """The turns of a transcript that nobody has reported; it may still be that of the session just `left`."""
-        settings = self.settings
-        lines = transcript.lines(messages, settings.turn_max_chars, clean_user=self.clean_user, not_before=not_before)
-        turns = [
-            line.turn
-            for line in lines
-            if line.turn is not None
-            and not line.is_reloaded
-            and not transcript.is_noise(line.turn.content, settings.turn_min_chars)
-        ]
+        """The turns of a session's transcript that nobody has reported."""
+        lines = self._lines(messages, not_before)
         undone: list[WriteItem] = []
-        if left is not None and left != _key(session) and exchanges.is_empty and self.ledger.knows_any(left, turns):
-            # An empty session has no transcript: the host shows that of the session before.
-            session = replace(session, session_id=left[1], parent_session_id="")
-        elif isinstance(messages, list | tuple):
-            undone = self._undone_since(session, exchanges, exchanges.see_transcript(messages, lines))
+        if isinstance(messages, list | tuple):
+            view = exchanges.see_transcript(messages, lines)
+            undone = self._undone_since(session, exchanges, view)
+            lines = lines if view.valid is None else first_exchanges(lines, view.valid)
         now = self.clock.now()
+        new = self.ledger.read_transcript(_key(session), self._worth_keeping(lines), now_us=now.wall_us)
         return [
             *undone,
             *(
@@ -113,9 +114,23 @@ class TurnCapture:
                     session.theme, session.session_id, turn.role, turn.content, ordinal, now, is_live=False,
                     parent_session_id=session.parent_session_id,
                 )
-                for turn, ordinal in self.ledger.read_transcript(_key(session), turns, now_us=now.wall_us)
+                for turn, ordinal in new
             ),
         ]  # fmt: skip
+
+    def is_transcript_of(self, spoken: Session, messages: Any, not_before: float) -> bool:
+        """Whether this transcript is the one the host keeps of its last turn, which was in this session."""
+        lines = self._lines(messages, not_before)
+        is_live = any(not line.is_loaded for line in lines)
+        return is_live and self.ledger.knows_any(_key(spoken), self._worth_keeping(lines))
+
+    def _lines(self, messages: Any, not_before: float) -> list[Line]:
+        max_chars = self.settings.turn_max_chars
+        return transcript.lines(messages, max_chars, clean_user=self.clean_user, not_before=not_before)
+
+    def _worth_keeping(self, lines: Sequence[Line]) -> list[Turn]:
+        turns = (line.turn for line in lines if line.turn is not None and not line.is_reloaded)
+        return [turn for turn in turns if not transcript.is_noise(turn.content, self.settings.turn_min_chars)]
 
     def undo(self, session: Session, exchanges: Exchanges) -> list[WriteItem]:
         """The host has undone the last exchange: delete its turns, if it is known which they are."""

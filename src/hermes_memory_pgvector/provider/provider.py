@@ -63,7 +63,8 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._started_at = 0.0
         self._report_counts = ReportCounts()
         self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
-        self._previous: tuple[str, str] | None = None
+        self._spoken: Session | None = None
+        """The session of the last turn: the host keeps that turn's transcript, and shows it even in another session."""
         self._block: str | None = None
         self._recalled = 0
         self._unresolved: tuple[Any, dict[str, Any]] | None = None
@@ -115,6 +116,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             parent_session_id=session_name(session.parent_session_id),
         )
         self._unresolved = None
+        self._spoken = None
         self._conversations.clear()
         self._follow(self._session.session_id)
         self._block = None
@@ -187,7 +189,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         engine = self._current()
         if not engine.settings.sync_turns or not self._session.may_write:
             return
-        session = self._session_for(session_id)
+        session = self._spoken = self._session_for(session_id)
         items = self._turns(engine).report(
             session,
             self._exchanges(session),
@@ -202,7 +204,9 @@ class PgvectorMemoryProvider(MemoryProvider):
     @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
         """A turn starts: remember the question, so that an undo knows whether it was ever stored."""
-        self._turns(self._current()).begin(self._session, self._exchanges(self._session), message)
+        turns = self._turns(self._current())
+        self._spoken = self._session
+        turns.begin(self._session, self._exchanges(self._session), message)
 
     @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
@@ -232,13 +236,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         new_id = session_name(new_session_id) or session.session_id
         old, new = (session.theme, session.session_id), (session.theme, new_id)
         reason = kwargs.get("reason")
-        # The host keeps the transcript of the last session that was not empty.
-        has_turns = not self._exchanges(session).is_empty
+        goes_on = not reset and reason != "resume" and bool(parent_session_id or old == new)
         if rewound:
             named = replace(session, session_id=new_id)
             engine.shown.clear(named)
             engine.record(self._turns(engine).undo(named, self._exchanges(named)), Urgency.TURN)
-        elif reset or reason == "resume" or not (parent_session_id or old == new):
+        elif not goes_on:
             self._follow(new_id, is_new=bool(reset))
         else:
             engine.ledger.continue_as(old, new)
@@ -248,13 +251,13 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations.pop(session.session_id, None)
             self._conversations[new_id] = exchanges
         if new != old:
-            if has_turns:
-                self._previous = old
             self._report_counts.clear()
             self._session = Session(
                 session.theme, new_id, session.profile_theme, session_name(parent_session_id),
                 session.may_write,
             )  # fmt: skip
+            if goes_on and self._spoken == session:
+                self._spoken = self._session
 
     @guarded(None)
     def on_memory_write(
@@ -386,8 +389,11 @@ class PgvectorMemoryProvider(MemoryProvider):
     def _backstop(self, messages: Any) -> None:
         """Store the turns of a transcript that no hook has reported."""
         engine = self._current()
-        if engine.settings.sync_turns and self._session.may_write and messages is not None:
-            items = self._turns(engine).read_transcript(
-                self._session, self._exchanges(self._session), messages, self._previous, self._started_at
-            )
-            engine.record(items, Urgency.TURN)
+        if not engine.settings.sync_turns or not self._session.may_write or messages is None:
+            return
+        turns = self._turns(engine)
+        session, spoken = self._session, self._spoken
+        if spoken is not None and spoken.session_id != session.session_id:
+            session = spoken if turns.is_transcript_of(spoken, messages, self._started_at) else session
+        items = turns.read_transcript(session, self._exchanges(session), messages, self._started_at)
+        engine.record(items, Urgency.TURN)
