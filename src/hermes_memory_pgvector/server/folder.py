@@ -29,11 +29,12 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.home import ID_NAME, identity
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
+from hermes_memory_pgvector.server import socket_folders
 from hermes_memory_pgvector.server.programs import Account, processes_named
+from hermes_memory_pgvector.server.socket_folders import SOCKET_NAME
 
 logger = logging.getLogger(__name__)
 
-SOCKET_NAME = ".s.PGSQL.5432"
 LONGEST_SOCKET_PATH = 100
 LONGEST_LOG_BYTES = 4 * 1024 * 1024
 KEPT_LOG_BYTES = 256 * 1024
@@ -324,7 +325,9 @@ class PostgresFolder:
         recorded = self._recorded_directory()
         if recorded is not None and recorded != self.path / ".cache":
             with contextlib.suppress(OSError, ServerError):
-                return self._private_directory(recorded, account.owner)
+                used = self._private_directory(recorded, account.owner)
+                socket_folders.touch(used)
+                return used
         made = self._personal_sockets(account) or self._temporary_sockets(account)
         note = f"{made}\n{self.data.stat().st_ino}\n".encode("utf-8", "surrogateescape")
         files.replace(self._recorded_sockets, note, owner=files.owner_of(self.path))
@@ -349,11 +352,12 @@ class PostgresFolder:
         if personal is None or root.resolve() in (personal.resolve(), *personal.resolve().parents):
             return None
         folder = personal / PERSONAL_NAME
-        if not _fits_socket(folder / "run-xxxxxxxx" / SOCKET_NAME):
+        if not _fits_socket(folder / f"{socket_folders.PREFIX}xxxxxxxx" / SOCKET_NAME):
             return None
         try:
             self._private_directory(folder, owner)
-            made = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+            socket_folders.remove_stale(folder)
+            made = Path(tempfile.mkdtemp(prefix=socket_folders.PREFIX, dir=folder))
             files.give(made, account.owner)
         except (OSError, ServerError):
             return None
