@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.files import sync_folder
 from hermes_memory_pgvector.journal import segment as files
 from hermes_memory_pgvector.journal.capacity import Capacity, Urgency
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
@@ -322,7 +323,7 @@ class Appender:
         if self._sync == "process":
             return
         try:
-            files.sync_directory(self._directory)
+            sync_folder(self._directory)
         except OSError as error:
             self.last_error = f"directory sync failed ({files.describe(error)})"
 

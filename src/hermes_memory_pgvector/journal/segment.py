@@ -123,15 +123,6 @@ def sync_file(fd: int) -> None:
     _flush(fd)
 
 
-def sync_directory(directory: Path) -> None:
-    """Make the names in the directory survive the machine."""
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def list_directory(directory: Path) -> Listing:
     """What is there; files that vanish while being listed are not."""
     segments: list[SegmentFile] = []
