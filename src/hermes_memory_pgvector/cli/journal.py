@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held, MemoryPluginError, ServerError
@@ -32,9 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(journal_parser=parser)
     actions = parser.add_subparsers(dest="journal_action", metavar="ACTION")
     options.add_common(actions.add_parser("status", help="what is waiting, by process"))
-    options.add_common(
-        actions.add_parser("accept-database", help="send waiting records to the database that the settings name now")
+    accept = actions.add_parser(
+        "accept-database", help="send waiting records to the database that the settings name now"
     )
+    accept.add_argument("--all-profiles", action="store_true", help="also for every profile that has used a database")
+    options.add_common(accept)
     dead = actions.add_parser("dead", help="records that Postgres has rejected")
     parser.set_defaults(dead_parser=dead)
     choices = dead.add_subparsers(dest="dead_action", metavar="ACTION")
@@ -60,7 +63,11 @@ def run(args: argparse.Namespace) -> int:
     if args.journal_action == "status":
         return _status(home, json=args.json)
     if args.journal_action == "accept-database":
-        return _accept_database(home, json=args.json)
+        if args.all_profiles:
+            return _accept_everywhere(home, json=args.json)
+        where, changed = _accept_database(home)
+        _say_accepted(where, changed=changed, json=args.json)
+        return 0
     match args.dead_action:
         case "list":
             return _list(home, args.limit, json=args.json)
@@ -121,8 +128,11 @@ def _status(home: Path, *, json: bool) -> int:
     return 2 if problem else 0
 
 
-def _accept_database(home: Path, *, json: bool) -> int:
-    """Make the configured database the one the journal belongs to, even when it is out of reach now."""
+def _accept_database(home: Path) -> tuple[str, bool]:
+    """Make the configured database the one the journal belongs to, even when it is out of reach now.
+
+    Returns the database in words, and whether the journal belonged to another one before.
+    """
     settings = load(home).settings
     if settings.hold:
         raise Held(settings.hold)
@@ -133,11 +143,38 @@ def _accept_database(home: Path, *, json: bool) -> int:
             changed = journal_database.accept_connected(home, settings, connection) or changed
     except (DatabaseUnavailable, ServerError):
         pass
+    return where, changed
+
+
+def _say_accepted(where: str, *, changed: bool, json: bool) -> None:
     if json:
         terminal.as_json({"database": where, "changed": changed})
     else:
         terminal.bullet("ok", f"the journal {'now belongs' if changed else 'already belonged'} to {where}")
-    return 0
+
+
+def _accept_everywhere(home: Path, *, json: bool) -> int:
+    """The same for the root home and its profiles, as far as they have used a database; an error stops no other."""
+    done: list[dict[str, Any]] = []
+    for each in homes_of(home):
+        if not journal_database.is_known(each):
+            continue
+        try:
+            where, changed = _accept_database(each)
+            done.append({"home": str(each), "database": where, "changed": changed, "error": None})
+        except MemoryPluginError as error:
+            done.append({"home": str(each), "database": None, "changed": False, "error": str(error)})
+    if json:
+        terminal.as_json(done)
+    for row in () if json else done:
+        if row["error"]:
+            terminal.bullet("problem", f"{row['home']}: {row['error']}")
+        else:
+            verb = "now belongs" if row["changed"] else "already belonged"
+            terminal.bullet("ok", f"{row['home']}: the journal {verb} to {row['database']}")
+    if not done and not json:
+        terminal.bullet("note", "no profile has used a database yet")
+    return 1 if any(row["error"] for row in done) else 0
 
 
 def _list(home: Path, limit: int, *, json: bool) -> int:

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Connection
 
 
+def is_known(home: Path) -> bool:
+    """Whether a home has ever reached a database; looks at its files only, and makes none."""
+    from hermes_memory_pgvector.store import installation
+
+    return (data_folder(home) / installation.FILE_NAME).is_file()
+
+
 def accept_configured(home: Path) -> bool:
     """The operator has just named a database in the settings: the journal goes there; False if it did before."""
     from hermes_memory_pgvector.store import installation
