@@ -668,12 +668,54 @@ class TestDamage:
             for batch in (1, 2, 99):
                 assert [record.seq for record in drain(journal, dead.writer, batch=batch)] == [1, 2, 3, 4, 5, 6]
 
-    def test_removed_files_do_not_swallow_what_follows(self, make: Callable[..., Journal], directory: Path) -> None:
+    def test_removed_files_swallow_nothing(self, make: Callable[..., Journal], directory: Path) -> None:
         journal = make()
-        journal.append(b"gone")
+        journal.append(b"written before")
         before = journal.writer
         shutil.rmtree(directory)
+        journal.append(b"written after")
         journal.count_others()
         assert journal.writer != before
-        assert journal.append(b"kept") == 1
-        assert [record.payload for record in drain(journal, journal.writer)] == [b"kept"]
+        assert journal.append(b"new") == 1
+        with journal.adopt(before) or pytest.fail("not adopted"):
+            found = [(record.seq, record.payload) for record in drain(journal, before)]
+        assert found == [(1, b"written before"), (2, b"written after")]
+        assert [record.payload for record in drain(journal, journal.writer)] == [b"new"]
+
+    @pytest.mark.parametrize("ends", [Journal.close, Journal.rest], ids=["closed", "at rest"])
+    def test_removed_files_are_put_back_at_the_end(
+        self, make: Callable[..., Journal], directory: Path, ends: Callable[[Journal, Deadline], None]
+    ) -> None:
+        journal = make()
+        journal.append(b"written before")
+        before = journal.writer
+        for file in directory.iterdir():
+            file.unlink()
+        ends(journal, Deadline.after(5))
+        assert directory.joinpath(f"{before}.00000001").stat().st_size > 0
+
+    def test_files_that_were_moved_away_are_left_to_whoever_finds_them(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make()
+        journal.append(b"moved")
+        before = journal.writer
+        directory.rename(directory.with_name("moved"))
+        journal.count_others()
+        assert journal.writers() == [journal.writer]
+        assert directory.with_name("moved").joinpath(f"{before}.00000001").exists()
+
+    def test_a_removed_file_that_cannot_be_put_back_now_is_put_back_later(
+        self, make: Callable[..., Journal], directory: Path
+    ) -> None:
+        journal = make()
+        journal.append(b"written before")
+        before = journal.writer
+        shutil.rmtree(directory)
+        directory.write_text("in the way")
+        journal.count_others()
+        journal.append(b"written after")
+        directory.unlink()
+        journal.count_others()
+        with journal.adopt(before) or pytest.fail("not adopted"):
+            assert [record.seq for record in drain(journal, before)] == [1, 2]

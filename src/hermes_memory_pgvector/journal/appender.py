@@ -217,6 +217,22 @@ class Appender:
             self.request_rotation()
         self._syncing_since = None
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody has deleted the file while it holds records."""
+        with self.lock:
+            return self._active is not None and self._active.size > 0 and files.is_deleted(self._active)
+
+    def put_back(self) -> None:
+        """For the holder of the lock: give what a deleted file holds a file again; raises OSError."""
+        self._reconcile()
+        active = self._active
+        if active is not None and active.size and files.is_deleted(active):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files.put_back(self._directory, self._writer, active)
+            self._active = self._dirty_since = None
+            os.close(active.fd)
+
     def finish(self) -> int:
         """Helper only: sync and close the file; returns the number of the last record."""
         with self.lock:

@@ -135,10 +135,14 @@ class Journal:
             time.sleep(0.002)
         if not self._helper.is_running:
             self._appender.sync()
+        if self._appender.is_deleted:
+            self._renew()
 
     def _close(self, deadline: Deadline) -> None:
         if self._lock is None:
             return
+        if self._appender.is_deleted:
+            self._renew()
         self._is_closing = True
         helper = self._helper
         if not helper.is_running:
@@ -330,12 +334,18 @@ class Journal:
         self._retention.clean(self._writer, locks_work=self._locks_work)
 
     def _renew(self) -> None:
-        """Our files have been removed: append to new ones, where they can be found."""
-        logger.warning("the journal's files have been removed; a new series begins in the same directory")
+        """Our files have been removed: put back what we still have of them, and append to new ones from now on."""
         with self._appender.lock:
             lock = self._lock
             if lock is None or self._is_closing:
                 return
+            try:
+                self._appender.put_back()
+            except OSError as error:
+                # The records are safe while the file is open; the next census tries again.
+                self._appender.last_error = f"a deleted file could not be put back ({describe(error)})"
+                return
+            logger.warning("the journal's files have been removed; a new series begins in the same directory")
             self._appender.finish()
             lock.release()
             # Should that fail now, the next append tries again.

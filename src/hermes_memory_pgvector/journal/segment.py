@@ -23,7 +23,8 @@ _flush = getattr(os, "fdatasync", os.fsync)
 _SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
 _DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
 _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_COPY_BYTES = 1024 * 1024
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,29 @@ def create_segment(directory: Path, writer: str, number: int) -> ActiveSegment:
             return ActiveSegment(number, path, os.open(path, _APPEND, 0o600))
         except FileExistsError:
             number += 1
+
+
+def is_deleted(active: ActiveSegment) -> bool:
+    """Whether a file has no name any more, here or elsewhere."""
+    return os.fstat(active.fd).st_nlink == 0
+
+
+def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
+    """Write what a deleted file holds to a new file of the same series; raises OSError.
+
+    Its records keep their numbers, so none of them is stored twice.
+    """
+    fresh = create_segment(directory, writer, active.number)
+    try:
+        offset = 0
+        while data := os.pread(active.fd, _COPY_BYTES, offset):
+            offset += os.write(fresh.fd, data)
+        _flush(fresh.fd)
+    except OSError:
+        fresh.path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fresh.fd)
 
 
 def sync_file(fd: int) -> None:
