@@ -82,6 +82,22 @@ def test_a_reset_memory_is_empty(agent_home: AgentHome) -> None:
     assert rows(agent_home) == {}
 
 
+def test_a_file_that_is_away_for_a_moment_was_not_deleted(
+    agent_home: AgentHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some programs save a file by moving the old one away first; what comes back would belong to another theme."""
+    add(agent_home.provider("marketing"), "Launch is 14 March")
+    agent_home.write_memories("Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+    path = agent_home.path / "memories" / "MEMORY.md"
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 60.0)
+    path.rename(path.with_suffix(".bak"))
+    assert agent_home.engine.mirror.run("hermes", lambda: True, None) > 0
+    path.with_suffix(".bak").rename(path)
+    monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
+    assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
+
+
 def test_a_missing_folder_says_nothing(agent_home: AgentHome) -> None:
     agent_home.write_memories("Wifi is hummingbird")
     agent_home.provider()

@@ -58,6 +58,10 @@ def test_a_turn_undone_before_its_report_stays_away_unless_it_is_said_again(agen
     agent.sync_turn(*texts(second[2:]), session_id="s1", messages=second)
     agent.on_session_end(second)
     assert stored(agent_home) == {"s1": texts(first)}
+    agent.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
+    agent.on_session_switch("s1", parent_session_id="s2", reset=False, reason="resume")
+    agent.on_session_end(second)
+    assert stored(agent_home) == {"s1": texts(first)}
     agent.on_turn_start(2, question("two"))
     agent.sync_turn(*texts(second[2:]), session_id="s1", messages=second)
     assert stored(agent_home) == {"s1": texts(second)}

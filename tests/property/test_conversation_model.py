@@ -252,9 +252,10 @@ class Host(RuleBasedStateMachine):
         messages = [each.message() for each in agent.kept]
         agent.provider.sync_turn(asked.content, answered.content, session_id=agent.session, messages=messages)
         for item in (asked, answered):
+            repeats = sum(each.content == item.content for each in self.rows) > 1
             item.is_cut = not agent.had_notes
             if item.row is not None:
-                item.row.state = DOUBT if agent.had_notes else GONE
+                item.row.state = DOUBT if agent.had_notes or repeats else GONE
 
     @rule(
         is_in_place=st.booleans(),

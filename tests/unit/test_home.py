@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import Place, home_id, identity, is_copy, pseudonym_key
 
 HERE = Place("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
@@ -179,3 +180,14 @@ def test_the_folder_is_closed_to_everybody_else(tmp_path: Path, umask: int) -> N
     for home in ("new", "open"):
         assert stat.S_IMODE((tmp_path / home / "pgvector").stat().st_mode) == 0o700
         assert stat.S_IMODE((tmp_path / home / "pgvector" / "home-id").stat().st_mode) == 0o600
+
+
+def test_a_relative_home_stays_where_the_process_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent's tools may change the working directory; there, the same name is an empty home of no settings."""
+    before = settings_file.absolute("agents/one")
+    assert before.is_absolute()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HERMES_HOME", " agents/one ")
+    assert settings_file.absolute("agents/one") == before == settings_file.default_home()
+    monkeypatch.setenv("HERMES_HOME", " ")
+    assert settings_file.default_home() == Path.home() / ".hermes"

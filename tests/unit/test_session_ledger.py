@@ -117,6 +117,17 @@ def test_a_stale_transcript_does_not_bring_back_what_was_undone() -> None:
     assert ledger.read_transcript(KEY, [U, A, U2], now_us=1) == [(U2, 1)]
 
 
+def test_what_was_undone_before_it_was_stored_is_not_brought_back_until_it_is_asked_again() -> None:
+    ledger = SessionLedger()
+    question = Turn("user", "How many barrels are there?")
+    ledger.void(KEY, [question])
+    ledger.void(KEY, [question])
+    assert ledger.read_transcript(KEY, [question], now_us=1) == []
+    assert ledger.read_transcript(KEY, [question, question], now_us=1) == [(question, 2)]
+    ledger.begin(KEY, question)
+    assert ledger.read_transcript(KEY, [question], now_us=2) == [(question, 1)]
+
+
 def test_a_question_undone_and_asked_again_is_read_from_a_transcript() -> None:
     ledger = SessionLedger()
     report(ledger, [U, A], [U, A])

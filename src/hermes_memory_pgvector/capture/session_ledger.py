@@ -175,6 +175,17 @@ class SessionLedger:
                 found.append(stored)
             return found, at_us
 
+    def void(self, key: SessionKey, turns: Iterable[Turn]) -> None:
+        """These turns were undone before they were stored."""
+        with self._lock:
+            session = self._session(key)
+            for turn in turns:
+                digest = turn.digest
+                free = (n for n in count(1) if (digest, n) not in session.turns or (digest, n) in session.undone)
+                turn_id = (digest, next(free))
+                session.turns.setdefault(turn_id, 0)
+                session.undone.add(turn_id)
+
     def _session(self, key: SessionKey) -> _Reported:
         session = self._sessions.get(key)
         if session is None:

@@ -68,6 +68,7 @@ class TurnCapture:
         answer = transcript.turn_of("assistant", assistant_content, settings.turn_max_chars)
         turns = [turn for turn in (question, answer) if turn is not None]
         if exchanges.is_withdrawn(question):
+            self.ledger.void(_key(session), turns)
             return []
         view = None
         if isinstance(messages, list | tuple):
@@ -134,8 +135,10 @@ class TurnCapture:
 
     def undo(self, session: Session, exchanges: Exchanges) -> list[WriteItem]:
         """The host has undone the last exchange: delete its turns, if it is known which they are."""
-        undone = self._undone(session.theme, exchanges.undo())
-        return list(undone) if session.may_write else []
+        undone = exchanges.undo()
+        self.ledger.void(_key(session), [turn for each in undone if not each.stored for turn in each.turns])
+        items = self._undone(session.theme, undone)
+        return list(items) if session.may_write else []
 
     def _undone_since(self, session: Session, exchanges: Exchanges, view: TranscriptView) -> list[WriteItem]:
         """What the first transcript after an undo shows to be gone, beyond the last exchange."""

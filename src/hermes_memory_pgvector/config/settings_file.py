@@ -6,6 +6,7 @@ dashboard look) < environment `HERMES_PGVECTOR_<NAME>` < values given by an embe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -40,6 +41,15 @@ PATIENCE_SECONDS = 1.5
 ACCEPT_COMMAND = "hermes-pgvector config accept"
 MOST_TRIES = 20
 
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - as a string
+    except OSError:
+        return os.sep  # the folder was deleted
+
+
+_FIRST_FOLDER = _working_folder()
 _configurations: dict[Path, Configuration] = {}
 _guard = threading.Lock()
 _writing = threading.Lock()
@@ -47,12 +57,19 @@ _writing = threading.Lock()
 
 def default_home() -> Path:
     """The hermes home of this process: $HERMES_HOME, else ~/.hermes."""
-    given = os.environ.get("HERMES_HOME")
+    given = os.environ.get("HERMES_HOME", "").strip()
     try:
-        return Path(given or Path.home() / ".hermes").expanduser()
+        return absolute(given or Path.home() / ".hermes")
     except RuntimeError:
         # A user without HOME and without a name: like the host, use a folder below the working directory.
-        return Path(given or ".hermes").absolute()
+        return absolute(given or ".hermes")
+
+
+def absolute(home: str | Path) -> Path:
+    """A home's path, whatever the working directory becomes: another one must not be taken for an empty home."""
+    with contextlib.suppress(RuntimeError):
+        home = Path(home).expanduser()
+    return Path(_FIRST_FOLDER, home)
 
 
 def data_folder(home: Path) -> Path:

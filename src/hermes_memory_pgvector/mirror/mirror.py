@@ -93,7 +93,7 @@ class Mirror:
             stamp = self._stamp(target)
             if stamp == self._seen.get(target, _NEVER) and requested == self._completed:
                 continue
-            age = time.time() - stamp.modified_ns / 1e9 if stamp is not None else QUIET_SECONDS
+            age = time.time() - self._changed_at(target, stamp)
             if 0 <= age < QUIET_SECONDS:
                 pause = max(pause, QUIET_SECONDS - age)
                 continue
@@ -105,7 +105,8 @@ class Mirror:
             if entries is None and self._folder.exists():
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
             elif entries is not None:
-                self._make_equal(target, entries, self._written(target, stamp), own_theme, model_id)
+                written = datetime.fromtimestamp(self._changed_at(target, stamp), UTC)
+                self._make_equal(target, entries, written, own_theme, model_id)
             self._seen[target] = stamp
         if not pause:
             self._completed = requested
@@ -175,12 +176,14 @@ class Mirror:
                 unwritten.add(entry.content)
         return held, unwritten
 
-    def _written(self, target: Target, stamp: Stamp | None) -> datetime:
-        """When the file was last written; a missing file was deleted no later than its folder last changed."""
+    def _changed_at(self, target: Target, stamp: Stamp | None) -> float:
+        """When the file was last written; a missing file was deleted no later than its folder last changed.
+
+        A program that saves a file by moving the old one away first leaves nothing there for a moment.
+        """
         if stamp is not None:
-            return datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC)
-        emptied = memory_file.emptied_at(self._folder / FILE_NAMES[target])
-        return _LONG_AGO if emptied is None else datetime.fromtimestamp(emptied, UTC)
+            return stamp.modified_ns / 1e9
+        return memory_file.emptied_at(self._folder / FILE_NAMES[target]) or 0.0
 
     def _stamp(self, target: Target) -> Stamp | None:
         return memory_file.stamp(self._folder / FILE_NAMES[target])
@@ -212,4 +215,3 @@ def take_over(
 
 
 _NEVER = Stamp(-1, -1, -1)
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)

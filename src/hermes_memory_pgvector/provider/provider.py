@@ -89,7 +89,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
         """Find out who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
-        self._home = Path(home).expanduser() if isinstance(home, str) and home else settings_file.default_home()
+        self._home = settings_file.absolute(home) if isinstance(home, str) and home else settings_file.default_home()
         self._started_at = time.time()
         self._unresolved = (session_id, kwargs)
         self._identify(session_id, kwargs)
