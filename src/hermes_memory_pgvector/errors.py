@@ -54,9 +54,11 @@ class SchemaError(MemoryPluginError):
 class DatabaseError(MemoryPluginError):
     """Postgres could not do what was asked."""
 
-    def __init__(self, message: str | None = None, *, sqlstate: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, sqlstate: str | None = None, kind: str = "") -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
+        self.kind = kind
+        """Why no connection could be made, in a word or two; see store/connect_failure.py."""
 
 
 class DatabaseUnavailable(DatabaseError):

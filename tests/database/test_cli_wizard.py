@@ -60,18 +60,24 @@ def test_only_the_provider_is_set_where_it_was_not(commands: Commands) -> None:
 
 def test_an_answer_is_written_and_a_wrong_one_is_not(commands: Commands) -> None:
     before = commands.config["memory"]["pgvector"]
-    done = ask(commands, "not a dsn\nhttp://127.0.0.1:9/other\n\nMY_KEY\n")
+    done = ask(commands, "not a dsn\n\nhttp://127.0.0.1:9/other\n\nMY_KEY\n")
     assert "not a valid connection string" in done.out
     after = commands.config["memory"]["pgvector"]
     assert after == {**before, "embed_url": "http://127.0.0.1:9/other", "embed_api_key_env": "MY_KEY"}
 
 
 def test_the_word_none_means_no_endpoint_and_a_wrong_address_is_refused(commands: Commands) -> None:
-    ask(commands, "\nnone\n\n\n")
+    done = ask(commands, "\nnone\n")
+    assert "embed_dim" in done.out, "the local model has another dimension"
+    commands.configure(**{**commands.config["memory"]["pgvector"], "embed_dim": None})
+    done = ask(commands, "\nnone\n")
     assert commands.config["memory"]["pgvector"]["embed_url"] == ""
-    done = ask(commands, "\nlocalhost:11434\n\nMY_KEY\n")
-    assert "embed_url must begin with http:// or https://; nothing was changed" in done.out
-    assert "embed_api_key_env" not in commands.config["memory"]["pgvector"]
+    # A model and a key mean nothing without an endpoint.
+    assert "Model the embedding endpoint should use" not in done.out
+    done = ask(commands, "\nlocalhost:11434\nhttp://localhost:11434\n\nMY_KEY\n")
+    assert "did you mean http://localhost:11434? nothing was changed" in done.out
+    after = commands.config["memory"]["pgvector"]
+    assert (after["embed_url"], after["embed_api_key_env"]) == ("http://localhost:11434", "MY_KEY")
 
 
 def test_a_login_in_the_address_is_not_shown(commands: Commands) -> None:
@@ -98,14 +104,21 @@ def test_a_new_database_is_migrated_when_the_owner_says_yes(empty_database: Data
 def test_no_means_no_and_nothing_is_made(tmp_path: Path) -> None:
     commands = Commands(tmp_path)
     commands.home.mkdir()
-    done = ask(commands, "\n\n\n\nno\n")
+    done = ask(commands, "\n\nno\n")
     assert "hermes-pgvector migrate" in done.out
     assert commands.config == {"memory": {"provider": "pgvector"}}
     assert EmbeddedPostgres(commands.home / "pgvector").stop(Deadline.after(10)) is False
 
 
-def test_an_unreachable_database_is_told_and_kept(commands: Commands) -> None:
-    done = ask(commands, "postgresql://me@127.0.0.1:9/x\n\n\n\n")
-    assert "Postgres" in done.out
-    assert "memories wait in the journal" in done.out
-    assert "127.0.0.1" in commands.config["memory"]["pgvector"]["dsn"]
+def test_a_database_that_does_not_answer_is_not_written(commands: Commands) -> None:
+    before = commands.config
+    done = ask(commands, "postgresql://me@127.0.0.1:9/x\n\n\n\n\n")
+    assert "no server listens on that host and port" in done.out
+    assert "nothing was written" in done.out
+    assert commands.config == before
+
+
+def test_the_way_back_to_the_embedded_server_is_offered(commands: Commands) -> None:
+    done = ask(commands, "embedded\n\n\n\nno\n")
+    assert "(embedded: the server of this home)" in done.out
+    assert commands.config["memory"]["pgvector"]["dsn"] == ""

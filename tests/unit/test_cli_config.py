@@ -103,7 +103,7 @@ def test_set_says_when_the_environment_wins(commands: Commands) -> None:
 def test_a_password_goes_to_the_env_file_and_is_never_shown(commands: Commands) -> None:
     env = commands.home / ".env"
     env.write_text("# keys\nOTHER='kept as it is'\nexport MORE=1", encoding="utf-8")
-    done = commands.run("config", "set", "dsn", f"postgresql://me:{PASSWORD}@db.example/mine")
+    done = commands.run("config", "set", "dsn", f"postgresql://me:{PASSWORD}@db.example/mine", "--force")
     assert done.code == 0
     assert PASSWORD not in (commands.home / "config.yaml").read_text(encoding="utf-8")
     lines = env.read_text(encoding="utf-8").splitlines()
@@ -117,9 +117,9 @@ def test_a_password_goes_to_the_env_file_and_is_never_shown(commands: Commands) 
 
 def test_the_same_connection_string_again_changes_nothing(commands: Commands) -> None:
     dsn = f"postgresql://me:{PASSWORD}@db.example/mine"
-    commands.call("config", "set", "dsn", dsn)
+    commands.call("config", "set", "dsn", dsn, "--force")
     before = [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")]
-    commands.call("config", "set", "dsn", dsn)
+    commands.call("config", "set", "dsn", dsn, "--force")
     assert [(commands.home / name).read_bytes() for name in ("config.yaml", ".env")] == before
 
 
@@ -130,3 +130,66 @@ def test_broken_yaml_is_named_and_left_alone(commands: Commands) -> None:
     assert done.code == 1
     assert "not valid YAML" in done.err
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == "memory: ["
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("none", "for the local model, run: hermes-pgvector config unset embed_url; nothing was changed"),
+        ("127.0.0.1:11434", "did you mean http://127.0.0.1:11434? nothing was changed"),
+        ("localhost:11434/v1", "did you mean http://localhost:11434/v1? nothing was changed"),
+        ("ftp://x", "embed_url must begin with http:// or https://; nothing was changed"),
+        ("http://", "embed_url names no host; nothing was changed"),
+    ],
+)
+def test_an_endpoint_that_cannot_work_is_refused_with_what_was_meant(
+    commands: Commands, value: str, sentence: str
+) -> None:
+    done = commands.call("config", "set", "embed_url", value)
+    assert done.code == 1
+    assert sentence in done.err
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
+
+
+def test_a_protocol_without_an_endpoint_is_refused_until_there_is_one(commands: Commands) -> None:
+    done = commands.call("config", "set", "embed_protocol", "openai")
+    assert done.code == 1
+    assert "embed_url is empty" in done.err
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
+    assert commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1").code == 0
+    assert commands.call("config", "set", "embed_protocol", "openai").code == 0
+
+
+def test_a_database_that_does_not_answer_is_refused_unless_forced(commands: Commands) -> None:
+    dsn = f"postgresql://me:{PASSWORD}@127.0.0.1:9/mine"
+    done = commands.call("config", "set", "dsn", dsn)
+    assert done.code == 2
+    assert "mine on 127.0.0.1:9 as me: no server listens on that host and port" in done.err
+    assert "Nothing was changed; to write it all the same, add --force" in done.err
+    assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
+    assert not (commands.home / ".env").exists()
+    assert commands.call("config", "set", "dsn", dsn, "--force").code == 0
+
+
+def test_the_value_in_force_is_shown_with_its_source(commands: Commands) -> None:
+    def value(name: str) -> tuple[object, str]:
+        shown = commands.call("config", "get", name, "--json").json
+        assert commands.call("config", "get", name).out.strip() == str(shown["value"])
+        return shown["value"], shown["from"]
+
+    assert value("embed_model") == ("wordllama-l2-supercat-256", "local model")
+    assert value("min_similarity") == (0.24, "the model")
+    assert value("embed_dim") == (256, "the model")
+    commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
+    assert value("embed_model") == ("nomic-embed-text", "default")
+    assert value("min_similarity") == (0.3, "the model")
+    assert value("embed_dim") == (768, "the model")
+    commands.call("config", "set", "min_similarity", "0.3")
+    assert value("min_similarity") == (0.3, "memory.pgvector")
+
+
+def test_a_mistyped_setting_is_answered_with_what_looks_like_it(commands: Commands) -> None:
+    for action in (("get", "prefetch_limits"), ("set", "prefetchlimit", "3"), ("unset", "prefech_limit")):
+        done = commands.call("config", *action)
+        assert done.code == 2
+        assert "did you mean prefetch_limit?" in done.err

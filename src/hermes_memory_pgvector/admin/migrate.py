@@ -197,16 +197,14 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
 def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < MINIMUM_SERVER:
         raise SchemaError(
-            f"Postgres {connection.info.server_version // 10000} is too old, 14 or newer is needed; upgrade the server"
+            f"Postgres {connection.info.server_version // 10000} is too old: {MINIMUM_SERVER // 10000} or newer is "
+            "needed; upgrade the server (pg_upgrade), or use the embedded one: hermes-pgvector up"
         )
     row = connection.execute(
         """SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"""
     ).fetchone()
     if row is None:
-        raise SchemaError(
-            "pgvector is not available on this server; install it there (package postgresql-NN-pgvector), "
-            "then run: hermes-pgvector migrate"
-        )
+        raise SchemaError(no_pgvector(connection.info.server_version // 10000))
     version = str(row[0] or row[1])
     if tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) < MINIMUM_PGVECTOR:
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
@@ -215,6 +213,16 @@ def _check_server(connection: psycopg.Connection) -> None:
             "fixes to their parallel builds); install it, then run: ALTER EXTENSION vector UPDATE"
         )
     connection.rollback()
+
+
+def no_pgvector(major: int) -> str:
+    """What to install on a server without pgvector, by system."""
+    return (
+        "pgvector is not installed on this server. Install it there, then run this again. "
+        f"Debian, Ubuntu: apt install postgresql-{major}-pgvector; "
+        f"Fedora, RHEL: dnf install pgvector_{major} (both from apt/yum.postgresql.org); macOS: brew install pgvector; "
+        f"Docker: image pgvector/pgvector:pg{major}; a managed server: switch the extension vector on"
+    )
 
 
 def _schema_to_migrate(connection: psycopg.Connection) -> str:
@@ -256,8 +264,8 @@ def _ensure_extension(connection: psycopg.Connection) -> None:
             connection.execute(EXTENSION)
     except psycopg.errors.InsufficientPrivilege:
         raise SchemaError(
-            "this user may not install pgvector into the database; ask an administrator for: CREATE EXTENSION vector; "
-            "then run: hermes-pgvector migrate"
+            "this login may not install pgvector into the database; a superuser has to run once in this database: "
+            "CREATE EXTENSION vector; then run this again"
         ) from None
 
 

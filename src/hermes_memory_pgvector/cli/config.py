@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
+from hermes_memory_pgvector.cli import options, tree
+from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings
 from hermes_memory_pgvector.config.settings_file import (
     ACCEPT_COMMAND,
     ENVIRONMENT_PREFIX,
@@ -16,8 +17,9 @@ from hermes_memory_pgvector.config.settings_file import (
     load,
     update,
 )
-from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import new_settings, parts, terminal
+from hermes_memory_pgvector.errors import ConfigError, DatabaseError
+from hermes_memory_pgvector.setup import console, new_settings, parts, password, terminal
+from hermes_memory_pgvector.setup.in_force import in_force
 from hermes_memory_pgvector.setup.journal_database import accept_configured
 
 NAME = "config"
@@ -29,33 +31,62 @@ EXAMPLES = (
     ("config unset embed_url", "back to the local model"),
 )
 
+PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.set_defaults(config_parser=parser)
-    actions = parser.add_subparsers(dest="config_action", metavar="ACTION")
-    show = actions.add_parser("show", help="show all settings")
+    actions = tree.actions_of(parser, "config_action")
+    show = tree.add_action(
+        actions,
+        "show",
+        "show all settings",
+        options.add_common,
+        example=("config show --all", "every setting there is"),
+    )
     show.add_argument("--changed", action="store_true", help="only those that are not defaults")
     show.add_argument("--all", action="store_true", dest="with_rare", help="also settings that nobody needs to change")
-    options.add_common(show)
-    get = actions.add_parser("get", help="show one value")
-    get.add_argument("name", metavar="NAME")
-    options.add_common(get)
-    change = actions.add_parser("set", help="write one value to config.yaml")
-    change.add_argument("name", metavar="NAME")
-    change.add_argument("value", metavar="VALUE")
-    options.add_common(change)
-    unset = actions.add_parser("unset", help="remove one value from config.yaml")
-    unset.add_argument("name", metavar="NAME")
-    options.add_common(unset)
-    taken = actions.add_parser("accept", help="accept config.yaml and .env as they are, although settings are missing")
-    options.add_common(taken)
+    get = tree.add_action(
+        actions,
+        "get",
+        "show the value of a setting that is in force",
+        options.add_common,
+        example=("config get min_similarity", "as the model wants it, unless you have set it"),
+    )
+    change = tree.add_action(
+        actions,
+        "set",
+        "check a value and write it to config.yaml",
+        options.add_common,
+        example=(
+            "config set dsn postgresql://hermes@db.example.com/memory",
+            "asks for the password and keeps it in .env",
+        ),
+    )
+    unset = tree.add_action(
+        actions,
+        "unset",
+        "remove one value from config.yaml",
+        options.add_common,
+        example=("config unset embed_url", "back to the local model"),
+    )
+    for each in (get, change, unset):
+        each.add_argument("name", metavar="NAME", help="name of the setting; see: hermes-pgvector config show")
+    change.add_argument("value", metavar="VALUE", help="its new value")
+    change.add_argument("--force", action="store_true", help="write a dsn that does not answer now")
+    tree.add_action(
+        actions,
+        "accept",
+        "accept config.yaml and .env as they are, although settings are missing",
+        options.add_common,
+        example=("config accept", "after settings were removed on purpose"),
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
     if args.config_action is None:
-        args.config_parser.print_help()
+        args.config_action_parser.print_help()
         return 2
     home = options.home_of(args)
     if args.config_action == "show":
@@ -63,12 +94,13 @@ def run(args: argparse.Namespace) -> int:
     if args.config_action == "accept":
         return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
-        terminal.complain(f"hermes-pgvector: there is no setting {args.name!r}; see: hermes-pgvector config show")
+        meant = tree.did_you_mean(args.name, DECLARATIONS)
+        terminal.fail(f"there is no setting {args.name!r}{meant}", "see: hermes-pgvector config show --all")
         return 2
     if args.config_action == "get":
         return _get(home, args.name, json=args.json)
     if args.config_action == "set":
-        return _set(home, args.name, args.value, json=args.json)
+        return _set(home, args.name, args.value, force=args.force, json=args.json)
     return _unset(home, args.name, json=args.json)
 
 
@@ -81,7 +113,7 @@ def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int
         if settings.is_set(name) or (not only_changed and (with_rare or not declaration.is_rare))
     ]
     if json:
-        values = {name: {"value": shown(settings, name), "from": _layer(settings, name)} for name in names}
+        values = {name: _as_json(settings, name) for name in names}
         terminal.as_json(
             {
                 "home": str(home),
@@ -95,7 +127,7 @@ def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int
         terminal.say(f"Settings of {home}")
         terminal.table(
             ("setting", "value", "from"),
-            [(name, _text(shown(settings, name)), _layer(settings, name)) for name in names],
+            [_row(settings, name) for name in names],
         )
         for problem in parsed.problems:
             terminal.bullet("problem", problem)
@@ -109,28 +141,51 @@ def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int
 def _get(home: Path, name: str, *, json: bool) -> int:
     settings = load(home).settings
     if json:
-        terminal.as_json({"name": name, "value": shown(settings, name), "from": _layer(settings, name)})
+        terminal.as_json({"name": name, **_as_json(settings, name)})
     else:
-        terminal.say(_text(shown(settings, name)))
+        terminal.say(_text(in_force(settings, name)[0]))
+        if console.is_terminal():
+            terminal.say(terminal.styled(f"from {in_force(settings, name)[1]}", "faint"))
     return 0
 
 
-def _set(home: Path, name: str, value: str, *, json: bool) -> int:
+def _set(home: Path, name: str, value: str, *, force: bool, json: bool) -> int:
     try:
         DECLARATIONS[name].parse(value)
     except (ValueError, TypeError, OverflowError):
-        terminal.complain(f"hermes-pgvector: {name} expects {DECLARATIONS[name].expects}; nothing was changed")
+        terminal.fail(f"{name} expects {DECLARATIONS[name].expects}; nothing was changed")
         return 2
     if name == "dsn" and value:
-        problem = parts.obstacle(Settings(dsn=value))
-        if problem:
-            raise ConfigError(f"{problem}; nothing was changed")
-        changed = new_settings.save_dsn(home, value)
+        changed = new_settings.save_dsn(home, _checked_dsn(value, force=force))
+    elif name == "min_similarity" and not load(home).settings.is_set(name):
+        # Its default stands for the model's own, so a value equal to it is a change all the same.
+        update(home, ("memory", PROVIDER_NAME), {name: DECLARATIONS[name].parse(value)})
+        changed = True
     else:
         changed = bool(new_settings.save(home, {name: value}))
         if name == "dsn":
             accept_configured(home)
     return _say_change(home, name, changed=changed, json=json)
+
+
+def _checked_dsn(dsn: str, *, force: bool) -> str:
+    """A connection string that leads somewhere, with the password that was asked for."""
+    problem = parts.obstacle(Settings(dsn=dsn))
+    if problem:
+        raise ConfigError(f"{problem}; nothing was changed")
+    if force or "${" in dsn:
+        return dsn
+    try:
+        complete = password.complete(dsn)
+    except DatabaseError as error:
+        raise type(error)(f"{error}. Nothing was changed; to write it all the same, add --force") from None
+    if complete == dsn and PASSWORD_VARIABLE in os.environ:
+        terminal.bullet(
+            "warning",
+            f"the password comes from {PASSWORD_VARIABLE}, which agents may not have",
+            "put it into ~/.pgpass, where they find it too",
+        )
+    return complete
 
 
 def _accept(home: Path, *, json: bool) -> int:
@@ -155,18 +210,26 @@ def _unset(home: Path, name: str, *, json: bool) -> int:
 
 def _say_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
     settings = load(home).settings
-    layer = _layer(settings, name)
+    value, layer = in_force(settings, name)
     if json:
-        terminal.as_json({"name": name, "changed": changed, "value": shown(settings, name), "from": layer})
+        terminal.as_json({"name": name, "changed": changed, "value": value, "from": layer})
         return 0
-    terminal.bullet("ok", f"{name} = {_text(shown(settings, name))} ({layer}){'' if changed else ', unchanged'}")
+    terminal.bullet("ok", f"{name} = {_text(value)} ({layer}){'' if changed else ', unchanged'}")
     if layer == "environment":
         terminal.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} overrides config.yaml")
     return 0
 
 
-def _layer(settings: Settings, name: str) -> str:
-    return settings.set_by.get(name, "default")
+def _as_json(settings: Settings, name: str) -> dict[str, Any]:
+    value, source = in_force(settings, name)
+    return {"value": value, "from": source}
+
+
+def _row(settings: Settings, name: str) -> tuple[Any, ...]:
+    value, source = in_force(settings, name)
+    if source == "default":
+        return name, _text(value), terminal.styled(source, "faint")
+    return terminal.styled(name, "strong"), _text(value), source
 
 
 def _text(value: Any) -> str:

@@ -30,6 +30,7 @@ USAGE = 2
 HELP_WIDTH = 100
 EXAMPLES_HEAD = "examples:\n"
 NEAR_ENOUGH = 0.6
+NEARLY_AS_NEAR = 0.15
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -165,7 +166,9 @@ def look_alikes(given: str, known: Iterable[str], most: int = 3) -> list[str]:
     names = list(known)
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(given.casefold(), folded, n=most, cutoff=NEAR_ENOUGH)
-    begun = [name for name in folded if len(given) >= 2 and name.startswith(given.casefold()) and name not in near]
+    likeness = [difflib.SequenceMatcher(None, given.casefold(), name).ratio() for name in near]
+    near = [name for name, like in zip(near, likeness, strict=True) if like > likeness[0] - NEARLY_AS_NEAR]
+    begun = [name for name in folded if not near and len(given) >= 2 and name.startswith(given.casefold())]
     return [folded[name] for name in [*near, *begun]][:most]
 
 

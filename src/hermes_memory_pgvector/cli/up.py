@@ -20,6 +20,7 @@ from hermes_memory_pgvector.setup import (
     login,
     new_settings,
     parts,
+    password,
     plugin_folder,
     terminal,
 )
@@ -133,10 +134,11 @@ def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, 
     if args.dsn:
         from hermes_memory_pgvector.store.conninfo import brief
 
+        admin = password.complete(args.dsn)
         with terminal.step("your Postgres", quiet=quiet) as said:
-            chosen = login.choose(home, settings, args.dsn, args.runtime_role)
-            said.append(brief(args.dsn))
-        return Target(args.dsn, chosen.role, new_login=chosen)
+            chosen = login.choose(home, settings, admin, args.runtime_role)
+            said.append(brief(admin))
+        return Target(admin, chosen.role, new_login=chosen)
     if settings.hold:
         raise Held(settings.hold)
     if settings.dsn:
@@ -185,7 +187,7 @@ def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> 
             target.admin_dsn,
             target.role,
             wanted.spec,
-            password=target.new_login.password if target.new_login else None,
+            role_password=target.new_login.password if target.new_login else None,
             adopt_model=settings.embed_model,
             quiet=quiet,
             tells_steps=False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.config.settings_file import secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.setup import parts, password, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.migrate import Outcome
@@ -36,7 +36,9 @@ class Wanted:
 def admin_dsn(home: Path, settings: Settings, given: str | None, *, may_create: bool = True) -> str:
     """The login that may change the schema; the embedded server is started for it, and created if allowed."""
     found = given or secret(home, ADMIN_VARIABLE)
-    return found or parts.logins(home, settings, Deadline.after(SERVER_SECONDS), may_create=may_create).owner
+    if found:
+        return password.complete(found)
+    return parts.logins(home, settings, Deadline.after(SERVER_SECONDS), may_create=may_create).owner
 
 
 def role_for(settings: Settings, admin: str) -> str:
@@ -77,7 +79,7 @@ def apply(
     role: str,
     spec: ModelSpec | None,
     *,
-    password: str | None = None,
+    role_password: str | None = None,
     adopt_model: str,
     quiet: bool,
     tells_steps: bool = True,
@@ -90,7 +92,7 @@ def apply(
         return migrate.apply(
             admin,
             runtime_role=role,
-            runtime_password=password,
+            runtime_password=role_password,
             model=spec,
             adopt_model=adopt_model,
             report=_note if tells_steps and not quiet else _keep_quiet,

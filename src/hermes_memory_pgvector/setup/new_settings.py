@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import is_shown
+from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import env_file
 from hermes_memory_pgvector.setup.journal_database import accept_configured
 
+NOTHING = ("none", "no", "off", "null", "local")
+"""What people write for "no endpoint"."""
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:/\S*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(?:/\S*)?")
 _PLAIN_PASSWORD = re.compile(r"[^\s'\"#\\$`]+")
 
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
     """Write the values to config.yaml; return the names that changed."""
-    _check_endpoint(home, values)
+    check(home, values)
     changed = settings_file.save(home, values)
     if "dsn" in changed:
         accept_configured(home)
@@ -44,6 +48,19 @@ def save_dsn(home: Path, dsn: str) -> bool:
     return bool(changed)
 
 
+def check(home: Path, values: Mapping[str, Any]) -> None:
+    """ConfigError for a value that cannot work, alone or with the settings it joins; contacts nobody."""
+    given = {name: value for name, value in values.items() if name in DECLARATIONS and value is not None}
+    for name, value in given.items():
+        declaration = DECLARATIONS[name]
+        try:
+            declaration.parse(value)
+        except (ValueError, TypeError, OverflowError):
+            raise ConfigError(f"{name} expects {declaration.expects}; nothing was changed") from None
+    _check_endpoint(home, given)
+    _check_together(home, given)
+
+
 def _check_endpoint(home: Path, values: Mapping[str, Any]) -> None:
     """Refuse a new embedding endpoint that is not a valid address, or that carries a credential."""
     from hermes_memory_pgvector.embedding.url import parse_endpoint
@@ -56,4 +73,27 @@ def _check_endpoint(home: Path, values: Mapping[str, Any]) -> None:
     try:
         parse_endpoint(url)
     except ConfigError as error:
-        raise ConfigError(f"{error}; nothing was changed") from None
+        raise ConfigError(f"{error}; {_meant_endpoint(url)}nothing was changed") from None
+
+
+def _meant_endpoint(url: str) -> str:
+    """What was probably meant by an address that is none."""
+    if url.strip().lower() in NOTHING:
+        return "for the local model, run: hermes-pgvector config unset embed_url; "
+    if _HOST_AND_PORT.fullmatch(url.strip()):
+        return f"did you mean http://{url.strip()}? "
+    return ""
+
+
+def _check_together(home: Path, values: Mapping[str, Any]) -> None:
+    """Refuse a value that makes the embedder's settings unusable; what was unusable before is not its fault."""
+    from hermes_memory_pgvector.embedding.configured import setting_fault
+
+    concerned = {name: value for name, value in values.items() if name.startswith("embed_")}
+    if not concerned:
+        return
+    before = settings_file.load(home)
+    parsed = {name: DECLARATIONS[name].parse(value) for name, value in concerned.items()}
+    fault = setting_fault(home, dataclasses.replace(before.settings, **parsed))
+    if fault and not setting_fault(home, before.settings):
+        raise ConfigError(f"{fault}; nothing was changed")

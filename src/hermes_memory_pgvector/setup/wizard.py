@@ -10,12 +10,15 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
-from hermes_memory_pgvector.setup import database, new_settings, parts, terminal
+from hermes_memory_pgvector.setup import database, new_settings, parts, password, terminal
 
 NO = ("n", "no")
 NONE = "none"
+EMBEDDED = "embedded"
+MOST_TRIES = 3
 CONNECT_SECONDS = 60.0
-QUESTIONS = ("embed_url", "embed_model", "embed_api_key_env")
+ENDPOINT_QUESTIONS = ("embed_model", "embed_api_key_env")
+"""Asked only when there is an endpoint."""
 
 
 def run(home: Path) -> None:
@@ -24,36 +27,62 @@ def run(home: Path) -> None:
     terminal.say("pgvector memory: press Enter to keep the value in [brackets].")
     settings = load(home).settings
     _prompt_dsn(home, settings)
-    given = {}
-    for name in QUESTIONS:
-        answer = _prompt(DECLARATIONS[name].help, shown(settings, name) or NONE)
-        if answer:
-            given[name] = "" if answer == NONE else answer
-    try:
-        changed = new_settings.save(home, given)
-    except MemoryPluginError as error:
-        terminal.bullet("problem", str(error), "the answers after the connection string were not saved")
-        changed = []
-    if changed:
-        terminal.bullet("ok", f"written: {', '.join(changed)}")
+    has_endpoint = _prompt_setting(home, settings, "embed_url", NONE)
+    if has_endpoint:
+        for name in ENDPOINT_QUESTIONS:
+            _prompt_setting(home, load(home).settings, name, NONE)
     if settings_file.set_provider(home, PROVIDER_NAME):
         terminal.bullet("ok", f"memory.provider is now {PROVIDER_NAME}")
     _test(home)
     terminal.say("  To check everything: hermes-pgvector doctor")
 
 
+def _prompt_setting(home: Path, settings: Settings, name: str, nothing: str) -> str:
+    """Ask for one setting and write it if it can work; ask again if not. Returns the value in force."""
+    for _ in range(MOST_TRIES):
+        current = str(shown(settings, name) or nothing)
+        answer = _prompt(DECLARATIONS[name].help, current)
+        if not answer or answer == current:
+            break
+        try:
+            changed = new_settings.save(home, {name: "" if answer == nothing else answer})
+        except MemoryPluginError as error:
+            terminal.bullet("problem", str(error))
+            continue
+        if changed:
+            terminal.bullet("ok", f"written: {name}")
+        break
+    return str(getattr(load(home).settings, name) or "")
+
+
 def _prompt_dsn(home: Path, settings: Settings) -> None:
     from hermes_memory_pgvector.store.pool import check_conninfo
 
-    current = shown(settings, "dsn") if settings.dsn else "the embedded server of this home"
-    answer = _prompt(DECLARATIONS["dsn"].help, current)
-    if not answer or answer == current:
+    for _ in range(MOST_TRIES):
+        current = shown(settings, "dsn") if settings.dsn else EMBEDDED
+        way_back = f" ({EMBEDDED}: the server of this home)" if settings.dsn else ""
+        answer = _prompt(f"{DECLARATIONS['dsn'].help}{way_back}", current)
+        if not answer or answer == current:
+            return
+        if answer.lower() == EMBEDDED:
+            changed = new_settings.save(home, {"dsn": ""})
+            terminal.bullet("ok", "written: dsn, the embedded server of this home" if changed else "unchanged")
+            return
+        if check_conninfo(answer) is not None:
+            terminal.bullet(
+                "problem", "that is not a valid connection string", "write it like postgresql://user@host:5432/database"
+            )
+            continue
+        try:
+            complete = password.complete(answer)
+        except MemoryPluginError as error:
+            terminal.bullet(
+                "problem", str(error), "nothing was written; give another, or Enter to keep the current one"
+            )
+            continue
+        if new_settings.save_dsn(home, complete):
+            terminal.bullet("ok", "written: dsn")
         return
-    if check_conninfo(answer) is not None:
-        terminal.bullet("problem", "that is not a valid connection string; the current one is kept")
-        return
-    if new_settings.save_dsn(home, answer):
-        terminal.bullet("ok", "written: dsn")
 
 
 def _test(home: Path) -> None:

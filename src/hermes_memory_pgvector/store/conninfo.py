@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseError
 from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.pool import complete_conninfo
 
@@ -55,11 +55,18 @@ def with_login(conninfo: str, user: str, password: str) -> str:
 
 def may_connect(conninfo: str, seconds: float) -> bool:
     """Whether this login is accepted; False also when the server cannot be reached."""
+    return connect_problem(conninfo, seconds) is None
+
+
+def connect_problem(conninfo: str, seconds: float) -> DatabaseError | None:
+    """Why this login leads nowhere; None when it is accepted."""
+    with _readable():
+        whole = complete_conninfo(conninfo, seconds)
     try:
-        with psycopg.connect(complete_conninfo(conninfo, seconds), autocommit=True):
-            return True
-    except psycopg.Error:
-        return False
+        with psycopg.connect(whole, autocommit=True):
+            return None
+    except psycopg.Error as error:
+        return translate(error)
 
 
 def has_role(conninfo: str, role: str, seconds: float) -> bool:

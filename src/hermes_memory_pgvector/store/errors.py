@@ -15,6 +15,7 @@ from hermes_memory_pgvector.errors import (
     DeadlineExceeded,
     MemoryPluginError,
 )
+from hermes_memory_pgvector.store.connect_failure import explain
 
 # Classes of SQLSTATE by what helps: waiting, another statement, or an operator. A class that is not listed waits: an
 # operator can notice and end a wait, but cannot bring back a write that was given up.
@@ -43,6 +44,9 @@ def translate(error: BaseException) -> DatabaseError:
         return DatabaseRejected(f"the data cannot be sent to Postgres ({name})")
     if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError):
         return DatabaseDenied(f"the statement or the connection string is not valid ({name})")
+    failure = explain(str(error)) if isinstance(error, psycopg.OperationalError) else None
+    if failure is not None:
+        return DatabaseUnavailable(failure.sentence, kind=failure.kind)
     return DatabaseUnavailable(f"Postgres cannot be reached ({name})")
 
 
