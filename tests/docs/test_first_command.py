@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -19,6 +20,8 @@ import pytest
 from docs.pages import ROOT, page
 
 from testing.command import PROGRAM, Commands, Finished
+from testing.environments import BASE
+from testing.terminal import on_terminal
 
 REMEMBERED = "grandmother's appointment"
 
@@ -111,7 +114,7 @@ def hermes(commands: Commands, *arguments: str) -> str:
     return done.stdout
 
 
-# start.py itself installs from the package registry, which is too slow for every run; what it decides is tested here.
+# start.py as a whole is run by tests/host/test_newcomer.py; what it decides is tested here.
 
 
 def write_project(folder: Path, *, needs: str = "", tool: str = "") -> None:
@@ -131,17 +134,13 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     taken: list[list[str]] = []
 
-    def note(command: list[str], **_: Any) -> SimpleNamespace:
-        taken.append([str(word) for word in command])
-        return SimpleNamespace(returncode=7)
+    def hand_over(command: list[str], _: Path | None) -> int:
+        taken.append(command)
+        return 7
 
-    def make(folder: Path, *, with_pip: bool) -> None:
-        assert with_pip
-        (Path(folder) / "bin").mkdir(parents=True)
-        (Path(folder) / "bin" / "python").touch()
-
-    monkeypatch.setattr(module, "subprocess", SimpleNamespace(run=note))
-    monkeypatch.setattr(module, "venv", SimpleNamespace(create=make))
+    monkeypatch.setattr(module, "make_environment", lambda: module.BIN.mkdir(parents=True, exist_ok=True))
+    monkeypatch.setattr(module, "run_pip", taken.append)
+    monkeypatch.setattr(module, "hand_over", hand_over)
     module.taken = taken
     return module  # type: ignore[no-any-return]
 
@@ -150,11 +149,12 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ("arguments", "extra", "ends"),
     [
         ([], "embedded", ["hermes-pgvector", "up"]),
+        (["--yes"], "embedded", ["hermes-pgvector", "up", "--yes"]),
         (["try"], "embedded", ["hermes-pgvector", "try"]),
         (["recall", "x", "--json"], "embedded", ["hermes-pgvector", "recall", "x", "--json"]),
         (["test", "tests/unit"], "dev", ["python", "-m", "pytest", "-q", "tests/unit"]),
     ],
-    ids=["nothing", "try", "a command", "test"],
+    ids=["nothing", "an option", "try", "a command", "test"],
 )
 def test_start_installs_and_hands_over(start: Any, arguments: list[str], extra: str, ends: list[str]) -> None:
     assert start.main(arguments) == 7
@@ -191,3 +191,68 @@ def test_start_serves_the_pythons_the_package_serves(start: Any) -> None:
     oldest, newest = start.OLDEST, start.NEWEST
     assert f'requires-python = ">={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"' in text
     assert oldest <= sys.version_info[:2] <= newest
+
+
+# What can go wrong on a newcomer's machine: the real start.py, in processes of its own.
+
+NO_VENV_MODULE = "import sys\nprint('ensurepip is not available', file=sys.stderr)\nsys.exit(1)\n"
+
+
+def run_start(clone: Path, *become: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`python3 start.py` to its end; never a traceback."""
+    environment = {"PATH": os.defpath, "HOME": str(clone), "LANG": "C.UTF-8", **variables}
+    done = subprocess.run(
+        [*become, BASE, clone / "start.py"], env=environment, cwd=clone, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def bare_clone(tmp_path: Path) -> Path:
+    """start.py and what it reads."""
+    shutil.copy(ROOT / "start.py", tmp_path)
+    write_project(tmp_path)
+    return tmp_path
+
+
+def test_without_the_venv_package_it_names_it_and_leaves_nothing_half_made(bare_clone: Path) -> None:
+    shadow = bare_clone / "shadow"
+    shadow.mkdir()
+    (shadow / "venv.py").write_text(NO_VENV_MODULE, encoding="utf-8")
+    done = run_start(bare_clone, PYTHONPATH=str(shadow))
+    assert done.returncode == 1
+    assert "apt install python3." in done.stderr
+    assert not (bare_clone / ".venv").exists()
+
+
+def test_a_broken_environment_is_made_anew_and_pip_says_why_it_fails(bare_clone: Path) -> None:
+    (bare_clone / ".venv" / "bin").mkdir(parents=True)
+    (bare_clone / ".venv" / "bin" / "python").touch()
+    done = run_start(bare_clone, PIP_INDEX_URL="http://127.0.0.1:9/", PIP_RETRIES="0", PIP_CONFIG_FILE=os.devnull)
+    assert done.returncode == 1
+    assert "pip could not install the package" in done.stderr
+    assert (bare_clone / ".venv" / "bin" / "pip").exists()
+
+
+def test_a_clone_that_is_not_ours_to_write_is_an_error_in_words(bare_clone: Path) -> None:
+    bare_clone.chmod(0o555)
+    # Root without the right to write everywhere is like any other user.
+    become = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    done = run_start(bare_clone, *become)
+    bare_clone.chmod(0o755)
+    assert done.returncode == 1
+    assert "not yours to write" in done.stderr
+
+
+def test_ctrl_c_while_it_installs_ends_with_a_sentence(bare_clone: Path) -> None:
+    shadow = bare_clone / "shadow"
+    shadow.mkdir()
+    (shadow / "venv.py").write_text("import time\nprint('making', flush=True)\ntime.sleep(60)\n", encoding="utf-8")
+    environment = {"PATH": os.defpath, "HOME": str(bare_clone), "PYTHONPATH": str(shadow)}
+    command = [BASE, bare_clone / "start.py"]
+    done = on_terminal(command, environment=environment, folder=bare_clone, answers={"Installing": "\x03"})
+    assert done.code == 130
+    assert "Interrupted" in done.shown
+    assert "Traceback" not in done.shown

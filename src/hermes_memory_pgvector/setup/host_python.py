@@ -1,46 +1,176 @@
-"""The Python that runs `hermes`, which must be able to import this package."""
+"""The Python that runs `hermes`: where it is, and whether it can import this package.
+
+hermes usually lives in an environment of its own (a venv, pipx, a uv tool), and only that one decides whether agents
+have this memory.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-PROBE_SECONDS = 30.0
+from hermes_memory_pgvector import distribution, files
+from hermes_memory_pgvector.config.home import private_folder
+from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup.parts import EMBEDDED_PACKAGES
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+
+PROBE_SECONDS = 60.0
+OPTION = "--hermes-python"
+CHOICE_NAME = "hermes-python"
+BEHIND_COMMAND = "the Python of"
+LOCAL_MODEL_PACKAGES = ("wordllama", "numpy")
+
+# Importing the provider is what hermes does; whoever lacks a module is told its name.
+PROBE = """
+import importlib.util, json, sys
+def has(name):
+    return importlib.util.find_spec(name) is not None
+told = {"host": has("hermes_cli"), "package": "", "lacks": []}
+try:
+    from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+    import hermes_memory_pgvector
+    told["package"] = hermes_memory_pgvector.__file__
+except ImportError as error:
+    told["lacks"] = [error.name or "hermes_memory_pgvector"]
+told["lacks"] += [any_of for any_of in sys.argv[1:] if not any(map(has, any_of.split("|")))]
+print()
+print(json.dumps(told))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPython:
-    """The interpreter that runs `hermes`, and whether it can import this package."""
+    """The interpreter that runs `hermes`."""
 
     path: Path
-    sees_package: bool
+    how: str
+    """How we know, in words."""
+    has_host: bool = True
+    lacks: tuple[str, ...] = ()
+    """Modules it cannot import and needs for this home."""
+    is_current: bool = True
+    """Whether the package it imports is the same as this one."""
+
+    @property
+    def sees_package(self) -> bool:
+        """Whether hermes can use this memory."""
+        return self.has_host and not self.lacks
 
 
-def find() -> HostPython | None:
-    """The interpreter behind `hermes` on the PATH; None when there is no such command or we cannot tell."""
+def find(home: Path, settings: Settings, given: Path | None = None) -> HostPython | None:
+    """The interpreter that runs hermes for this user; None when hermes-agent is not installed."""
+    if given is not None:
+        found = _examine(_chosen(given), f"given with {OPTION}", settings)
+        if not found.has_host:
+            raise ConfigError(f"{found.path} does not run hermes: hermes-agent is not installed there")
+        return found
+    for path, how in _candidates(home):
+        found = _examine(path, how, settings)
+        if found.has_host:
+            return found
+        if how.startswith(BEHIND_COMMAND):
+            # Whatever is wrong with that Python, it is the one the user's hermes runs on.
+            return replace(found, has_host=True, lacks=("hermes_memory_pgvector",), is_current=False)
+    return None
+
+
+def examine(host: HostPython, settings: Settings) -> HostPython:
+    """The same interpreter as it is now."""
+    return _examine(host.path, host.how, settings)
+
+
+def remember(home: Path, host: HostPython) -> None:
+    """Keep the operator's choice, so that `doctor` looks at the same interpreter."""
+    files.replace(private_folder(home) / CHOICE_NAME, f"{host.path}\n".encode("utf-8", "surrogateescape"))
+
+
+def _chosen(given: Path) -> Path:
+    """The interpreter that an operator names: by itself, by its environment's folder, or by the `hermes` it runs."""
+    path = given.expanduser().absolute()
+    if path.is_dir():
+        path = path / "bin" / "python"
+    elif path.is_file() and "python" not in path.name:
+        path = _interpreter(path) or path
+    if not (path.is_file() and os.access(path, os.X_OK) and "python" in path.name):
+        raise ConfigError(f"{given} is not a Python, an environment's folder or the `hermes` command")
+    return path
+
+
+def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
+    """Where hermes may live, the likeliest first."""
+    kept = files.look(data_folder(home) / CHOICE_NAME).data.decode("utf-8", "surrogateescape").strip()
+    if kept and Path(kept).exists():
+        yield Path(kept), f"given with {OPTION} before"
     command = shutil.which("hermes")
     path = _interpreter(Path(command)) if command else None
-    if path is None:
-        return None
+    if path is not None:
+        yield path, f"{BEHIND_COMMAND} {command}"
+    yield Path(sys.executable), "this Python"
+    user = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without a home
+    data = Path(os.environ.get("XDG_DATA_HOME") or user / ".local" / "share")
+    environments = (
+        (Path(os.environ.get("UV_TOOL_DIR") or data / "uv" / "tools") / "hermes-agent", "a uv tool"),
+        (Path(os.environ.get("PIPX_HOME") or data / "pipx") / "venvs" / "hermes-agent", "installed by pipx"),
+        (user / ".local" / "pipx" / "venvs" / "hermes-agent", "installed by pipx"),
+        (home / "hermes-agent" / "venv", "installed by hermes's own script"),
+        (user / ".hermes" / "hermes-agent" / "venv", "installed by hermes's own script"),
+    )
+    for environment, how in environments:
+        if (environment / "bin" / "python").exists():
+            yield environment / "bin" / "python", how
+
+
+def _examine(path: Path, how: str, settings: Settings) -> HostPython:
+    needs = [] if settings.dsn or settings.hold else ["|".join(EMBEDDED_PACKAGES)]
+    needs += LOCAL_MODEL_PACKAGES if settings.uses_local_model else ()
     if path.parent == Path(sys.executable).parent:
-        return HostPython(path, sees_package=True)
-    probe = [str(path), "-c", "import hermes_memory_pgvector, psycopg"]
+        missing = tuple(each.partition("|")[0] for each in needs if not any(map(_has, each.split("|"))))
+        return HostPython(path, how, _has("hermes_cli"), missing)
     try:
-        done = subprocess.run(probe, capture_output=True, timeout=PROBE_SECONDS, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return HostPython(path, sees_package=False)
-    return HostPython(path, sees_package=done.returncode == 0)
+        # In the root folder: modules that lie in the working directory must not count.
+        done = subprocess.run(  # noqa: S603 - the interpreter that runs hermes
+            [path, "-c", PROBE, *needs], capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/",
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        told = json.loads(done.stdout.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return HostPython(path, how, has_host=False)
+    lacks = tuple(each.partition("|")[0] for each in told["lacks"])
+    is_current = bool(told["package"]) and _is_current(Path(told["package"]).parent)
+    return HostPython(path, how, bool(told["host"]), lacks, is_current)
+
+
+def _has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _is_current(package: Path) -> bool:
+    own = distribution.folder()
+    try:
+        return package.resolve() == own or distribution.digest(package) == distribution.digest(own)
+    except OSError:
+        # Somebody else's folder: what it holds is not ours to judge.
+        return True
 
 
 def _interpreter(script: Path, depth: int = 0) -> Path | None:
     """Follow the first line, or the `exec` line of a shell wrapper, to a Python."""
     try:
         with script.open("rb") as stream:
-            head = stream.read(4096).decode("utf-8", "replace")
+            head = stream.read(4096).decode("utf-8", "surrogateescape")
     except OSError:
         return None
     first = head.partition("\n")[0]
@@ -52,8 +182,19 @@ def _interpreter(script: Path, depth: int = 0) -> Path | None:
         return Path(found) if found else None
     if "python" in Path(words[0]).name:
         return Path(words[0])
+    if "pyenv" in head and not depth:
+        return _behind_pyenv(script.name)
     wrapped = re.search(r"^\s*(?:'''exec'|exec)\s+[\"']?([^\"'\n]+?)[\"']?\s+\"?\$", head, re.MULTILINE)
     if wrapped is None or depth:
         return None
     target = Path(wrapped[1])
     return target if "python" in target.name else _interpreter(target, depth + 1)
+
+
+def _behind_pyenv(command: str) -> Path | None:
+    """The interpreter behind one of pyenv's stand-ins."""
+    pyenv = shutil.which("pyenv")
+    if pyenv is None:
+        return None
+    done = subprocess.run([pyenv, "which", command], capture_output=True, text=True, check=False)  # noqa: S603
+    return _interpreter(Path(done.stdout.strip()), depth=1) if done.returncode == 0 else None

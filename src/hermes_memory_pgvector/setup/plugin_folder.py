@@ -17,12 +17,12 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
+from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.config.home import private_folder
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME
 from hermes_memory_pgvector.errors import ConfigError
 
-DISTRIBUTION = "hermes-memory-pgvector"
-_MARK = re.compile(rf"^distribution:\s*{DISTRIBUTION}\s*$", re.MULTILINE)
+_MARK = re.compile(rf"^distribution:\s*{distribution.NAME}\s*$", re.MULTILINE)
 _MANIFESTS = ("plugin.yaml", "HOOK.yaml")
 _HOOK_SOURCE = "gateway_hook"
 

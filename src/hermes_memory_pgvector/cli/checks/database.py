@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
@@ -56,7 +57,7 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
         return
     except EmbeddingError as error:
         hint = (
-            "pip install 'hermes-memory-pgvector[embedded]>=2', or set embed_url to an endpoint"
+            f"{distribution.install_command()}, or set embed_url to an endpoint"
             if settings.uses_local_model
             else "check embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
         )

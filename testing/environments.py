@@ -1,0 +1,41 @@
+"""Virtual environments in a blink: what this one has installed, linked into a new one, except this package itself."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from hermes_memory_pgvector import distribution
+
+OWN = ("hermes_memory_pgvector", "_editable_impl_hermes_memory_pgvector", "__pycache__")
+HOST = ("hermes_", "agent", "plugins", "gateway", "tools", "cli.py", "run_agent.py")
+BASE = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+
+
+def borrowed_environment(folder: Path, *, has_hermes: bool) -> Path:
+    """A venv in which pip finds everything installed but this package, and hermes if wanted; returns its bin folder."""
+    subprocess.run([BASE, "-m", "venv", "--without-pip", folder], check=True)
+    lib = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    site = folder / "lib" / lib / "site-packages"
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(OWN) and (has_hermes or not path.name.startswith(HOST)):
+            (site / path.name).symlink_to(path)
+    if has_hermes:
+        script = Path(sys.executable).with_name("hermes").read_text(encoding="utf-8").partition("\n")[2]
+        command = folder / "bin" / "hermes"
+        command.write_text(f"#!{folder / 'bin' / 'python'}\n{script}", encoding="utf-8")
+        command.chmod(0o755)
+    return folder / "bin"
+
+
+def clone(folder: Path) -> Path:
+    """A copy of this project as a fresh clone has it."""
+    root = distribution.folder().parent.parent
+    folder.mkdir(parents=True)
+    for name in ("pyproject.toml", "start.py", "README.md", "LICENSE"):
+        shutil.copy(root / name, folder)
+    shutil.copytree(root / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder

@@ -1,0 +1,107 @@
+"""A newcomer with hermes in an environment of its own: clone, `python3 start.py`, a chat, and a chat that remembers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testing.environments import BASE, borrowed_environment, clone
+from testing.hermes_home import model_section
+from testing.llm_server import Say, ScriptedLLM
+from testing.terminal import Session, on_terminal
+
+QUESTION = "What is the depth of the old well behind the chapel in our village?"
+ANSWER = "The old well behind the chapel is forty-two metres deep, measured by the parish in spring."
+LATER = "How deep is the old well near the chapel of our village?"
+IN_OWN_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+QUESTION_MARK = "[Y/n] "
+USERS = {"root": (), "normal": IN_OWN_NAMESPACE} if os.geteuid() == 0 else {"normal": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A user, a clone, and a hermes that knows nothing of it."""
+
+    folder: Path
+    hermes: Path
+    become: tuple[str, ...]
+    says_no_first: bool
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # Nothing is fetched: the build backend and all that the package needs are installed already.
+        offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "no", "PIP_CONFIG_FILE": os.devnull}
+        return {
+            "PATH": f"{self.hermes}:{os.defpath}", "HOME": str(self.folder / "user"), "LANG": "C.UTF-8",
+            "TERM": "xterm", "NO_PROXY": "127.0.0.1", **offline,
+        }  # fmt: skip
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "user" / ".hermes" / "config.yaml"
+
+    @property
+    def provider(self) -> str:
+        memory = yaml.safe_load(self.config.read_text(encoding="utf-8")).get("memory") or {}
+        return str(memory.get("provider") or "")
+
+    def start(self, *arguments: str, answer: str = "", has_hermes: bool = True) -> Session:
+        """`python3 start.py …` on a terminal."""
+        command: list[str | Path] = [*self.become, BASE, self.folder / "clone" / "start.py", *arguments]
+        environment = self.environment if has_hermes else {**self.environment, "PATH": os.defpath}
+        return on_terminal(command, environment=environment, folder=self.folder, answers={QUESTION_MARK: answer})
+
+    def ask(self, question: str) -> str:
+        """One chat."""
+        done = subprocess.run(
+            [*self.become, self.hermes / "hermes", "-z", question], env=self.environment, cwd=self.folder,
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+@pytest.fixture(params=USERS)
+def newcomer(request: pytest.FixtureRequest, tmp_path: Path, llm: ScriptedLLM) -> Iterator[Newcomer]:
+    """Everything is there but the memory."""
+    hermes = borrowed_environment(tmp_path / "hermes-venv", has_hermes=True)
+    borrowed_environment(clone(tmp_path / "clone") / ".venv", has_hermes=False)
+    made = Newcomer(tmp_path, hermes, USERS[request.param], says_no_first=request.param == "normal")
+    made.config.parent.mkdir(parents=True)
+    made.config.write_text(yaml.safe_dump({"model": model_section(llm)}), encoding="utf-8")
+    yield made
+    made.start("up", "--stop")
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def test_from_a_clone_to_an_agent_that_remembers(newcomer: Newcomer, llm: ScriptedLLM) -> None:
+    llm.when(QUESTION, Say(ANSWER))
+    if newcomer.says_no_first:
+        # Whoever says no keeps a hermes that works, and is told what to run.
+        refused = newcomer.start(answer="n\n")
+        assert refused.code == 3, refused.shown
+        assert f"{newcomer.hermes / 'python'} -m pip install '{newcomer.folder / 'clone'}[embedded]'" in refused.shown
+        assert "Talk to your agent" not in refused.shown
+        assert newcomer.provider == "", "hermes could not import it"
+    else:
+        alone = newcomer.start(has_hermes=False)
+        assert alone.code == 0, alone.shown
+        assert "hermes-agent is not installed; recall works from the command line" in alone.shown
+        assert "Talk to your agent" not in alone.shown
+        assert newcomer.provider == "", "there is no hermes that could import it"
+
+    agreed = newcomer.start(answer="\n")
+    assert agreed.code == 0, agreed.shown
+    assert "Talk to your agent" in agreed.shown
+    assert newcomer.provider == "pgvector"
+
+    assert newcomer.ask(QUESTION) == ANSWER
+    newcomer.ask(LATER)
+    assert ANSWER in llm.about(LATER)[-1].recalled

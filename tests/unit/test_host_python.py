@@ -1,0 +1,114 @@
+"""The Python that runs hermes is found wherever people install it, and the command that installs into it is exact."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hermes_memory_pgvector import distribution
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import host_install, host_python
+from testing.environments import borrowed_environment
+
+SETTINGS = Settings()
+
+
+@pytest.fixture(scope="module")
+def hermes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of an environment with hermes and without this package."""
+    return borrowed_environment(tmp_path_factory.mktemp("hermes") / "venvs" / "hermes-agent", has_hermes=True)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A user with nothing on the PATH, and a Python of our own that has no hermes."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", os.defpath)
+    for name in ("XDG_DATA_HOME", "UV_TOOL_DIR", "PIPX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    has = host_python._has
+    monkeypatch.setattr(host_python, "_has", lambda module: module != "hermes_cli" and has(module))
+
+
+def test_nothing_is_found_where_there_is_no_hermes(tmp_path: Path) -> None:
+    assert host_python.find(tmp_path, SETTINGS) is None
+
+
+def test_the_hermes_on_the_path_comes_first(hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_TOOL_DIR", str(tmp_path / "other"))
+    link = tmp_path / "bin" / "hermes"
+    link.parent.mkdir()
+    link.symlink_to(hermes / "hermes")
+    monkeypatch.setenv("PATH", f"{link.parent}:{os.defpath}")
+    found = host_python.find(tmp_path, SETTINGS)
+    assert found is not None
+    assert found.path == hermes / "python"
+    assert str(link) in found.how
+    assert not found.sees_package
+    assert found.lacks[0] == "hermes_memory_pgvector"
+
+
+@pytest.mark.parametrize(("variable", "above"), [("UV_TOOL_DIR", 2), ("PIPX_HOME", 3)], ids=["uv tool", "pipx"])
+def test_tools_keep_it_off_the_path(
+    hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, above: int
+) -> None:
+    monkeypatch.setenv(variable, str(hermes.parents[above - 1]))
+    found = host_python.find(tmp_path, SETTINGS)
+    assert found is not None
+    assert found.path == hermes / "python"
+
+
+@pytest.mark.parametrize("given", ["", "python", "hermes"], ids=["folder", "python", "command"])
+def test_the_operator_may_name_it_and_it_is_kept(hermes: Path, tmp_path: Path, given: str) -> None:
+    found = host_python.find(tmp_path, SETTINGS, hermes / given if given else hermes.parent)
+    assert found is not None
+    assert found.path == hermes / "python"
+    host_python.remember(tmp_path, found)
+    later = host_python.find(tmp_path, SETTINGS)
+    assert later is not None
+    assert later.path == found.path
+
+
+def test_a_python_without_hermes_is_refused(tmp_path: Path) -> None:
+    empty = borrowed_environment(tmp_path / "empty", has_hermes=False)
+    with pytest.raises(ConfigError, match="hermes-agent is not installed there"):
+        host_python.find(tmp_path, SETTINGS, empty / "python")
+    with pytest.raises(ConfigError, match="is not a Python"):
+        host_python.find(tmp_path, SETTINGS, tmp_path / "nowhere")
+
+
+def test_the_command_names_the_clone_and_its_extra(hermes: Path, tmp_path: Path) -> None:
+    found = host_python.find(tmp_path, SETTINGS, hermes.parent)
+    assert found is not None
+    clone = distribution.folder().parent.parent
+    expected = [str(hermes / "python"), "-m", "pip", "install", f"{clone}[embedded]"]
+    assert host_install.command(found) == expected
+    assert shlex.split(host_install.typed(expected)) == expected
+
+
+def test_an_installed_copy_that_differs_is_noticed(hermes: Path, tmp_path: Path) -> None:
+    site = next(hermes.parent.glob("lib/*/site-packages"))
+    copy = site / "hermes_memory_pgvector"
+    shutil.copytree(distribution.folder(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        found = host_python.find(tmp_path, SETTINGS, hermes.parent)
+        assert found is not None
+        assert found.sees_package
+        assert found.is_current
+        (copy / "clock.py").write_text((copy / "clock.py").read_text(encoding="utf-8") + "\n# edited\n", "utf-8")
+        edited = host_python.examine(found, SETTINGS)
+        assert edited.sees_package
+        assert not edited.is_current
+    finally:
+        shutil.rmtree(copy)
+
+
+def test_what_pip_says_last_is_the_reason(hermes: Path) -> None:
+    words = [str(hermes / "python"), "-m", "pip", "install", "--no-index", "no-such-package-at-all"]
+    with pytest.raises(ConfigError, match="No matching distribution"):
+        host_install.run(words, lambda _: None)
