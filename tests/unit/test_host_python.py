@@ -29,7 +29,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user with nothing on the PATH, and a Python of our own that has no hermes."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", os.defpath)
-    for name in ("XDG_DATA_HOME", "UV_TOOL_DIR", "PIPX_HOME"):
+    for name in ("XDG_DATA_HOME", "UV_TOOL_DIR", "PIPX_HOME", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
     has = host_python._has
     monkeypatch.setattr(host_python, "_has", lambda module: module != "hermes_cli" and has(module))

@@ -7,6 +7,7 @@ runs, so help and usage errors come at once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -33,6 +34,7 @@ from hermes_memory_pgvector.cli import (
     sessions,
     show,
     status,
+    system_errors,
     tail,
     themes,
     tour,
@@ -89,10 +91,21 @@ def dispatch(args: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except MemoryPluginError as error:
-        if getattr(args, "json", False):
-            terminal.as_json({"error": str(error)})
-        terminal.fail(str(error))
-        return 2 if isinstance(error, UNAVAILABLE) else 1
+        return _fail(args, str(error), 2 if isinstance(error, UNAVAILABLE) else 1)
+    except OSError as error:
+        said = system_errors.sentence(error)
+        if said is None:
+            raise
+        return _fail(args, said, 1)
+
+
+def _fail(args: argparse.Namespace, text: str, code: int) -> int:
+    if getattr(args, "json", False):
+        # Whoever reads the document may be gone, or it may be what does not fit on the disk.
+        with contextlib.suppress(OSError):
+            terminal.as_json({"error": text})
+    terminal.fail(text)
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hermes_memory_pgvector.cli import system_errors
 from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup.console import WHENS
@@ -51,6 +52,7 @@ def home_of(args: argparse.Namespace) -> Path:
     """The hermes home a command works on."""
     given = getattr(args, "hermes_home", None)
     home: Path = (given or default_home()).expanduser().absolute()
+    system_errors.check_access(home)
     if given and not home.is_dir():
         raise ConfigError(f"there is no folder {home}; give the hermes home that `hermes config path` names")
     return home

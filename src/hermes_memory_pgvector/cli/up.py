@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli import options, system_errors
 from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
@@ -71,8 +71,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run each step and show how long it took; end with all checks and a first recall."""
     home = (args.hermes_home or settings_file.default_home()).expanduser().absolute()
+    system_errors.check_access(home)
     if args.stop:
         return _stop(home, json=args.json)
+    system_errors.check_makeable(home)
     quiet = args.json
     if not quiet:
         terminal.say(f"Setting up the memory of {home}")

@@ -366,7 +366,11 @@ def _resolve(value: Any, environment: Mapping[str, str]) -> Any:
 
 def _replace(path: Path, text: str, *, expected: files.Signature | None) -> bool:
     """Replace the text that was read; False when the file has changed since."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()
-    mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE
-    return files.replace(target, text.encode("utf-8"), mode=mode, only_if=lambda: files.signature(path) == expected)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.resolve()
+        mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE
+        return files.replace(target, text.encode("utf-8"), mode=mode, only_if=lambda: files.signature(path) == expected)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise ConfigError(f"{path} cannot be written: {reason}; nothing was changed") from None

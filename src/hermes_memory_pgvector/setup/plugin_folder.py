@@ -136,8 +136,11 @@ def _put(content: dict[Path, bytes], target: Path) -> bool:
     """Write the folder beside its place and swap it in; False when it was already equal."""
     if target.is_dir() and dict(_read(target)) == content and not _is_open_to_others(target):
         return False
-    _make_parents(target)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        _make_parents(target)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise ConfigError(f"cannot write {target}: {error.strerror or type(error).__name__}") from error
     try:
         for path, data in content.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)

@@ -200,6 +200,10 @@ class Pool:
             error = translate(foreign)
         except MemoryPluginError as own:
             error = own
+        except OSError as foreign:
+            # The home's own files: its id, the server's folder.
+            where = f" ({foreign.filename})" if isinstance(foreign.filename, str) else ""
+            error = DatabaseUnavailable(f"{foreign.strerror or type(foreign).__name__}{where}")
         finally:
             with self._condition:
                 self._connecting -= 1
