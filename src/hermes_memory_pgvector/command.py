@@ -20,7 +20,7 @@ def main() -> int:
         if getattr(sys, name) is None:
             # Closed by whoever started us: what we say goes nowhere.
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115, PTH123
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
     try:
         return cli.main()
     finally:
