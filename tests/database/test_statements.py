@@ -47,6 +47,7 @@ ACROSS_THEMES = {
     "mirror/homes": "how many rows each home holds, for `homes list`; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",
+    "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }

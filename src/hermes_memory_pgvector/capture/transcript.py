@@ -135,7 +135,7 @@ def lines(
         if role not in ("user", "assistant") or message.get("tool_calls"):
             continue
         is_user = role == "user"
-        is_note = _is_host_text(message)
+        is_note = is_host_text(message)
         turn = None
         if not is_note:
             content = message.get("content")
@@ -151,7 +151,7 @@ def lines(
     return found
 
 
-def _is_host_text(message: Mapping[Any, Any]) -> bool:
+def is_host_text(message: Mapping[Any, Any]) -> bool:
     """Whether the host wrote this message itself: the summary of a compressed past."""
     if message.get("_compressed_summary"):
         return True

@@ -23,6 +23,7 @@ from hermes_memory_pgvector.cli import (
     edit,
     history,
     homes,
+    import_,
     index,
     install,
     journal,
@@ -58,6 +59,7 @@ COMMANDS = (
     status, themes, list_rows, show, sessions, transcript, tail, recall,
     history, undo, restore, edit, mute, unmute,
     audit,
+    import_,
     backfill, index, journal, homes,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)

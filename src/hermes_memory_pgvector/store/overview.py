@@ -150,6 +150,12 @@ def entries_held(connection: Connection, home_id: str, target: str) -> set[str]:
     return {str(row[1]) for row in connection.execute(statement("mirror/held"), values).fetchall()}
 
 
+def theme_names(connection: Connection) -> list[str]:
+    """The themes that have turns."""
+    rows: list[Any] = connection.execute(statement("overview/theme_names")).fetchall()
+    return [str(theme) for (theme,) in rows]
+
+
 def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
     """The homes that hold memories: id, how many, and when each was last seen."""
     rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()

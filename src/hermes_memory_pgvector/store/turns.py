@@ -72,6 +72,16 @@ def insert(
     return stored
 
 
+def stored_keys(
+    connection: Connection, themes: Sequence[str], session_ids: Sequence[str]
+) -> list[tuple[str, str, str, int, int]]:
+    """(theme, session, hex digest, ordinal, time in microseconds) of the turns stored in these sessions."""
+    rows: list[Any] = connection.execute(
+        statement("turns/stored_keys"), {"themes": list(themes), "session_ids": list(session_ids)}
+    ).fetchall()
+    return [tuple(row) for row in rows]
+
+
 def forget(connection: Connection, item: ForgetTurns) -> int:
     """Take back turns by their keys; return how many rows went."""
     return connection.execute(statement("turns/forget"), _undone(item, item.turns)).rowcount

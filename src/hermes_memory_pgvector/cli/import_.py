@@ -1,0 +1,182 @@
+"""`import`: bring in a past that was kept elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.cli import options, times, tree
+from hermes_memory_pgvector.config.home import has_profile, homes_of, pseudonym_key
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import parts, terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.transfer.state import Source
+    from hermes_memory_pgvector.transfer.tally import Tally
+
+NAME = "import"
+HELP = "bring in a past: hermes' own chats, files, other memories, an export of ours"
+GROUP = "carry"
+EXAMPLES = (
+    ("import state --dry-run", "count what hermes has kept of your chats, theme by theme"),
+    ("import state --all-profiles --since 2026-01-01", "this year's chats of every profile"),
+)
+
+READ_SECONDS = 30.0
+STATE = "state.db"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the sources."""
+    sources = tree.actions_of(parser, "import_source")
+    state = tree.add_action(
+        sources,
+        "state",
+        "the chats in hermes' own state.db, with their original times",
+        example=("import state --dry-run", "count them, theme by theme"),
+    )
+    _add_common(state)
+    state.add_argument("--home", type=Path, metavar="DIR", help="hermes home to read (default: the one written to)")
+    state.add_argument("--all-profiles", action="store_true", help="the root home and every profile")
+    state.add_argument("--since", type=times.moment, metavar="TIME", help=f"only from then on: {times.FORMS}; UTC")
+    state.add_argument(
+        "--api-theme",
+        default="",
+        metavar="THEME",
+        help="theme of API sessions whose key hermes did not record (default: as stored, or the profile's)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import from the chosen source."""
+    if args.import_source is None:
+        args.import_source_parser.print_help()
+        return 2
+    return _state(args)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    options.add_common(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only count, theme by theme; store nothing")
+
+
+def _state(args: argparse.Namespace) -> int:
+    home = options.home_of(args)
+    source = (args.home or home).expanduser().absolute()
+    homes = homes_of(source) if args.all_profiles else [source]
+    found = [each for each in homes if (each / STATE).is_file()]
+    if not found:
+        raise ConfigError(f"there is no {STATE} in {source}; name the hermes home that has one with --home")
+    since = args.since.timestamp() if args.since else 0.0
+    document = []
+    for each in found:
+        document.append(_import_state(home, each, args, since))
+    if args.json:
+        terminal.as_json({"dry_run": args.dry_run, "homes": document})
+    return 0
+
+
+def _import_state(home: Path, source: Path, args: argparse.Namespace, since: float) -> dict[str, Any]:
+    from hermes_memory_pgvector.transfer import state
+
+    # A profile with a memory of its own keeps it; any other moves into the memory of the home named.
+    into = source if args.all_profiles and current_provider(source) == PROVIDER_NAME else home
+    settings = load(into).settings
+    path = source / STATE
+    messages, sessions = state.size(path)
+    started = time.perf_counter()
+    with _opened(into, settings) as pool:
+        with terminal.progress(f"reading {path}", total=messages, unit="message", quiet=args.json) as bar:
+            tally = state.import_state(
+                _source(source, into, settings, args.api_theme, since),
+                pool,
+                settings,
+                is_dry=args.dry_run,
+                progress=bar.advance,
+            )
+        if tally.new and not args.dry_run:
+            _note(pool, into, "state.db", tally)
+    seconds = time.perf_counter() - started
+    if not args.json:
+        terminal.say(
+            f"{path}: {terminal.count(messages, 'message')} of {terminal.count(sessions, 'session')},"
+            f" read in {terminal.seconds(seconds)}"
+        )
+        tell(tally, is_dry=args.dry_run)
+    return {"home": str(source), "messages": messages, "sessions": sessions, "seconds": seconds, **_document(tally)}
+
+
+def _source(source: Path, into: Path, settings: Settings, api_theme: str, since: float) -> Source:
+    from hermes_memory_pgvector.transfer.state import Source
+    from hermes_memory_pgvector.transfer.state_themes import ThemeRules
+
+    rules = ThemeRules(
+        settings,
+        lambda: pseudonym_key(into),
+        source.name if source.parent.name == "profiles" else "default",
+        lambda name: has_profile(source, name),
+        api_theme,
+    )
+    return Source(source / STATE, rules, since)
+
+
+@contextmanager
+def _opened(home: Path, settings: Settings) -> Iterator[Pool]:
+    """Connections to a database that is ready."""
+    from hermes_memory_pgvector.store import schema
+
+    with parts.open_pool(home, settings) as pool:
+        with pool.connection(Deadline.after(READ_SECONDS)) as connection:
+            schema.verify(connection)
+        yield pool
+
+
+def _note(pool: Pool, home: Path, subject: str, tally: Tally) -> None:
+    """Leave a row in the audit log."""
+    from hermes_memory_pgvector.care import actor, audit
+
+    theme = next(iter(tally.themes)) if len(tally.themes) == 1 else ""
+    counts = {"stored": tally.new, "known": tally.known}
+    with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
+        audit.record(connection, actor.operator(home), "import", theme=theme, subject=subject, counts=counts)
+
+
+def tell(tally: Tally, *, is_dry: bool) -> None:
+    """Print what an import has stored, theme by theme, and what it has left out."""
+    rows = sorted(tally.themes.items(), key=lambda each: (-each[1].new - each[1].known, each[0]))
+    if rows:
+        terminal.table(
+            ("theme", "to be stored" if is_dry else "stored", "already there"),
+            [(theme, terminal.number(each.new), terminal.number(each.known)) for theme, each in rows],
+            right=(1, 2),
+        )
+    for reason, number in tally.left_out.most_common():
+        if number:
+            terminal.say(f"  left out: {terminal.count(number, 'item')} {reason}")
+    if is_dry:
+        terminal.bullet("note", "dry run: nothing was stored")
+    elif not tally.new:
+        terminal.bullet("ok", "nothing new: everything was there already" if tally.known else "nothing to import")
+    else:
+        terminal.bullet(
+            "ok",
+            f"{terminal.count(tally.new, 'row')} stored; agents add the vectors in the background",
+            "to add them now: hermes-pgvector backfill",
+        )
+
+
+def _document(tally: Tally) -> dict[str, Any]:
+    return {
+        "stored": tally.new,
+        "known": tally.known,
+        "themes": {theme: {"stored": each.new, "known": each.known} for theme, each in sorted(tally.themes.items())},
+        "left_out": {reason: number for reason, number in tally.left_out.items() if number},
+    }

@@ -1,0 +1,77 @@
+"""Turns on their way into Postgres in portions, one transaction each, beside a memory that is in use.
+
+A process that is killed between two portions loses nothing: whoever starts again finds what is stored and goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import turns
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.transfer.tally import Tally
+from hermes_memory_pgvector.values import AddTurn, RecordDelegation
+from hermes_memory_pgvector.writer.chunks import wants_vector
+
+PORTION_TURNS = 500
+PORTION_CHARS = 1_000_000
+STORE_SECONDS = 120.0
+PAUSE_SECONDS = 0.002
+"""Between two portions, so that a process that waits for its turn gets it."""
+
+
+class TurnIntake:
+    """Collects turns and stores them portion by portion; in a dry run it only counts them."""
+
+    def __init__(self, pool: Pool, settings: Settings, tally: Tally, *, is_dry: bool) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._tally = tally
+        self._is_dry = is_dry
+        self._turns: list[AddTurn] = []
+        self._edges: list[RecordDelegation] = []
+        self._chars = 0
+        self.after_portion: Callable[[], None] = lambda: None
+
+    def add(self, turn: AddTurn) -> None:
+        """Take a turn that is not stored yet."""
+        if self._is_dry:
+            self._tally.themes[turn.theme].new += 1
+            return
+        self._turns.append(turn)
+        self._chars += len(turn.content)
+        if len(self._turns) >= PORTION_TURNS or self._chars >= PORTION_CHARS:
+            self.flush()
+
+    def add_edge(self, edge: RecordDelegation) -> None:
+        """Take an edge between sessions; it is stored once, however often it comes."""
+        if not self._is_dry:
+            self._edges.append(edge)
+
+    def flush(self) -> None:
+        """Store what has been collected."""
+        if not self._turns and not self._edges:
+            return
+        portion, edges = self._turns, self._edges
+        self._turns, self._edges, self._chars = [], [], 0
+        with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+            stored = turns.insert(
+                connection,
+                portion,
+                retry_window=self._settings.turn_retry_window,
+                wants_vector=partial(wants_vector, self._settings),
+            )
+            for edge in edges:
+                turns.delegate(connection, edge)
+        for turn in portion:
+            self._tally.themes[turn.theme].known += 1
+        for theme, _ in stored:
+            # Whoever stored the others did so after we had looked.
+            self._tally.themes[theme].known -= 1
+            self._tally.themes[theme].new += 1
+        self.after_portion()
+        time.sleep(PAUSE_SECONDS)

@@ -1,0 +1,96 @@
+"""A state.db as hermes writes it, for tests that need more of a past than a host can be driven through."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SESSIONS = (
+    "id TEXT PRIMARY KEY, source TEXT NOT NULL, user_id TEXT, session_key TEXT, chat_id TEXT, chat_type TEXT,"
+    " thread_id TEXT, model_config TEXT, system_prompt TEXT, parent_session_id TEXT, started_at REAL NOT NULL,"
+    " ended_at REAL, end_reason TEXT"
+)
+MESSAGES = (
+    "id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content TEXT,"
+    " tool_call_id TEXT, tool_calls TEXT, timestamp REAL NOT NULL, observed INTEGER DEFAULT 0,"
+    " active INTEGER NOT NULL DEFAULT 1, compacted INTEGER NOT NULL DEFAULT 0"
+)
+OLD_SESSIONS = (
+    "id TEXT PRIMARY KEY, source TEXT NOT NULL, user_id TEXT, parent_session_id TEXT, started_at REAL NOT NULL"
+)
+OLD_MESSAGES = (
+    "id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content TEXT,"
+    " tool_calls TEXT, timestamp REAL NOT NULL"
+)
+
+
+@dataclass(slots=True)
+class HostState:
+    """A store under construction; times run on by a second per message."""
+
+    connection: sqlite3.Connection
+    clock: float = 1_790_000_000.0
+    started: dict[str, float] = field(default_factory=dict)
+
+    def session(self, id_: str, source: str = "cli", *, marks: Mapping[str, Any] | None = None, **columns: Any) -> None:
+        """Add a session; `marks` is its model_config."""
+        values = {"id": id_, "source": source, "started_at": self.clock, **columns}
+        if marks is not None:
+            values["model_config"] = json.dumps(marks)
+        self._insert("sessions", values)
+
+    def say(self, session_id: str, role: str, content: Any, **columns: Any) -> None:
+        """Add a message."""
+        self.clock += 1.0
+        if isinstance(content, list):
+            content = "\x00json:" + json.dumps(content)
+        values = {"session_id": session_id, "role": role, "content": content, "timestamp": self.clock, **columns}
+        self._insert("messages", values)
+
+    def exchange(self, session_id: str, question: str, answer: str, **columns: Any) -> None:
+        """Add a question and its answer."""
+        self.say(session_id, "user", question, **columns)
+        self.say(session_id, "assistant", answer, **columns)
+
+    def run(self, statement: str, *values: Any) -> None:
+        """Change what is there, as the host does."""
+        self.connection.execute(statement, values)
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> None:
+        names, places = ", ".join(values), ", ".join("?" * len(values))
+        self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", list(values.values()))
+
+
+@contextmanager
+def host_state(home: Path, *, is_old: bool = False) -> Iterator[HostState]:
+    """A state.db in this home, in WAL mode; what the block adds is committed at its end."""
+    home.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(home / "state.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS sessions ({OLD_SESSIONS if is_old else SESSIONS})")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS messages ({OLD_MESSAGES if is_old else MESSAGES})")
+        connection.execute("CREATE INDEX IF NOT EXISTS idx_messages_session ON messages (session_id, timestamp)")
+        connection.commit()
+        row = connection.execute("SELECT max(timestamp) FROM messages").fetchone()
+        yield HostState(connection, row[0] or 1_790_000_000.0)
+        connection.commit()
+
+
+def fill(home: Path, sessions: int, exchanges: int) -> int:
+    """A past of so many sessions with so many exchanges each; returns how many messages it has."""
+    with host_state(home) as state:
+        for number in range(sessions):
+            name = f"20260101_{number:06d}"
+            state.session(name)
+            for place in range(exchanges):
+                state.exchange(
+                    name,
+                    f"What does ledger {number} say about shipment {place} of the harbour company in spring?",
+                    f"Ledger {number} says that shipment {place} left the harbour with {place * 7} crates of tea.",
+                )
+    return 2 * sessions * exchanges

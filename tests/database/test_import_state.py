@@ -1,0 +1,309 @@
+"""`import state`: every saying of a stored past once, under the theme, session and number of live traffic."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.host_state import fill, host_state
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+from testing.waiting import wait_until
+
+KEY = "agent:main:telegram:dm:4915100000000"
+ROWS = "SELECT agent_identity, session_id, role, content, ordinal FROM conversations ORDER BY 1, 2, ts, id"
+
+
+@pytest.fixture
+def stored(database: Database) -> Stored:
+    return Stored(database.owner_dsn)
+
+
+@pytest.fixture
+def commands(database: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime)
+    return made
+
+
+def imported(commands: Commands, *arguments: str) -> dict[str, Any]:
+    done = commands.call("import", "state", "--json", *arguments)
+    assert done.code == 0, done.everything
+    (found,) = done.json["homes"]
+    return dict(found)
+
+
+def asked(number: int) -> str:
+    return f"Question {number}: what did the harbour company pay for shipment {number}?"
+
+
+def told(number: int) -> str:
+    return f"Answer {number}: it paid {number * 7} guilders and a crate of tea."
+
+
+def test_a_past_is_stored_once_with_its_times_and_a_second_run_stores_nothing(
+    commands: Commands, stored: Stored
+) -> None:
+    messages = fill(commands.home, sessions=7, exchanges=200)
+    dry = imported(commands, "--dry-run")
+    assert (dry["stored"], stored.count("conversations")) == (messages, 0)
+    first = imported(commands)
+    assert (first["stored"], first["known"]) == (messages, 0)
+    second = imported(commands)
+    assert (second["stored"], second["known"]) == (0, messages)
+    assert stored.count("conversations") == stored.count("pending_vectors") == messages
+    ((earliest, latest),) = stored.rows(
+        "SELECT extract(epoch FROM min(ts)), extract(epoch FROM max(ts)) FROM conversations"
+    )
+    assert (int(earliest), int(latest)) == (1_790_000_001, 1_790_000_000 + messages)
+    ((action, counts),) = stored.rows("SELECT action, counts FROM audit_log")
+    assert (action, counts) == ("import", {"stored": messages, "known": 0})
+
+
+def test_noise_undone_words_pictures_and_skills_are_stored_as_live_traffic_does(
+    commands: Commands, stored: Stored
+) -> None:
+    skill = (
+        '[IMPORTANT: The user has invoked the "weather" skill. The full skill content is loaded below.]\n\nBody.\n\n'
+        "The user has provided the following instruction alongside the skill invocation: "
+        "Tell me what the weather in the harbour will be on Friday.\n\n[Runtime note: be brief]"
+    )
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    with host_state(commands.home) as state:
+        state.session("s1")
+        state.exchange("s1", asked(1), told(1))
+        state.exchange("s1", "ok thanks", "ok")
+        state.exchange("s1", asked(2), told(2), active=0)
+        state.exchange("s1", asked(1), told(3))
+        state.say(
+            "s1", "user", [{"type": "text", "text": "What bird is sitting on the fence in this picture?"}, picture]
+        )
+        state.say("s1", "assistant", "Let me look at the picture that you have sent me.", tool_calls='[{"id": "1"}]')
+        state.say("s1", "tool", "a long result of a tool that nobody wants to remember at all")
+        state.say("s1", "assistant", "It is a wheatear, to judge by the white rump and the pale brow.")
+        state.exchange("s1", skill, "It will rain on Friday, with strong wind from the west.")
+        state.say("s1", "user", "Somebody says this to somebody else in the same room as the agent.", observed=1)
+        state.say("s1", "user", f"{asked(9)}\n<memory-context>\nrecalled words\n</memory-context>")
+        state.say("s1", "assistant", "\x00json:not json at all")
+        state.run("UPDATE sessions SET ended_at = 1")
+    found = imported(commands)
+    assert [(role, content, ordinal) for _, _, role, content, ordinal in stored.rows(ROWS)] == [
+        ("user", asked(1), 1),
+        ("assistant", told(1), 1),
+        ("user", asked(1), 2),
+        ("assistant", told(3), 1),
+        ("user", "[1 image] What bird is sitting on the fence in this picture?", 1),
+        ("assistant", "It is a wheatear, to judge by the white rump and the pale brow.", 1),
+        ("user", "Tell me what the weather in the harbour will be on Friday.", 1),
+        ("assistant", "It will rain on Friday, with strong wind from the west.", 1),
+        ("user", asked(9), 1),
+    ]
+    assert found["left_out"] == {"taken back with /undo": 2, "too short to be worth keeping": 2}
+    assert imported(commands)["stored"] == 0
+
+
+def test_every_session_goes_to_the_theme_that_live_traffic_gives_it(
+    commands: Commands, stored: Stored, database: Database
+) -> None:
+    prompt = "You are helpful.\n## Shared memory (pgvector)\nYour memory theme is 'market'. What you save"
+    with host_state(commands.home) as state:
+        sessions: dict[str, dict[str, Any]] = {
+            "cli": {},
+            "dm": {"source": "telegram", "session_key": KEY, "user_id": "4915100000000"},
+            "old-dm": {"source": "telegram", "user_id": "4915100000000"},
+            "nobody": {"source": "telegram"},
+            "job": {"source": "cron"},
+            "helper": {"source": "subagent", "parent_session_id": "cli", "marks": {"_delegate_from": "cli"}},
+            "api": {"source": "api_server"},
+            "api-told": {"source": "api_server", "system_prompt": prompt},
+            "dm-later": {"source": "telegram", "parent_session_id": "dm"},
+        }
+        for number, (name, columns) in enumerate(sessions.items()):
+            state.session(name, **columns)
+            state.exchange(name, asked(number), told(number))
+        state.run("UPDATE sessions SET end_reason = 'compression' WHERE id = 'dm'")
+    found = imported(commands)
+    themes = {session: theme for theme, session, *_ in stored.rows(ROWS)}
+    dm = themes["dm"]
+    assert dm.startswith("dm-")
+    assert themes == {"cli": "hermes", "dm": dm, "old-dm": dm, "dm-later": dm, "api": "hermes", "api-told": "market"}
+    assert found["left_out"] == {
+        "of cron jobs and subagents": 4,
+        "of chats whose partner the host did not record": 2,
+    }
+    assert "4915100000000" not in stored.everything()
+    ((session, child),) = stored.rows("SELECT session_id, child_session_id FROM delegations")
+    assert (session, child) == ("cli", "helper")
+    home = AgentHome.create(commands.home, database)
+    live = home.provider(KEY, "dm", platform="telegram")
+    live.sync_turn(asked(77), told(77), session_id="dm")
+    home.settle()
+    home.close()
+    assert stored.themes_of(asked(77)) == {dm}
+
+
+def test_what_live_traffic_has_stored_is_found_in_its_own_theme(
+    commands: Commands, database: Database, stored: Stored
+) -> None:
+    """The host keeps no key of API requests, and gives those of several themes one session id."""
+    home = AgentHome.create(commands.home, database)
+    for theme, session, numbers in (
+        ("market", "api-1", (1, 2)),
+        ("market", "shared", (3,)),
+        ("trading", "shared", (4,)),
+    ):
+        agent = home.provider(theme, session)
+        messages: list[dict[str, str]] = []
+        for number in numbers:
+            messages += [{"role": "user", "content": asked(number)}, {"role": "assistant", "content": told(number)}]
+            agent.sync_turn(asked(number), told(number), session_id=session, messages=list(messages))
+    home.settle()
+    home.close()
+    with host_state(commands.home) as state:
+        state.session("api-1", "api_server")
+        state.session("shared", "api_server")
+        for number in (1, 2, 7):
+            state.exchange("api-1", asked(number), told(number))
+        for number in (3, 4, 8):
+            state.exchange("shared", asked(number), told(number))
+    found = imported(commands)
+    assert (found["stored"], found["themes"]["market"]) == (2, {"stored": 2, "known": 4})
+    assert found["left_out"] == {"of API sessions that several themes share": 2}
+    assert stored.themes_of(asked(7)) == {"market"}
+    assert stored.count("conversations") == 10
+
+
+def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(
+    commands: Commands, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_memory_pgvector.transfer.state.WAIT_SECONDS", 0.1)
+    with nothing_changes(Stored(database.owner_dsn)):
+        done = commands.call("import", "state")
+        assert done.code == 1
+        assert "there is no state.db" in done.err
+        fill(commands.home, sessions=1, exchanges=2)
+        path = commands.home / "state.db"
+        with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+            holder.execute("PRAGMA journal_mode=DELETE")
+            holder.execute("BEGIN EXCLUSIVE")
+            done = commands.call("import", "state")
+        assert done.code == 1
+        assert "locked by another program" in done.err
+        (tmp_path / "foreign").mkdir()
+        (tmp_path / "foreign" / "state.db").write_bytes(b"this is not a database" * 100)
+        done = commands.call("import", "state", "--home", str(tmp_path / "foreign"))
+        assert done.code == 1
+        assert "cannot be read (SQLITE_NOTADB)" in done.err
+
+
+def test_an_old_store_without_newer_columns_is_read_beside_a_writer(commands: Commands, stored: Stored) -> None:
+    with host_state(commands.home, is_old=True) as state:
+        state.session("s1")
+        state.exchange("s1", asked(1), told(1))
+        state.connection.commit()
+        state.exchange("s1", asked(2), told(2))
+        # A host that is in the middle of a write, with a log that is not yet in the main file.
+        assert imported(commands)["stored"] == 2
+    assert imported(commands)["stored"] == 2
+    assert stored.count("conversations") == 4
+
+
+def test_since_leaves_the_older_part_alone(commands: Commands) -> None:
+    fill(commands.home, sessions=1, exchanges=10)
+    found = imported(commands, "--since", "2026-09-21T14:13:31")
+    assert found["stored"] + found["left_out"]["older than --since"] == 20
+    assert found["stored"] == 10
+
+
+def test_a_question_that_is_still_being_answered_waits_for_live_traffic(commands: Commands, stored: Stored) -> None:
+    now = time.time()
+    with host_state(commands.home) as state:
+        state.session("s1", started_at=now - 7200)
+        state.say("s1", "user", asked(1), timestamp=now - 7100)
+        state.say("s1", "assistant", told(1), timestamp=now - 7000)
+        state.say("s1", "user", asked(2), timestamp=now - 1000)
+    found = imported(commands)
+    assert found["left_out"] == {"still being answered: import again later": 1}
+    with host_state(commands.home) as state:
+        state.say("s1", "assistant", told(2), timestamp=now - 1)
+    # It took longer than the time within which the same words count as the same turn.
+    assert imported(commands)["left_out"] == {"still being answered: import again later": 2}
+    assert stored.count("conversations") == 2
+
+
+def test_live_traffic_and_an_import_of_the_same_sessions_double_nothing(
+    commands: Commands, database: Database, stored: Stored
+) -> None:
+    home = AgentHome.create(commands.home, database)
+    fill(commands.home, sessions=3, exchanges=100)
+    agent = home.provider(None, "live")
+    messages: list[dict[str, str]] = []
+    is_over = threading.Event()
+    rounds = 0
+
+    def talk() -> None:
+        with host_state(commands.home) as state:
+            state.session("live", started_at=time.time())
+            for number in range(60):
+                for role, text in (("user", asked(number % 20)), ("assistant", told(number))):
+                    state.say("live", role, text, timestamp=time.time())
+                    messages.append({"role": role, "content": text})
+                state.connection.commit()
+                agent.sync_turn(asked(number % 20), told(number), session_id="live", messages=list(messages))
+        is_over.set()
+
+    talker = threading.Thread(target=talk)
+    talker.start()
+    while not is_over.is_set():
+        imported(commands)
+        rounds += 1
+    talker.join()
+    home.settle()
+    imported(commands)
+    home.close()
+    assert rounds > 0
+    assert stored.count("conversations") == 600 + 120
+    assert len({(session, content, ordinal) for _, session, _, content, ordinal in stored.rows(ROWS)}) == 720
+
+
+def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills: int) -> None:
+    for _ in range(kills):
+        before = stored.count("conversations")
+        process = commands.start("import", "state", "--json")
+
+        def is_underway(before: int = before, process: subprocess.Popen[str] = process) -> bool:
+            return stored.count("conversations") > before or process.poll() is not None
+
+        wait_until(is_underway)
+        time.sleep(random.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        commands.finish(process)
+    last = commands.run("import", "state", "--json").json["homes"][0]
+    assert last["stored"] + last["known"] == messages
+    assert stored.count("conversations") == messages
+    assert stored.count("pending_vectors") == messages
+    assert imported(commands)["stored"] == 0
+
+
+def test_a_killed_import_goes_on_where_it_was(commands: Commands, stored: Stored) -> None:
+    messages = fill(commands.home, sessions=10, exchanges=200)
+    killed_and_resumed(commands, stored, messages, kills=1)
+
+
+@pytest.mark.large
+def test_fifty_thousand_messages_killed_twenty_times(commands: Commands, stored: Stored) -> None:
+    messages = fill(commands.home, sessions=100, exchanges=250)
+    killed_and_resumed(commands, stored, messages, kills=20)

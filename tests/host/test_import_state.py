@@ -1,0 +1,114 @@
+"""The past that hermes itself has written: imported, it is what live traffic had stored."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+
+from hermes_memory_pgvector.capture.scaffolding import typed_by_user
+from testing.hermes import MakeHome
+from testing.hermes_home import HermesHome
+from testing.llm_server import Call, Say, ScriptedLLM
+
+skill_commands: Any = importlib.import_module("agent.skill_commands")
+DRIVER = """
+import contextlib, io, json, os, sys, time
+from cli import HermesCLI
+import cli as host
+steps = json.loads(sys.argv[1])
+said = io.StringIO()
+with contextlib.redirect_stdout(said):
+    shell = HermesCLI(compact=True)
+    for step in steps:
+        if isinstance(step, list):
+            shell.chat(step)
+        elif step == "/undo":
+            shell.undo_last(prefill=False)
+        elif step == "/new":
+            shell.new_session(silent=True)
+        elif step.startswith("/"):
+            shell.process_command(step)
+        else:
+            shell.chat(step)
+        if shell.agent is not None and shell.agent._memory_manager is not None:
+            shell.agent._memory_manager.flush_pending(timeout=30)
+    host._active_agent_ref = shell.agent
+    host._run_cleanup()
+os.write(1, json.dumps(said.getvalue()).encode() + b"\\n")
+os._exit(0)
+"""
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+TURNS = "SELECT agent_identity, session_id, role, content, ordinal FROM conversations ORDER BY 1, 2, 3, 4, 5"
+EDGES = "SELECT agent_identity, session_id, child_session_id, task_digest FROM delegations ORDER BY 1, 2, 3"
+PARENTS = (
+    "SELECT DISTINCT session_id, parent_session_id FROM conversations WHERE session_id IN"
+    " (SELECT session_id FROM conversations WHERE parent_session_id IS NOT NULL) AND role <> 'tool' ORDER BY 1"
+)
+
+
+def question(number: int) -> str:
+    return f"Question {number}: how many barrels of cider are there in cellar number {number} of the old mill?"
+
+
+def imported(home: HermesHome, source: HermesHome) -> dict[str, Any]:
+    done = home.command("hermes-pgvector", "import", "state", "--json", "--home", str(source.path))
+    assert done.code == 0, done
+    (found,) = json.loads(done.out)["homes"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("in_place", [True, pytest.param(False, marks=pytest.mark.large)])
+def test_an_imported_past_is_what_live_traffic_stores(make_home: MakeHome, llm: ScriptedLLM, *, in_place: bool) -> None:
+    """Undo, a branch, repeated words, a helper, a picture, a compression and a new session, by the host itself."""
+    goal = "Count the bridges within the old town walls and say how many there are"
+    llm.when("ask a helper about the bridges", Call("delegate_task", {"goal": goal}), Say("The helper counts bridges."))
+    llm.when(goal, Say("Seven bridges cross the river within the old town walls, two of them for trains."))
+    live, empty = make_home(sections={"compression": {"in_place": in_place}}), make_home()
+    steps: list[Any] = [
+        *map(question, (0, 1, 2)),
+        "/undo",
+        *map(question, (3, 1)),
+        "/branch",
+        *map(question, (1, 4)),
+        "please ask a helper about the bridges in the old town today",
+        [{"type": "text", "text": "What kind of bird is sitting on the fence in this picture?"}, PICTURE],
+        *map(question, range(10, 18)),
+        "/compress",
+        *map(question, (11, 20)),
+        "/undo",
+        question(21),
+        "/new",
+        question(1),
+    ]
+    said = live.python(DRIVER, json.dumps(steps))
+    assert "Compacting context" in said
+    stored = live.stored.rows(TURNS)
+    assert len(stored) > 30
+    found = imported(empty, live)
+    assert empty.stored.rows(TURNS) == stored
+    assert empty.stored.rows(EDGES) == live.stored.rows(EDGES)
+    assert set(empty.stored.rows(PARENTS)) <= set(live.stored.rows(PARENTS))
+    assert empty.stored.rows(PARENTS)
+    assert (found["stored"], found["left_out"]["taken back with /undo"]) == (len(stored), 4)
+    for home in (live, empty):
+        again = imported(home, live)
+        assert (again["stored"], again["known"]) == (0, len(stored))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain words that nobody has wrapped into a skill.",
+        skill_commands._SKILL_INVOCATION_PREFIX + '"x" skill. ' + skill_commands._SINGLE_SKILL_MARKER + " body",
+        skill_commands._SKILL_INVOCATION_PREFIX + '"x" skill. ' + skill_commands._SINGLE_SKILL_MARKER + " body "
+        + skill_commands._SINGLE_SKILL_INSTRUCTION + "Sort my mail." + skill_commands._RUNTIME_NOTE + " brief]",
+        skill_commands._SKILL_INVOCATION_PREFIX + '"x"' + skill_commands._BUNDLE_MARKER
+        + skill_commands._BUNDLE_USER_INSTRUCTION + "Sort my mail." + skill_commands._BUNDLE_FIRST_SKILL_BLOCK + "x]",
+        skill_commands._SKILL_INVOCATION_PREFIX + "something else]",
+    ],
+)  # fmt: skip
+def test_skills_are_taken_off_as_the_host_does(text: str) -> None:
+    assert typed_by_user(text) == skill_commands.extract_user_instruction_from_skill_message(text)
