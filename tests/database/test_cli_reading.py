@@ -15,10 +15,11 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.values import AddTurn, Moment
-from testing.command import Commands, with_password
+from testing.command import PROGRAM, Commands, with_password
 from testing.embed_server import EmbedServer
 from testing.postgres import DIM, MODEL, Database
 from testing.stored import Stored
+from testing.terminal import on_terminal
 from testing.waiting import wait_until
 
 ROWS = """
@@ -154,6 +155,32 @@ def test_recall_says_that_nothing_was_found_and_where_it_looked(commands: Comman
     answer = commands.call("recall", "zebra quantum harmonica", "--kind", "turns", "--json").json
     assert (answer["results"], answer["count"]) == ([], 0)
     assert answer["note"] == "Nothing found in theme 'hermes' (2 turns searched by meaning and words)."
+
+
+def test_a_theme_that_does_not_exist_is_named_with_those_spelled_like_it(commands: Commands) -> None:
+    for arguments in (("--theme", "hermse"), ("--scope", "hermse")):
+        done = commands.call("recall", "harbour", *arguments)
+        assert done.code == 1, done
+        assert "there is no theme 'hermse'; did you mean hermes?" in done.err
+    assert commands.call("recall", "zebra", "--theme", "other").code == 0
+
+
+def test_status_has_one_line_for_each_thing(commands: Commands) -> None:
+    out = commands.call("status").out
+    names = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and "  " in line.strip()]
+    assert [name for name in names if names.count(name) > 1] == []
+    assert {"model", "stored", "journal", "embedding"} <= set(names)
+
+
+def test_on_a_terminal_hits_are_wrapped_with_the_words_marked(commands: Commands) -> None:
+    shown = on_terminal(
+        [PROGRAM, "recall", "harbour", "--kind", "memories"],
+        environment={**commands.environment, "COLUMNS": "44", "TERM": "xterm-256color"},
+        folder=commands.folder,
+    ).shown
+    assert "\x1b[1;33mharbour\x1b[0m" in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "         The harbour master signs every\n         permit in blue ink\n" in plain
 
 
 def test_backfill_keeps_to_theme_and_limit(commands: Commands, database: Database) -> None:

@@ -165,6 +165,14 @@ def test_says_what_it_did_and_how_to_turn_it_on(tmp_path: Path, capsys: pytest.C
     assert "hermes config set memory.provider pgvector" in out
 
 
+def test_each_profile_has_its_own_command_to_turn_it_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "profiles" / "coder").mkdir(parents=True)
+    run("--hermes-home", str(tmp_path), "--all-profiles")
+    out = capsys.readouterr().out
+    assert "Turn it on with: hermes config set memory.provider pgvector" in out
+    assert "Turn it on with: hermes -p coder config set memory.provider pgvector" in out
+
+
 def test_json_tells_a_script_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--hermes-home", str(tmp_path), "--json") == 0
     told = json.loads(capsys.readouterr().out)

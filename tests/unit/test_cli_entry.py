@@ -197,7 +197,7 @@ def test_every_command_has_a_heading_and_examples_that_it_accepts(command: Modul
     for line, meaning in command.EXAMPLES:
         parser = tree.Parser(prog="hermes-pgvector")
         cli.configure(parser)
-        args = parser.parse_args(shlex.split(line))
+        args = parser.parse_args(shlex.split(line.partition(" > ")[0]))
         assert args.pgvector_command in (command.NAME, *getattr(command, "ALIASES", ()))
         assert meaning[0].islower() or meaning[0].isdigit()
         assert not meaning.endswith(".")

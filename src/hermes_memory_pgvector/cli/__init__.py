@@ -18,6 +18,7 @@ from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import (
     audit,
     backfill,
+    completion,
     config,
     doctor,
     edit,
@@ -55,7 +56,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.setup import console, terminal
 
 COMMANDS = (
-    up, tour, install, migrate, doctor, config,
+    up, tour, install, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall,
     history, undo, restore, edit, mute, unmute,
     audit,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,7 +28,6 @@ EXAMPLES = (
 
 PAGE_ROWS = 500
 DATABASE_SECONDS = 60.0
-PROGRESS_SECONDS = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -123,21 +121,16 @@ def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterat
 
 def _embed(engine: Engine, asked: int, *, quiet: bool) -> None:
     """Embed queued rows until none is due; other processes may be helping."""
-    shows = not quiet and sys.stdout.isatty()
-    told_at = 0.0
     backlog = engine.backlog
-    while backlog.is_due():
-        backlog.run()
-        status = backlog.status()
-        if status.breaker.state != "closed":
-            raise EmbeddingUnavailable(f"{status.breaker.reason}; the rows keep waiting, run backfill again later")
-        if status.problem:
-            raise SchemaError(status.problem)
-        if shows and time.monotonic() - told_at >= PROGRESS_SECONDS:
-            told_at = time.monotonic()
-            print(f"\r   {terminal.number(status.embedded)} of {terminal.number(asked)} rows", end="", flush=True)
-    if shows and told_at:
-        print("\r" + " " * 40 + "\r", end="", flush=True)
+    with terminal.progress("embedding", total=asked, unit="row", quiet=quiet) as bar:
+        while backlog.is_due():
+            backlog.run()
+            status = backlog.status()
+            if status.breaker.state != "closed":
+                raise EmbeddingUnavailable(f"{status.breaker.reason}; the rows keep waiting, run backfill again later")
+            if status.problem:
+                raise SchemaError(status.problem)
+            bar.update(min(status.embedded, asked))
 
 
 def _remaining(engine: Engine, theme: str | None) -> int:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli import options, tree
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
@@ -33,21 +33,29 @@ Held = tuple[str, int, datetime | None]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.set_defaults(homes_parser=parser)
-    actions = parser.add_subparsers(dest="homes_action", metavar="ACTION")
-    options.add_common(actions.add_parser("list", help="list them, and when each was last seen"))
-    adopt = actions.add_parser(
-        "adopt", help="take over the entries of a home that is gone (a dry run without --execute)"
+    actions = tree.actions_of(parser, "homes_action")
+    tree.add_action(
+        actions,
+        "list",
+        "list them, and when each was last seen",
+        options.add_common,
+        example=("homes list", "which homes hold memories here"),
+    )
+    adopt = tree.add_action(
+        actions,
+        "adopt",
+        "take over the entries of a home that is gone (a dry run without --execute)",
+        options.add_common,
+        example=("homes adopt 3f0c9a1e --execute", "this home now holds the entries of that one"),
     )
     adopt.add_argument("id", metavar="ID", help="the id of the home that is gone")
     adopt.add_argument("--execute", action="store_true", help="really do it")
-    options.add_common(adopt)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
     if args.homes_action is None:
-        args.homes_parser.print_help()
+        args.homes_action_parser.print_help()
         return 2
     home = options.home_of(args)
     if args.homes_action == "list":

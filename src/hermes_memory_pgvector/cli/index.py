@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -217,22 +216,15 @@ def _rebuild(args: argparse.Namespace, indexes: VectorIndexes) -> int:
 
 @contextmanager
 def _showing_progress(*, quiet: bool) -> Iterator[Any]:
-    """Show the progress of a build: one line that rewrites itself on a terminal, else a line per phase."""
-    told: list[str] = []
+    """Show the progress of a build: a bar on a terminal, else a line per phase."""
+    with terminal.progress("index", unit="%", total=100, quiet=quiet) as bar:
 
-    def watch(progress: Progress) -> None:
-        share = "" if progress.share is None else f" {progress.share:.0%}"
-        if sys.stdout.isatty():
-            print(f"\r   {progress.name}: {progress.phase}{share}".ljust(100), end="", flush=True)
-        elif progress.phase not in told:
-            terminal.bullet("note", f"{progress.name}: {progress.phase}")
-        told.append(progress.phase)
+        def watch(progress: Progress) -> None:
+            bar.phase(f"{progress.name}, {progress.phase}")
+            if progress.share is not None:
+                bar.update(round(100 * progress.share))
 
-    try:
-        yield (lambda _: None) if quiet else watch
-    finally:
-        if told and sys.stdout.isatty():
-            print("\r" + " " * 100 + "\r", end="", flush=True)
+        yield watch
 
 
 def _state(index: Index) -> str:

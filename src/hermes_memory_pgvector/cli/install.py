@@ -64,9 +64,15 @@ def _sentences(result: InstallResult) -> Iterator[str]:
             yield f"Nothing to remove in {result.home}"
     active = current_provider(result.home) == PROVIDER_NAME
     if result.change == "removed" and active:
-        yield "hermes is still set to use it; turn it off with: hermes memory off"
+        yield f"hermes is still set to use it; turn it off with: {_hermes(result)} memory off"
     elif result.change in {"installed", "updated", "unchanged"} and not active:
-        yield f"Turn it on with: hermes config set memory.provider {PROVIDER_NAME}"
+        yield f"Turn it on with: {_hermes(result)} config set memory.provider {PROVIDER_NAME}"
+
+
+def _hermes(result: InstallResult) -> str:
+    """The command that speaks to this home's profile."""
+    profile = result.home.name if result.home.parent.name == "profiles" else ""
+    return f"hermes -p {profile}" if profile else "hermes"
 
 
 def _as_json(results: list[InstallResult], python: HostPython | None) -> dict[str, object]:

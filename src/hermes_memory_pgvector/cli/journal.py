@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli import options, tree
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
@@ -30,34 +30,58 @@ RETRY_SECONDS = 30.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
-    parser.set_defaults(journal_parser=parser)
-    actions = parser.add_subparsers(dest="journal_action", metavar="ACTION")
-    options.add_common(actions.add_parser("status", help="what is waiting, by process"))
-    accept = actions.add_parser(
-        "accept-database", help="send waiting records to the database that the settings name now"
+    actions = tree.actions_of(parser, "journal_action")
+    tree.add_action(
+        actions,
+        "status",
+        "show what is waiting, by process",
+        options.add_common,
+        example=("journal status --json", "for a script"),
     )
-    accept.add_argument("--all-profiles", action="store_true", help="also for every profile that has used a database")
-    options.add_common(accept)
-    dead = actions.add_parser("dead", help="records that Postgres has rejected")
-    parser.set_defaults(dead_parser=dead)
-    choices = dead.add_subparsers(dest="dead_action", metavar="ACTION")
-    listed = choices.add_parser("list", help="list them")
+    tree.add_action(
+        actions,
+        "accept-database",
+        "send waiting records to the database that the settings name now",
+        options.add_common,
+        example=("journal accept-database", "after a change of database that was meant"),
+    )
+    dead = tree.add_action(actions, "dead", "look at records that Postgres has rejected, and try or drop them")
+    choices = tree.actions_of(dead, "dead_action")
+    listed = tree.add_action(
+        choices, "list", "list them", options.add_common, example=("journal dead list --limit 5", "the newest five")
+    )
     listed.add_argument("--limit", type=options.positive, default=50, metavar="N", help="at most (default: 50)")
-    options.add_common(listed)
-    show = choices.add_parser("show", help="show one record: kinds and sizes; with --content its text")
+    show = tree.add_action(
+        choices,
+        "show",
+        "show one record: kinds and sizes; with --content its text",
+        options.add_common,
+        example=("journal dead show 3 --content", "with what was said"),
+    )
     show.add_argument("--content", action="store_true", help="print the text of the record")
-    retry = choices.add_parser("retry", help="try to store a record again")
-    drop = choices.add_parser("drop", help="delete a record (a dry run without --execute)")
+    retry = tree.add_action(
+        choices,
+        "retry",
+        "try to store a record again",
+        options.add_common,
+        example=("journal dead retry 3", "after its cause is mended"),
+    )
+    drop = tree.add_action(
+        choices,
+        "drop",
+        "delete a record (a dry run without --execute)",
+        options.add_common,
+        example=("journal dead drop 3 --execute", "for good"),
+    )
     drop.add_argument("--execute", action="store_true", help="really do it")
     for each in (show, retry, drop):
-        each.add_argument("id", type=options.positive, metavar="ID")
-        options.add_common(each)
+        each.add_argument("id", type=options.positive, metavar="ID", help="its number in the list")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
     if args.journal_action is None or (args.journal_action == "dead" and args.dead_action is None):
-        (args.journal_parser if args.journal_action is None else args.dead_parser).print_help()
+        (args.journal_action_parser if args.journal_action is None else args.dead_action_parser).print_help()
         return 2
     home = options.home_of(args)
     if args.journal_action == "status":

@@ -12,6 +12,7 @@ from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.values import Hit, Neighbour, Question
 
 NAME = "recall"
@@ -24,6 +25,8 @@ EXAMPLES = (
 )
 
 BUDGET_SECONDS = 30.0
+SCOPES = ("current", "all", "session")
+"""Scopes that are not the name of a theme."""
 KINDS: dict[str, tuple[str, ...]] = {
     "memories": ("recall_memory",),
     "turns": ("recall_conversation",),
@@ -63,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         started = time.perf_counter()
         answers = engine.search(questions, Deadline.after(BUDGET_SECONDS))
         took = time.perf_counter() - started
+        if not any(answer.hits for answer in answers):
+            _require_theme(engine, args)
     hits = [hit for answer in answers for hit in answer.hits]
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     if args.json:
@@ -83,6 +88,16 @@ def run(args: argparse.Namespace) -> int:
     if degraded:
         terminal.bullet("warning", degraded)
     return 0
+
+
+def _require_theme(engine: Engine, args: argparse.Namespace) -> None:
+    """Say that a theme which was named does not exist, instead of that it holds nothing."""
+    from hermes_memory_pgvector.care import themes
+
+    named = args.scope if args.scope not in SCOPES else args.theme
+    if named:
+        with engine.pool.connection(Deadline.after(BUDGET_SECONDS)) as connection:
+            themes.require(connection, theme_name(named))
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:

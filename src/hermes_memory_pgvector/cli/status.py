@@ -12,6 +12,7 @@ from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
+from hermes_memory_pgvector.setup.console import Styled
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed, Settings
@@ -129,7 +130,7 @@ def _tell(
     from hermes_memory_pgvector.embedding.configured import setting_fault
 
     settings = parsed.settings
-    terminal.say(f"Memory of {home}")
+    terminal.say("Memory of ", terminal.styled(home, "strong"))
     for trouble in parsed.troubles:
         meanwhile = "nothing is stored" if settings.hold else "the last good settings are used"
         terminal.bullet("problem", f"{trouble}; {meanwhile}", f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
@@ -162,9 +163,9 @@ def _tell_stored(where: str, stored: Stored) -> None:
     rows = [
         ("database", where),
         ("server", f"Postgres {server.version}, pgvector {server.pgvector}, {size}, as role {server.role}"),
-        ("vectors", f"{model.name}, {model.dim} dimensions" if model else "no model yet; run: hermes-pgvector migrate"),
+        ("model", f"{model.name}, {model.dim} dimensions" if model else "none yet; run: hermes-pgvector migrate"),
         (
-            "rows",
+            "stored",
             f"{terminal.count(contents.memories, 'memory', 'memories')}, {terminal.count(contents.turns, 'turn')} "
             f"in {terminal.count(contents.theme_count, 'theme')}",
         ),
@@ -176,7 +177,12 @@ def _tell_stored(where: str, stored: Stored) -> None:
     terminal.table(
         ("theme", "memories", "turns", "newest"),
         [
-            (each.theme, terminal.number(each.memories), terminal.number(each.turns), terminal.ago(each.newest))
+            (
+                terminal.styled(each.theme, "name"),
+                terminal.number(each.memories),
+                terminal.number(each.turns),
+                terminal.ago(each.newest),
+            )
             for each in contents.themes
         ],
         right=(1, 2),
@@ -187,9 +193,9 @@ def _tell_stored(where: str, stored: Stored) -> None:
 
 def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
     oldest = f", the oldest for {terminal.seconds(report.oldest_age_seconds)}" if report.records else ""
-    rows = [("journal", f"{terminal.count(report.records, 'record')} waiting{oldest}")]
+    rows = [("journal", f"{terminal.count(report.records, 'record')} waiting for Postgres{oldest}")]
     if stored is not None:
-        rows.append(("vectors", f"{terminal.count(stored.vectors_pending, 'row')} waiting for a vector"))
+        rows.append(("embedding", f"{terminal.count(stored.vectors_pending, 'row')} waiting for a vector"))
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
         rows.append(("rejected", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:
@@ -236,8 +242,8 @@ def tell_processes(report: JournalReport) -> None:
     )
 
 
-def _state(process: Snapshot) -> str:
+def _state(process: Snapshot) -> Styled:
     told = [f"{breaker.name}: {breaker.reason}" for breaker in process.open_breakers]
     if process.failed_hooks:
         told.append(f"{terminal.count(process.failed_hooks, 'hook call')} failed: {process.latest_failure}")
-    return "; ".join(told) or "all well"
+    return terminal.styled("; ".join(told), "problem") if told else terminal.styled("all well", "ok")

@@ -142,7 +142,8 @@ def add_action(
     if declare is not None:
         declare(sub)
     if example is not None:
-        sub.epilog = examples(sub.prog.rsplit(" ", 2)[0], [example])
+        command = example[0].split(" ", 1)[0]
+        sub.epilog = examples(sub.prog.partition(f" {command} ")[0], [example])
     sub.set_defaults(pgvector_used=sub)
     return sub
 

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         for finding in findings:
             if finding.level != "ok":
-                examination.tell(finding)
+                examination.tell(finding, within_up=True)
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
         _say_next(home, host, code)
     return code or (0 if is_done else 3)

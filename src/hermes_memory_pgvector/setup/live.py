@@ -150,7 +150,7 @@ def _bar_width() -> int:
 def figures(done: float, total: float | None, unit: str, started: float) -> str:
     """The numbers beside a bar, as people read them."""
     took = max(0.001, time.monotonic() - started)
-    if not unit:
+    if unit in ("", "%"):
         share = f"{done / total:.0%}, " if total else ""
         left = f", {seconds(took * (total - done) / done)} left" if total and 0 < done < total else ""
         return f"{share}{seconds(took)}{left}"

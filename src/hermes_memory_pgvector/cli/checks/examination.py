@@ -10,6 +10,7 @@ from hermes_memory_pgvector.cli.checks import home as check_home
 from hermes_memory_pgvector.cli.checks.finding import Finding
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import journal_report, terminal
+from hermes_memory_pgvector.setup.console import Part, Styled
 
 
 def examine(home: Path) -> Iterator[Finding]:
@@ -29,9 +30,11 @@ def exit_code(findings: Sequence[Finding]) -> int:
     return 1 if any(each.level == "problem" for each in findings) else 0
 
 
-def tell(finding: Finding) -> None:
-    """Print one finding, with its hint below it."""
-    terminal.bullet(finding.level, terminal.one_line(f"{finding.name:<13} {finding.text}"), finding.hint)
+def tell(finding: Finding, *, within_up: bool = False) -> None:
+    """Print one finding, with its hint below it; `up` does not advise to run `up`."""
+    hint = "" if within_up and finding.hint.endswith("hermes-pgvector up") else finding.hint
+    name: Part = Styled(f"{finding.name:<13} ", "faint") if finding.level == "ok" else f"{finding.name:<13} "
+    terminal.bullet(finding.level, [name, terminal.one_line(finding.text)], hint)
 
 
 def summary(findings: Sequence[Finding]) -> str:
