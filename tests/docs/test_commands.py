@@ -106,4 +106,4 @@ def test_every_command_is_explained_where_it_is_used() -> None:
 def test_the_readme_names_the_commands_of_the_changelog() -> None:
     listed = re.search(r"- Commands: (.+?)\.\n", page("CHANGELOG.md").text, re.DOTALL)
     assert listed is not None
-    assert set(re.findall(r"`([a-z]+)`", listed[1])) == {path[0] for path in tree(parser())}
+    assert set(re.findall(r"`([a-z-]+)`", listed[1])) == {path[0] for path in tree(parser())}

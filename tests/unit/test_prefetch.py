@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.recall import prefetch
+from hermes_memory_pgvector.recall.log import MAX_WAITING, RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.recall.shown import MAX_HITS, MAX_SESSIONS, ShownHits
-from hermes_memory_pgvector.values import Hit, Kind, Question, Session
+from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Session
 
 SESSION = Session("marketing", "s1", "hermes")
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -33,6 +35,7 @@ def offer(
     settings: Settings | None = None,
     by_host: frozenset[str] = frozenset(),
     query: str = "what about the facts?",
+    log: RecallLog | None = None,
 ) -> str:
     def search(questions: Sequence[Question]) -> list[Answer]:
         assert all(question.theme == session.theme and question.is_ambient for question in questions)
@@ -40,8 +43,71 @@ def offer(
         return [Answer(tuple(found), "keyword search only: a test") for found in kinds]
 
     return prefetch.block(
-        query, session, settings or Settings(), given or ShownHits(), search=search, floor=0.3, shown_by_host=by_host
+        query,
+        session,
+        settings or Settings(),
+        given or ShownHits(),
+        search=search,
+        floor=0.3,
+        shown_by_host=by_host,
+        log=log or RecallLog(is_wanted=False, with_text=False),
     )
+
+
+def test_the_log_says_what_became_of_each_hit() -> None:
+    log, given = RecallLog(is_wanted=True, with_text=False), ShownHits()
+    offer([memory(1)], given=given)
+    hits = [memory(n) for n in range(1, 9)] + [turn(n) for n in range(20, 25)] + [turn(30, "s1")]
+    offer(hits, given=given, by_host=frozenset({"fact 2"}), log=log)
+    (memories, turns), reads = log.take()
+    assert [(hit.id, hit.outcome) for hit in memories.hits] == [
+        (1, "shown before"), (2, "in the prompt already"),
+        *((n, "given") for n in range(3, 8)), (8, "beyond the limit"),
+    ]  # fmt: skip
+    assert [(hit.id, hit.outcome) for hit in turns.hits] == [
+        *((n, "given") for n in range(20, 23)), (23, "beyond the limit"), (24, "beyond the limit"),
+        (30, "of this session"),
+    ]  # fmt: skip
+    assert (memories.caller, memories.theme, memories.session_id, memories.query) == (
+        "prefetch",
+        "marketing",
+        "s1",
+        None,
+    )
+    assert reads == {}
+    assert log.take() == ([], {})
+
+
+def test_the_log_counts_what_tools_read_of_other_themes_and_forgets_nothing_it_is_given_back() -> None:
+    log = RecallLog(is_wanted=True, with_text=True)
+
+    def search(questions: Sequence[Question]) -> list[Answer]:
+        other = replace(memory(2), theme="garden")
+        return [Answer((memory(1), other)) for _ in questions]
+
+    ask = log.listening(SESSION, search)
+    for scope, theme in ((Scope.CURRENT, "marketing"), (Scope.ALL, "marketing"), (Scope.NAMED, "garden")):
+        ask([Question("what?", Kind.MEMORY, theme, scope)])
+    answers, reads = log.take()
+    assert [(answer.caller, answer.scope, answer.query) for answer in answers] == [
+        ("tool", "current", "what?"), ("tool", "all", "what?"), ("tool", "garden", "what?"),
+    ]  # fmt: skip
+    assert reads == {("marketing", "all"): (1, 1), ("marketing", "garden"): (1, 1)}
+    log.give_back(answers, reads)
+    assert log.take() == (answers, reads)
+
+
+def test_the_log_is_bounded_and_can_be_turned_off() -> None:
+    log, off = RecallLog(is_wanted=True, with_text=False), RecallLog(is_wanted=False, with_text=False)
+    for _ in range(MAX_WAITING + 5):
+        offer([memory(1)], log=log)
+        offer([memory(1)], log=off)
+    answers, _ = log.take()
+    assert len(answers) == MAX_WAITING
+    log.give_back(answers, {})
+    offer([memory(1)], log=log)
+    assert len(log.take()[0]) == MAX_WAITING
+    assert off.take() == ([], {})
 
 
 def test_one_line_per_memory_and_no_more_than_the_limit() -> None:

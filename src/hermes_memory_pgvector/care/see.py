@@ -21,6 +21,10 @@ LAST_ID = 2**63 - 1
 BOTH = (Kind.MEMORY, Kind.TURN)
 
 
+class AmbiguousName(CareError):
+    """A number that a memory and a turn both have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Some rows of a list, and where the next page begins; None when this is the last."""
@@ -162,7 +166,7 @@ def find(connection: Connection, name: RowName, theme: str | None = None) -> Sto
     memory = browse.find_memory(connection, name.id, theme) if name.kind is not Kind.TURN else None
     turn = browse.find_turn(connection, name.id, theme) if name.kind is not Kind.MEMORY else None
     if memory is not None and turn is not None:
-        raise CareError(f"{name} may be memory m{name.id} or turn t{name.id}: say which")
+        raise AmbiguousName(f"{name} may be memory m{name.id} or turn t{name.id}: say which")
     found = memory or turn
     if found is None:
         where = f" in theme {theme}" if theme is not None else ""

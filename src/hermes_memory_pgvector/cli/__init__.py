@@ -45,6 +45,8 @@ from hermes_memory_pgvector.cli import (
     undo,
     unmute,
     up,
+    why,
+    why_not,
 )
 from hermes_memory_pgvector.errors import (
     DatabaseUnavailable,
@@ -57,7 +59,7 @@ from hermes_memory_pgvector.setup import console, terminal
 
 COMMANDS = (
     up, tour, install, migrate, doctor, config, completion,
-    status, themes, list_rows, show, sessions, transcript, tail, recall,
+    status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute,
     audit,
     import_,

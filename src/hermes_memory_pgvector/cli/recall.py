@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import entries, options
+from hermes_memory_pgvector.cli import entries, explaining, options, times
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import theme_name
@@ -21,6 +21,8 @@ GROUP = "see"
 EXAMPLES = (
     ("recall 'what did we decide about the launch'", "search as an agent of this home would"),
     ("recall SKF-6203 --scope all --kind memories", "an exact token, in every theme"),
+    ("recall 'when do we ship' --explain", "why these hits, in this order"),
+    ("recall 'when do we ship' --as-of 2026-05-31", "from what was known then"),
     ("recall 'deploy' --since 2026-11-01 --context", "recent turns, with those around them"),
 )
 
@@ -49,6 +51,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context", action="store_true", help="show the turn before and the turn after each turn found"
     )
+    parser.add_argument("--explain", action="store_true", help="show how each hit was found, and what took the time")
+    parser.add_argument(
+        "--as-of", type=times.end, metavar="TIME", help=f"answer from what was stored then: {times.FORMS}; UTC"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,8 +69,16 @@ def run(args: argparse.Namespace) -> int:
         except BadArgument as problem:
             terminal.complain(f"hermes-pgvector: {problem.sentence}")
             return 2
+        deadline = Deadline.after(BUDGET_SECONDS)
+        if args.explain:
+            return _explain(args, engine, theme, questions, deadline)
         started = time.perf_counter()
-        answers = engine.search(questions, Deadline.after(BUDGET_SECONDS))
+        if args.as_of is None:
+            answers = engine.search(questions, deadline)
+        else:
+            from hermes_memory_pgvector.care.as_of import recall_at
+
+            answers = recall_at(engine, questions, args.as_of, deadline)
         took = time.perf_counter() - started
         if not any(answer.hits for answer in answers):
             _require_theme(engine, args)
@@ -98,6 +112,31 @@ def _require_theme(engine: Engine, args: argparse.Namespace) -> None:
     if named:
         with engine.pool.connection(Deadline.after(BUDGET_SECONDS)) as connection:
             themes.require(connection, theme_name(named))
+
+
+def _explain(
+    args: argparse.Namespace, engine: Engine, theme: str, questions: list[Question], deadline: Deadline
+) -> int:
+    """Search and show how each hit was found."""
+    from hermes_memory_pgvector.recall.explain import explain
+
+    if args.as_of is not None:
+        terminal.fail("--explain and --as-of cannot go together")
+        return 2
+    found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
+    if args.json:
+        rows = [
+            {**_row(each.hit), "explain": explaining.hit_document(each)}
+            for explanation in found
+            for each in explanation.hits
+        ]
+        document = {"theme": theme, "results": rows, "count": len(rows)}
+        terminal.as_json({**document, "explain": [explaining.document(each) for each in found]})
+        return 0
+    terms = entries.terms_of(args.query)
+    for explanation in found:
+        explaining.tell(explanation, tuple(terms))
+    return 0
 
 
 def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:

@@ -280,6 +280,11 @@ class Settings:
         at_most=1.0,
     )
     hybrid_search: bool = flag(True, "Search by keywords as well as by meaning.")
+    recall_log: bool = flag(True, "Keep ids, scores and times of the last answers of recall, for `why`.")
+    recall_log_text: bool = flag(False, "Keep the questions in that log, too.")
+    history_days: int = integer(
+        365, "Days for which the history of memories is kept; 0 keeps it for good.", at_least=0, at_most=36500
+    )
     exact: bool = flag(False, "Compare every vector of the theme instead of re-ranking the best candidates.", rare=True)
     recency_half_life_days: float = decimal(
         0.0, "Days after which age halves a hit's weight; 0 ignores age.", at_least=0.0, at_most=36500

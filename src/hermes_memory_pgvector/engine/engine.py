@@ -32,6 +32,7 @@ from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.mirror.mirror import Mirror
+from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.server.logins import logins_of
@@ -102,6 +103,7 @@ class Engine:
         self.read_breaker = _recall_breaker("database reads")
         self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model)
         self.search = GuardedRecall(self.recall, self.read_breaker, hold=settings.hold).search
+        self.recall_log = RecallLog(is_wanted=settings.recall_log, with_text=settings.recall_log_text)
         self.backlog = Backlog(
             self.pool,
             self.embedder,
@@ -151,6 +153,8 @@ class Engine:
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "row counts": tasks.CountRows(self.pool, self.writer).run,
+                "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
+                "recall log": tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id).run,
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,

@@ -9,17 +9,20 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
+from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
+from hermes_memory_pgvector.store import audit_log, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import fold_growth
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
@@ -36,6 +39,8 @@ REAP_SECONDS = 10.0
 STATISTICS_SECONDS = 300.0
 CHECK_SECONDS = 3600.0
 CHECK_SAMPLES = 5
+LOG_SECONDS = 2.0
+HISTORY_THEMES = 20
 DATABASE_SECONDS = 60.0
 WARM_UP_SECONDS = 30.0
 NEVER_AGAIN_SECONDS = 86_400.0
@@ -202,6 +207,76 @@ class CountRows:
                 fold_growth(connection, datetime.now(UTC).date())
             self._stored = stored
         return STATISTICS_SECONDS
+
+
+class ShortenHistory:
+    """Takes what is older than `history_days` off the history of memories, a few themes at a time."""
+
+    def __init__(self, pool: Pool, writer: Writer, home_id: str, days: int) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._home_id = home_id
+        self._days = days
+        self._due_at = time.monotonic() + STATISTICS_SECONDS
+
+    def run(self) -> float:
+        """Shorten what is due, now and then."""
+        now = time.monotonic()
+        if not self._days or now < self._due_at or self._writer.breaker.is_open:
+            return STATISTICS_SECONDS
+        self._due_at = now + CHECK_SECONDS
+        before = datetime.now(UTC) - timedelta(days=self._days)
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            due = history_retention.due(connection, before, HISTORY_THEMES)
+            for theme, target in due:
+                gone = len(history_retention.shorten(connection, theme, target, before).gone)
+                if gone:
+                    audit_log.insert(
+                        connection,
+                        actor="sweep",
+                        home_id=self._home_id,
+                        action="expire history",
+                        theme=theme,
+                        subject=f"{target}, before {before:%Y-%m-%d}",
+                        counts={"events": gone},
+                    )
+        if len(due) == HISTORY_THEMES:
+            self._due_at = now + STATISTICS_SECONDS
+        return STATISTICS_SECONDS
+
+
+class KeepRecallLog:
+    """Stores what recall answered, and how often tools read other themes."""
+
+    def __init__(self, log: RecallLog, pool: Pool, breaker: Breaker, home_id: str) -> None:
+        self._log = log
+        self._pool = pool
+        self._breaker = breaker
+        self._home_id = home_id
+
+    def run(self) -> float:
+        """Store what waits; what cannot be stored waits on."""
+        if self._breaker.is_open:
+            return IDLE_SECONDS
+        answers, reads = self._log.take()
+        if answers or reads:
+            try:
+                with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+                    recall_log.insert(connection, answers)
+                    for (reader, read), (questions, hits) in reads.items():
+                        audit_log.insert(
+                            connection,
+                            actor="recall tool",
+                            home_id=self._home_id,
+                            action="read",
+                            theme=reader,
+                            subject=f"scope {read}"[:200],
+                            counts={"questions": questions, "hits_of_other_themes": hits},
+                        )
+            except MemoryPluginError:
+                self._log.give_back(answers, reads)
+                raise
+        return LOG_SECONDS
 
 
 class CheckSearch:

@@ -149,6 +149,7 @@ class PgvectorMemoryProvider(MemoryProvider):
                 search=functools.partial(engine.search, deadline=deadline),
                 floor=engine.similarity_floor(),
                 shown_by_host=engine.host_entries(),
+                log=engine.recall_log,
             )
         except MemoryPluginError as error:
             logger.debug("prefetch found nothing: %s", error)
@@ -305,7 +306,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._session,
             scope_default=settings.scope_default,
             max_query_chars=settings.query_max_chars,
-            search=functools.partial(engine.search, deadline=deadline),
+            search=engine.recall_log.listening(self._session, functools.partial(engine.search, deadline=deadline)),
         )
 
     @guarded(None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.recall.fence import harmless
+from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Search
 from hermes_memory_pgvector.recall.shown import ShownHits
+from hermes_memory_pgvector.store.recall_log import Outcome
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.text.excerpt import excerpt, one_line
@@ -31,6 +34,7 @@ def block(
     search: Search,
     floor: float,
     shown_by_host: Container[str],
+    log: RecallLog,
 ) -> str:
     """Text to inject before this turn; nothing rather than noise."""
     # Cut before it is cleaned: a question of megabytes is not read to its end.
@@ -39,13 +43,30 @@ def block(
     if not text or not worth_asking(text):
         return ""
     kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
-    answers = search([_question(text, kind, session, settings, floor) for kind in kinds])
+    questions = [_question(text, kind, session, settings, floor) for kind in kinds]
+    started = time.perf_counter()
+    answers = search(questions)
+    took = time.perf_counter() - started
     memories = [hit for hit in answers[0].hits if hit.content not in shown_by_host]
     hits = shown.new(session, memories)[: settings.prefetch_limit]
     for answer in answers[1:]:
         earlier = [hit for hit in answer.hits if hit.session_id != session.session_id]
         hits += shown.new(session, earlier)[: min(MAX_TURNS, settings.prefetch_limit)]
     lines, included = rendered(hits, question_terms(text), settings.prefetch_max_chars)
+
+    def judge(hit: Hit) -> Outcome:
+        if hit in included:
+            return "given"
+        if hit.kind is Kind.MEMORY and hit.content in shown_by_host:
+            return "in the prompt already"
+        if hit.kind is Kind.TURN and hit.session_id == session.session_id:
+            return "of this session"
+        if not shown.new(session, [hit]):
+            return "shown before"
+        return "no room" if hit in hits else "beyond the limit"
+
+    for question_asked, answer in zip(questions, answers, strict=True):
+        log.note("prefetch", session, question_asked, answer, took, judge)
     shown.add(session, included)
     return lines
 

@@ -98,6 +98,15 @@ class Answer:
     """Where nothing was found: how many rows were searched, counted up to store.search.COUNTED; None if unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question as the search takes it."""
+
+    meaning: Meaning | None
+    wording: Wording
+    degraded: str | None
+
+
 class Recall:
     """Answers questions; thread-safe, holds no connection between them."""
 
@@ -119,22 +128,14 @@ class Recall:
 
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
-        text = questions[0].text
-        vector, degraded = self._embed(text, deadline)
-        wording = read_wording(questions[0])
-        deadline.check()
-        if vector is None and not wording.terms:
+        ready = self.prepare(questions[0], deadline)
+        meaning, wording, degraded = ready.meaning, ready.wording, ready.degraded
+        if meaning is None and not wording.terms:
             return [Answer((), degraded) for _ in questions]
-        meaning = None
-        if vector is not None:
-            meaning = self._meaning(vector, deadline)
-            degraded = None if meaning else _keywords_only("the stored vectors belong to another model")
-        if meaning is not None and not self._settings.hybrid_search:
-            wording = replace(wording, terms=())
         with self._reading(deadline) as connection:
             pending = [
                 send(
-                    connection, question, _within_reach(question, meaning), wording, self._thresholds(question, meaning)
+                    connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
                 )
                 for question in questions
             ]
@@ -148,6 +149,19 @@ class Recall:
             ],
             deadline,
         )
+
+    def prepare(self, question: Question, deadline: Deadline) -> Prepared:
+        """Read a question's words and embed it; without a vector that can be compared, words have to do."""
+        vector, degraded = self._embed(question.text, deadline)
+        wording = read_wording(question)
+        deadline.check()
+        meaning = None
+        if vector is not None:
+            meaning = self._meaning(vector, deadline)
+            degraded = None if meaning else _keywords_only("the stored vectors belong to another model")
+        if meaning is not None and not self._settings.hybrid_search:
+            wording = replace(wording, terms=())
+        return Prepared(meaning, wording, degraded)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
         """The same answers; those that found nothing say among how many rows, if somebody asked and it can be read."""
@@ -207,7 +221,8 @@ class Recall:
             return None
         return Meaning(replace(model, candidates=EVERY_ROW) if self._settings.exact else model, vector)
 
-    def _thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
+    def thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
+        """What a hit must reach."""
         floor = question.min_similarity
         if floor <= 0 and meaning is not None:
             floor = meaning.model.min_similarity

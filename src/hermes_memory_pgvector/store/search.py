@@ -94,7 +94,7 @@ def send(
     parameters: dict[str, Any] = {
         "theme": question.theme,
         "all_themes": question.scope is Scope.ALL,
-        "narrow": _narrow(question),
+        "narrow": narrowed(question),
         "since": question.since,
         "until": question.until,
         "terms": [term.lexemes[0] for term in wording.terms],
@@ -128,7 +128,7 @@ def count_searched(connection: Connection, questions: Sequence[Question]) -> lis
             {
                 "kind": question.kind.value,
                 "theme": question.theme,
-                "narrow": _narrow(question),
+                "narrow": narrowed(question),
                 "since": question.since,
                 "until": question.until,
                 "limit": COUNTED + 1,
@@ -139,7 +139,8 @@ def count_searched(connection: Connection, questions: Sequence[Question]) -> lis
     return [int(row[0]) for cursor in cursors for row in cursor.fetchall()]
 
 
-def _narrow(question: Question) -> list[str] | None:
+def narrowed(question: Question) -> list[str] | None:
+    """The sessions or targets a question is limited to; None for all."""
     if question.kind is Kind.TURN:
         return [question.session_id] if question.scope is Scope.SESSION else None
     return list(question.targets) if len(question.targets) == 1 else None

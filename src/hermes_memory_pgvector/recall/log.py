@@ -1,0 +1,100 @@
+"""Remembers what recall answered until upkeep stores it: a hook only puts it down here, and never waits."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from hermes_memory_pgvector.recall.recall import Answer, Search
+from hermes_memory_pgvector.store.recall_log import Caller, LoggedAnswer, LoggedHit, Outcome
+from hermes_memory_pgvector.values import Hit, Question, Scope, Session
+
+MAX_WAITING = 1000
+"""While the database is out of reach, so many answers wait; older ones go."""
+
+Judge = Callable[[Hit], Outcome]
+CrossReads = dict[tuple[str, str], tuple[int, int]]
+"""By reader and what was read (a theme, or "all"): how many questions, and how many hits of other themes."""
+
+
+class RecallLog:
+    """Answers that wait to be stored, and how often tools read other themes."""
+
+    def __init__(self, *, is_wanted: bool, with_text: bool) -> None:
+        self._is_wanted = is_wanted
+        self._with_text = with_text
+        self._waiting: deque[LoggedAnswer] = deque(maxlen=MAX_WAITING)
+        self._questions: Counter[tuple[str, str]] = Counter()
+        self._hits: Counter[tuple[str, str]] = Counter()
+
+    def note(
+        self, caller: Caller, session: Session, question: Question, answer: Answer, seconds: float, judge: Judge
+    ) -> None:
+        """Put down one answer."""
+        if not self._is_wanted:
+            return
+        self._waiting.append(
+            LoggedAnswer(
+                theme=session.theme,
+                at=datetime.now(UTC),
+                session_id=session.session_id,
+                caller=caller,
+                kind=question.kind,
+                scope=question.theme if question.scope is Scope.NAMED else question.scope.value,
+                query=question.text if self._with_text else None,
+                degraded=answer.degraded,
+                hits=tuple(
+                    LoggedHit(
+                        hit.kind,
+                        hit.id,
+                        hit.theme,
+                        None if hit.score is None else round(hit.score, 4),
+                        round(hit.rank, 4),
+                        judge(hit),
+                    )
+                    for hit in answer.hits
+                ),
+                milliseconds=round(1000 * seconds, 1),
+            )
+        )
+
+    def listening(self, session: Session, search: Search) -> Search:
+        """A search whose answers a tool gives to the model as they are."""
+
+        def logged(questions: Sequence[Question]) -> list[Answer]:
+            started = time.perf_counter()
+            answers = search(questions)
+            took = time.perf_counter() - started
+            for question, answer in zip(questions, answers, strict=True):
+                self.note("tool", session, question, answer, took, lambda _: "given")
+                self._count(session, question, answer)
+            return answers
+
+        return logged
+
+    def take(self) -> tuple[list[LoggedAnswer], CrossReads]:
+        """What waits to be stored; it no longer waits here."""
+        answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        keys = list(self._questions)
+        reads = {key: (self._questions.pop(key), self._hits.pop(key, 0)) for key in keys}
+        return answers, reads
+
+    def give_back(self, answers: Sequence[LoggedAnswer], reads: CrossReads) -> None:
+        """It could not be stored: it waits again, as far as there is room."""
+        for answer in reversed(answers[-(MAX_WAITING - len(self._waiting)) :] if answers else []):
+            self._waiting.appendleft(answer)
+        for key, (questions, hits) in reads.items():
+            self._questions[key] += questions
+            self._hits[key] += hits
+
+    def _count(self, session: Session, question: Question, answer: Answer) -> None:
+        if question.scope is Scope.ALL:
+            key = (session.theme, "all")
+        elif question.scope is Scope.NAMED and question.theme != session.theme:
+            key = (session.theme, question.theme)
+        else:
+            return
+        self._questions[key] += 1
+        self._hits[key] += sum(hit.theme != session.theme for hit in answer.hits)

@@ -1,0 +1,102 @@
+"""What recall answered lately, as rows: bounded for every theme, without texts unless an operator wants them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.values import Kind
+
+KEPT_PER_THEME = 200
+
+Caller = Literal["prefetch", "tool"]
+Outcome = Literal["given", "in the prompt already", "of this session", "shown before", "beyond the limit", "no room"]
+"""What became of a hit: given to the model, or why it was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedHit:
+    """A hit without its text."""
+
+    kind: Kind
+    id: int
+    theme: str
+    score: float | None
+    rank: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAnswer:
+    """One answer of recall."""
+
+    theme: str
+    at: datetime
+    session_id: str
+    caller: Caller
+    kind: Kind
+    scope: str
+    query: str | None
+    degraded: str | None
+    hits: tuple[LoggedHit, ...]
+    milliseconds: float
+    id: int = 0
+    """Its number, once it is stored."""
+
+
+def insert(connection: Connection, answers: Sequence[LoggedAnswer]) -> None:
+    """Add answers to the log, and take the oldest of their themes off it."""
+    if not answers:
+        return
+    connection.execute(
+        statement("recall_log/insert"),
+        {
+            "themes": [each.theme for each in answers],
+            "ats": [each.at for each in answers],
+            "session_ids": [each.session_id for each in answers],
+            "callers": [each.caller for each in answers],
+            "kinds": [each.kind.value for each in answers],
+            "scopes": [each.scope for each in answers],
+            "queries": [each.query for each in answers],
+            "degraded": [each.degraded for each in answers],
+            "hits": [json.dumps([asdict(hit) for hit in each.hits]) for each in answers],
+            "milliseconds": [each.milliseconds for each in answers],
+        },
+    )
+    themes = sorted({each.theme for each in answers})
+    connection.execute(statement("recall_log/trim"), {"themes": themes, "keep": KEPT_PER_THEME})
+
+
+def newest(
+    connection: Connection, theme: str, *, session_id: str | None, caller: Caller | None, limit: int
+) -> list[LoggedAnswer]:
+    """The last answers a theme got, newest first."""
+    values = {"theme": theme, "session_id": session_id, "caller": caller, "limit": limit}
+    rows: list[Any] = connection.execute(statement("recall_log/list"), values).fetchall()
+    return [
+        LoggedAnswer(
+            theme, at, session, who, Kind(kind), scope, query, degraded,
+            tuple(_hit(each) for each in hits), float(took), number,
+        )
+        for number, at, session, who, kind, scope, query, degraded, hits, took in rows
+    ]  # fmt: skip
+
+
+def contents(connection: Connection, hits: Sequence[LoggedHit]) -> dict[tuple[Kind, int], str]:
+    """The texts of hits that are still stored."""
+    values = {
+        "kinds": [hit.kind.value for hit in hits],
+        "themes": [hit.theme for hit in hits],
+        "ids": [hit.id for hit in hits],
+    }
+    rows: list[Any] = connection.execute(statement("recall_log/contents"), values).fetchall()
+    return {(Kind(kind), int(row_id)): str(content) for kind, row_id, content in rows}
+
+
+def _hit(raw: Any) -> LoggedHit:
+    return LoggedHit(Kind(raw["kind"]), raw["id"], raw["theme"], raw["score"], raw["rank"], raw["outcome"])

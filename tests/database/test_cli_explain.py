@@ -1,0 +1,248 @@
+"""recall --explain and --as-of, why and why-not: how an answer came about, and what kept a row out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.store import memories, recall_log
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.embed_server import EmbedServer
+from testing.postgres import DIM, MODEL, Database, new_database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+from testing.waiting import wait_until
+
+
+def minute(number: int) -> Moment:
+    at = (1_772_000_000 + 60 * number) * 1_000_000
+    return Moment(at, at)
+
+
+OPERATIONS: list[MemoryOperation] = [
+    AddMemory("market", "memory", "The harbour master signs every permit in blue ink", minute(1), "home"),
+    AddMemory("market", "memory", "The ferry leaves from gate seven on Sundays", minute(2), "home"),
+    ReplaceMemory("market", "memory", "The ferry leaves from gate nine on Sundays", "gate seven", minute(3), "home"),
+    AddMemory("market", "memory", "Zinnias bloom", minute(4), "home"),
+    AddMemory("market", "memory", "The lighthouse keeper retires", minute(5), "home"),
+    RemoveMemory("market", "memory", "lighthouse", minute(6), "home"),
+    AddMemory("garden", "memory", "The harbour garden has roses", minute(7), "home"),
+]
+TURNS = """
+INSERT INTO conversations (agent_identity, id, session_id, role, content, ts)
+SELECT 'market', 500 + n, 's' || n, 'user', 'The harbour pilot boat number ' || n || ' is late', '2026-03-01'
+FROM generate_series(1, 9) AS n;
+INSERT INTO conversations (agent_identity, id, session_id, role, content, ts) VALUES
+    ('market', 520, 'a', 'user', 'The harbour pilot boat number 1 is late', '2026-02-01'),
+    ('market', 521, 'a', 'user', 'Quartz', '2026-02-01'),
+    ('market', 522, 'a', 'assistant', 'Muted words about the harbour', '2026-02-01');
+UPDATE conversations SET muted_at = now(), lexemes = '' WHERE id = 522;
+"""
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Iterator[EmbedServer]:
+    with EmbedServer(dim=DIM) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        with psycopg.connect(database.owner_dsn) as owner:
+            for number, operation in enumerate(OPERATIONS, start=1):
+                memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+            owner.execute(TURNS)
+        yield database
+
+
+@pytest.fixture(scope="module")
+def commands(filled: Database, embedder: EmbedServer, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    runtime, password = with_password(filled.runtime_dsn)
+    made = Commands(tmp_path_factory.mktemp("explain"), [password])
+    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL)
+    assert made.call("backfill", "--json").code == 0
+    with psycopg.connect(filled.owner_dsn) as owner:
+        owner.execute("DELETE FROM turn_vectors_1 WHERE id = 521")
+    return made
+
+
+@pytest.fixture
+def stored(filled: Database) -> Stored:
+    return Stored(filled.owner_dsn)
+
+
+def name_of(stored: Stored, content: str) -> str:
+    ((name,),) = stored.rows("SELECT 'm' || id FROM memory_entries WHERE content = %s", content)
+    return str(name)
+
+
+def test_explain_shows_each_channel_and_where_the_time_went(commands: Commands, stored: Stored) -> None:
+    question = ("recall", "who signs the harbour permit", "--theme", "market", "--explain")
+    with nothing_changes(stored):
+        found = commands.call(*question, "--json").json
+    first = found["results"][0]
+    assert first["content"].startswith("The harbour master signs")
+    assert first["explain"]["meaning"]["place"] == 1
+    assert first["explain"]["words"]["place"] == 1
+    assert 0 < first["explain"]["words"]["share"] <= 1
+    assert {"harbour", "permit"} <= set(first["explain"]["words"]["matched"])
+    by_memory, by_turn = found["explain"]
+    assert set(by_memory["milliseconds"]) == {"embedding", "connection", "search"}
+    assert by_memory["thresholds"]["min_similarity"] == pytest.approx(0.3)
+    assert by_memory["near"] >= 3
+    assert (by_memory["kind"], by_turn["kind"]) == ("memory", "turn")
+    assert sum(term["weight"] for term in by_memory["terms"]) == pytest.approx(1, abs=0.01)
+    plain = commands.call("recall", "who signs the harbour permit", "--theme", "market", "--json").json
+    assert [row["id"] for row in found["results"]] == [row["id"] for row in plain["results"]]
+    out = commands.call(*question).out
+    assert "place 1 by meaning" in out
+    assert "a hit needs" in out
+
+
+def test_explain_tells_the_time_a_question_names(commands: Commands) -> None:
+    found = commands.call("recall", "what was said in March 2026", "--theme", "market", "--explain", "--json").json
+    assert found["explain"][0]["period"]["start"].startswith("2026-03-01")
+    out = commands.call("recall", "what was said in March 2026", "--theme", "market", "--explain").out
+    assert "2026-03-01 00:00:00 to 2026-04-01 00:00:00 UTC" in out
+
+
+def test_as_of_answers_from_the_memories_of_then(commands: Commands, stored: Stored) -> None:
+    def ask(query: str, *more: str) -> list[str]:
+        done = commands.call("recall", query, "--theme", "market", "--kind", "memories", "--json", *more)
+        assert done.code == 0, done
+        return [str(row["content"]) for row in done.json["results"]]
+
+    with nothing_changes(stored):
+        assert ask("which gate does the ferry leave from")[0] == "The ferry leaves from gate nine on Sundays"
+        then = ask("which gate does the ferry leave from", "--as-of", "2026-02-25T06:15:40")
+        assert then[0] == "The ferry leaves from gate seven on Sundays"
+        assert "The ferry leaves from gate nine on Sundays" not in then
+        assert "The lighthouse keeper retires" not in ask("lighthouse keeper")
+        assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:18:50")[0] == "The lighthouse keeper retires"
+        assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:00:00") == []
+        turns = (
+            "recall",
+            "harbour pilot boat",
+            "--theme",
+            "market",
+            "--kind",
+            "turns",
+            "--json",
+            "--as-of",
+            "2026-02-10",
+        )
+        assert [row["id"] for row in commands.call(*turns).json["results"]] == [520]
+        assert commands.call(*turns, "--scope", "all").code == 1
+        assert "there is no theme" in commands.call("recall", "x", "--theme", "makret", "--as-of", "1h").err
+
+
+def stage(commands: Commands, *arguments: str) -> Any:
+    done = commands.call("why-not", *arguments, "--theme", "market", "--json")
+    assert done.code == 0, done
+    return done.json
+
+
+def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Stored) -> None:
+    harbour = name_of(stored, "The harbour master signs every permit in blue ink")
+    roses = name_of(stored, "The harbour garden has roses")
+    boat = ("--query", "harbour pilot boat is late")
+    with nothing_changes(stored):
+        found = stage(commands, harbour, "--query", "who signs the harbour permit")
+        assert (found["stage"], found["place"]) == ("found", 1)
+        assert stage(commands, "m99999", *boat)["stage"] == "not stored"
+        assert stage(commands, roses, "--query", "harbour roses")["stage"] == "other theme"
+        assert stage(commands, roses, "--query", "harbour garden roses", "--scope", "all")["stage"] == "found"
+        assert stage(commands, "t522", *boat)["stage"] == "muted"
+        assert stage(commands, "t521", *boat)["stage"] == "no vector yet"
+        assert stage(commands, name_of(stored, "Zinnias bloom"), *boat)["stage"] == "below the floor"
+        limited = [stage(commands, f"t{number}", *boat, "--limit", "1") for number in range(502, 510)]
+        assert sorted({each["stage"] for each in limited}) == ["beyond the limit", "found"] or {
+            each["stage"] for each in limited
+        } == {"beyond the limit"}
+        doubles = {stage(commands, name, *boat)["stage"] for name in ("t501", "t520")}
+        assert "same text" in doubles
+        assert stage(commands, "t501", *boat, "--until", "2026-02-10")["stage"] == "outside the time"
+    out = commands.call("why-not", "t522", *boat, "--theme", "market").out
+    assert "`unmute t522 --execute` brings it back" in out
+    assert commands.call("why-not", "zzz", *boat).code == 1
+
+
+def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: Database, tmp_path: Path) -> None:
+    home = AgentHome.create(tmp_path / "home", database)
+    try:
+        agent = home.provider("market", session="s1")
+        agent.sync_turn("Where do we moor the harbour pilot boat tonight?", "At the northern quay of the harbour.")
+        agent.on_memory_write("add", "memory", "The harbour master signs every harbour permit in blue ink", {})
+        home.settle()
+        later = home.provider("market", session="s2")
+        assert "harbour master" in later.prefetch("who signs the harbour permit in the harbour?")
+        assert "harbour master" not in later.prefetch("who signs the harbour permit in the harbour?")
+        later.handle_tool_call("recall_memory", {"query": "harbour permit", "scope": "all"})
+        home.engine.tasks.wake()
+        wait_until(lambda: home.stored.count("recall_log") >= 5)
+        wait_until(lambda: home.stored.count("audit_log") == 1)
+    finally:
+        home.close()
+    assert home.stored.rows("SELECT actor, action, theme, subject, counts->>'questions' FROM audit_log") == [
+        ("recall tool", "read", "market", "scope all", "1")
+    ]
+    assert home.stored.rows("SELECT count(query) FROM recall_log") == [(0,)]
+    assert "blue ink" not in str(home.stored.rows("SELECT hits FROM recall_log"))
+    runtime, password = with_password(database.runtime_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
+    with nothing_changes(home.stored):
+        why = commands.call("why", "--theme", "market", "--limit", "20", "--json").json
+        assert why["session_id"] == "s2"
+        outcomes = [hit["outcome"] for answer in why["answers"] if answer["kind"] == "memory" for hit in answer["hits"]]
+        assert outcomes == ["given", "shown before", "given"]
+        assert why["answers"][-1]["hits"][0]["content"]
+        out = commands.call("why", "--theme", "market", "--session", "s2", "--caller", "prefetch").out
+        assert "shown before" in out
+        assert "harbour master" in out
+        ((memory,),) = home.stored.rows("SELECT 'm' || id FROM memory_entries")
+        shown = commands.call(
+            "why-not",
+            memory,
+            "--query",
+            "harbour permit",
+            "--theme",
+            "market",
+            "--prefetch",
+            "--session",
+            "s2",
+            "--json",
+        ).json
+        assert shown["stage"] == "already shown"
+        assert commands.call("why", "--theme", "market", "--session", "nobody").out.startswith("Recall was not asked")
+        themes = commands.call("themes", "--json").json["themes"]
+        assert themes[0]["last_recall"] is not None
+
+
+def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import UTC, datetime
+
+    from hermes_memory_pgvector.values import Kind
+
+    monkeypatch.setattr(recall_log, "KEPT_PER_THEME", 3)
+
+    def answer(theme: str, number: int) -> recall_log.LoggedAnswer:
+        return recall_log.LoggedAnswer(
+            theme, datetime.now(UTC), f"s{number}", "prefetch", Kind.MEMORY, "current", None, None, (), 1.0
+        )
+
+    with psycopg.connect(database.runtime_dsn) as connection:
+        recall_log.insert(connection, [answer("market", number) for number in range(5)] + [answer("garden", 9)])
+        recall_log.insert(connection, [answer("market", 7)])
+        kept = recall_log.newest(connection, "market", session_id=None, caller=None, limit=10)
+        assert [each.session_id for each in kept] == ["s7", "s4", "s3"]
+        assert len(recall_log.newest(connection, "garden", session_id=None, caller=None, limit=10)) == 1
