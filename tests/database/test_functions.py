@@ -16,6 +16,7 @@ import hermes_memory_pgvector
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.store.tombstones import keyed_hash
 from testing.postgres import Database
 
 FILES = sorted((Path(hermes_memory_pgvector.__file__).parent / "sql" / "functions").rglob("*.sql"))
@@ -295,3 +296,42 @@ def test_weigh_terms_does_not_call_absent_what_was_not_looked_up(owner: psycopg.
     found = weighed(owner, hits=[1] * 50, hit_limit=50)
     assert found["is_absent"] == [False, False, False, False]
     assert found["has_hits"]
+
+
+def test_tombstone_is_the_hash_that_python_computes(owner: psycopg.Connection[TupleRow]) -> None:
+    key = bytes(value(owner, "key FROM erasure_key"))
+    assert len(key) == 32
+    for parts in (("turn", "theme", "ünïcode\nwords"), ("scope", "", ""), ("entry", "x" * 10_000)):
+        found = bytes(value(owner, "hermes_tombstone(%s, %s)", key, list(parts)))
+        assert found == keyed_hash(key, *parts)
+        assert len(found) == 16
+    assert value(owner, "hermes_tombstone(%s, %s)", key, ["turn", "a", None]) is not None
+
+
+def test_count_texts_looks_into_every_column_of_every_table(
+    database: Database, owner: psycopg.Connection[TupleRow]
+) -> None:
+    owner.execute(
+        "INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'A Quokka here');"
+        "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}');"
+        "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
+    )
+    with psycopg.connect(database.runtime_dsn) as runtime:
+        rows = runtime.execute("SELECT table_name, rows FROM hermes_count_texts(ARRAY['quokka'])").fetchall()
+    found = {name: count for name, count in rows if count}
+    assert found == {"conversations": 1, "memory_entries": 1, "dead_letters": 1}
+    assert {name for name, _ in rows} >= {"memory_operations", "memory_files", "audit_log", "pg_stats"}
+
+
+def test_analyze_makes_the_planner_forget_words_that_are_gone(
+    database: Database, owner: psycopg.Connection[TupleRow]
+) -> None:
+    owner.execute(
+        "INSERT INTO conversations (session_id, role, content) SELECT 's', 'user', 'quokka ' || n"
+        " FROM generate_series(1, 50) AS n; ANALYZE conversations; DELETE FROM conversations"
+    )
+    known = "count(*) FROM pg_stats WHERE schemaname = 'public' AND pg_stats::text LIKE '%%quokka%%'"
+    assert value(owner, known) > 0
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+        runtime.execute("SELECT hermes_analyze()")
+    assert value(owner, known) == 0

@@ -49,6 +49,9 @@ ACROSS_THEMES = {
     "overview/themes": "how many rows each theme has, for status; no content",
     "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",
     "overview/similarities": "distances between random pairs, for doctor; no content",
+    "erase/themes": "the names of all themes; no content",
+    "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",
+    "erase/left_memories": "counts what a receipt says is forgotten, wherever it is; no content",
     "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }
 

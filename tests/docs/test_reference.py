@@ -104,6 +104,7 @@ def test_every_table_and_column_is_documented_with_its_type(database: Database) 
                 "bool": "boolean",
                 "_text": "text[]",
                 "_int8": "bigint[]",
+                "_bytea": "bytea[]",
             }
             actual.setdefault(table, {})[column] = str(usual.get(kind, kind))
     assert documented_columns() == actual

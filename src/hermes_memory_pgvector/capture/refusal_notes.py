@@ -155,6 +155,12 @@ class Notes:
                 os.close(fd)
                 self._lock.release()
 
+    @property
+    def bytes_written(self) -> bytes:
+        """Everything that was ever written into the file and is still there."""
+        with self._guard:
+            return os.pread(self._fd, NOTES_BYTES, 0).rstrip(b"\0") if self._fd >= 0 else b""
+
 
 def count_left(folder: Path) -> int:
     """How many entries dead processes have left; for status and doctor."""
@@ -162,6 +168,13 @@ def count_left(folder: Path) -> int:
     for notes in found:
         notes.release()
     return sum(len(notes.entries) for notes in found)
+
+
+def noted_payloads(folder: Path) -> Iterator[bytes]:
+    """What waits in the files of all processes, living or dead; nothing is taken over."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with contextlib.suppress(OSError):
+            yield from (payload for _, payload in _entries(path.read_bytes()))
 
 
 def _sweep(folder: Path, writer: str) -> None:

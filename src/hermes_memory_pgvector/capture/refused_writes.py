@@ -12,13 +12,14 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import CleanUser, HostStoreUnreadable
-from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, Notes
+from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, Notes, noted_payloads
 from hermes_memory_pgvector.errors import JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Urgency, codec
 from hermes_memory_pgvector.text.clean import turn_digest
@@ -44,6 +45,8 @@ RESERVE_SECONDS = 1.0
 
 _SessionKey = tuple[str, str]
 Append = Callable[[Sequence[WriteItem], Urgency], None]
+Rewrite = Callable[[Sequence[WriteItem]], Sequence[WriteItem | None]]
+"""What becomes of items: of each the same item, another one, or None for one that goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,47 @@ class Refusals:
         self._looked_at = now
         for notes in Notes.left_behind(self._folder):
             self._take_over(notes)
+
+    def redact(self, rewrite: Rewrite) -> tuple[int, bool]:
+        """Take items out of the queue and of all notes on disk; how many, and whether no old note is left on disk.
+
+        Notes are written anew into another file before the old one goes, so that none is lost in between.
+        """
+        with self._draining, self._lock:
+            for notes in Notes.left_behind(self._folder):
+                self._take_over(notes)
+            old = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
+            if self._notes is not None:
+                old.add(self._notes)
+            fresh = Notes.reserve(self._folder)
+            changed = 0
+            for number, entry in list(self._entries.items()):
+                whole = _with_words(entry, lambda session_id, digest: self.find(session_id, [digest]))
+                new = [
+                    item if now is told else now
+                    for item, told, now in zip(entry.items, whole, rewrite(whole), strict=True)
+                ]
+                pairs = [(item, digest) for item, digest in zip(new, entry.digests, strict=True) if item is not None]
+                changed += sum(now is not was for was, now in zip(entry.items, new, strict=True))
+                self._dequeue(number)
+                if not pairs:
+                    continue
+                kept = _Entry(tuple(item for item, _ in pairs), entry.urgency, tuple(each for _, each in pairs), None)
+                offset = None if fresh is None else fresh.write(_noted(kept))
+                note = entry.note if fresh is None or offset is None else (fresh, offset)
+                self._entries[number] = _Entry(kept.items, kept.urgency, kept.digests, note)
+                self._chars += kept.chars
+                self._held.update(kept.sessions)
+                if kept.is_undo:
+                    self._undos.update(kept.sessions)
+            self._entries = OrderedDict(sorted(self._entries.items()))
+            if fresh is None:
+                return changed, not any(notes.bytes_written for notes in old)
+            still = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
+            for notes in old - still:
+                notes.remove()
+            self._notes = fresh
+            return changed, not old & still
 
     def _log_progress(self, *, is_over: bool, recovered: int) -> None:
         """Log a line when the host's store turns out to be unreadable, and one when everything has been recovered."""
@@ -372,6 +416,31 @@ class Refusals:
         )
 
 
+def noted_items(home: Path, folder: Path, *, max_chars: int) -> Iterator[WriteItem]:
+    """What the notes of all processes of a home hold, with the words that only the host's store has."""
+    for payload in noted_payloads(folder / FOLDER_NAME):
+        entry = _read_note(payload, None)
+        if entry is not None:
+            yield from _with_words(
+                entry,
+                lambda session_id, digest: host_store.find_words(
+                    home, session_id, [digest], max_chars=max_chars, clean_user=None
+                ),
+            )
+
+
+def _with_words(entry: _Entry, find: Callable[[str, str], Mapping[str, str]]) -> list[WriteItem]:
+    """The items with the text that is only in the host's store, as far as it can be read now."""
+    whole: list[WriteItem] = []
+    for item, digest in zip(entry.items, entry.digests, strict=True):
+        found = None
+        if digest and isinstance(item, AddTurn):
+            with suppress(HostStoreUnreadable):
+                found = find(item.session_id, digest).get(digest)
+        whole.append(item if found is None or not isinstance(item, AddTurn) else replace(item, content=found))
+    return whole
+
+
 class _Words:
     """Text that one recovery finds in the host's store, read for many entries at once."""
 
@@ -461,7 +530,7 @@ def _noted(entry: _Entry) -> bytes:
     return head.encode() + b"\n" + codec.encode(short.items)
 
 
-def _read_note(payload: bytes, note: tuple[Notes, int]) -> _Entry | None:
+def _read_note(payload: bytes, note: tuple[Notes, int] | None) -> _Entry | None:
     """The entry behind a note; None when this version does not know its format."""
     head, _, body = payload.partition(b"\n")
     try:

@@ -22,6 +22,7 @@ from hermes_memory_pgvector.cli import (
     config,
     doctor,
     edit,
+    forget,
     history,
     homes,
     import_,
@@ -61,7 +62,7 @@ COMMANDS = (
     up, tour, install, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute,
-    audit,
+    forget, audit,
     import_,
     backfill, index, journal, homes,
 )  # fmt: skip

@@ -25,6 +25,7 @@ from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import tasks
+from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.status import Status
@@ -132,8 +133,16 @@ class Engine:
             on_adopted=self.mirror.look_again,
             heal_schema=SelfMigration(home, is_ours=not settings.dsn and not settings.hold).run,
         )
+        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals)
         self.status = Status(
-            self.folder, self.journal, self.refusals, self.writer, self.backlog, self.embedder, self.read_breaker
+            self.folder,
+            self.journal,
+            self.refusals,
+            self.writer,
+            self.backlog,
+            self.embedder,
+            self.read_breaker,
+            self.cleaning,
         )
         self._mirror_files = tasks.MirrorFiles(
             self.mirror,
@@ -150,6 +159,7 @@ class Engine:
                 "warm-up": tasks.WarmUp(self.embedder, is_local=settings.uses_local_model).run,
                 "vectors": self.backlog.run,
                 "mirror": self._mirror_files.run,
+                "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "row counts": tasks.CountRows(self.pool, self.writer).run,

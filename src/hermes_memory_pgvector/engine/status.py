@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
@@ -29,6 +31,7 @@ class Status:
         backlog: Backlog,
         embedder: GuardedEmbedder,
         reads: Breaker,
+        cleaning: CleanFiles,
     ) -> None:
         self._folder = folder
         self._journal = journal
@@ -37,6 +40,7 @@ class Status:
         self._backlog = backlog
         self._embedder = embedder
         self._reads = reads
+        self._cleaning = cleaning
         self._published: tuple[float, object] = (0.0, None)
 
     def breakers(self) -> list[BreakerStatus]:
@@ -58,7 +62,14 @@ class Status:
         """Write the file when something has changed, and now and then; return the seconds until it is due again."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
         refused, failed = self._refusals.status(), hook_guard.failures()
-        figures = (tuple(each.state for each in breakers), refused, writer.dead, writer.gone, failed.count)
+        figures = (
+            tuple(each.state for each in breakers),
+            refused,
+            writer.dead,
+            writer.gone,
+            failed.count,
+            self._cleaning.receipt,
+        )
         now = time.monotonic()
         if figures != self._published[1] or now - self._published[0] >= PUBLISH_SECONDS:
             self._published = (now, figures)
@@ -81,6 +92,8 @@ class Status:
                 latest_failure=failed.latest,
                 journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.sync_lag_seconds,
+                forgot_receipt=self._cleaning.receipt,
+                journal_sealed_below=self._cleaning.sealed_below if math.isfinite(self._cleaning.sealed_below) else 0,
             )
             status_file.publish(self._folder, shot)
         return PUBLISH_SECONDS

@@ -69,6 +69,10 @@ class Snapshot:
     latest_failure: str = ""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
+    forgot_receipt: int = 0
+    """The newest receipt of `forget` that this process has cleaned its files for."""
+    journal_sealed_below: float = 0
+    """The files of its journal below this number no longer change."""
     namespace: str = ""
     """The pid's namespace; empty where the system does not say."""
 

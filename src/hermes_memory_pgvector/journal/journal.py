@@ -158,6 +158,11 @@ class Journal:
         return self._writer
 
     @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        return self._directory
+
+    @property
     def last_seq(self) -> int:
         """The number of the newest own record, 0 when there is none."""
         return self._appender.last_seq
@@ -237,6 +242,20 @@ class Journal:
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
         return self._reader.depth(writer, upto)
+
+    def seal(self, deadline: Deadline) -> float:
+        """Go on in a new file, so that what was appended so far no longer changes; the number of the file in use.
+
+        When the helper does not come to it in time, that is the file in use as before.
+        """
+        before = self._appender.state()
+        if before.active_number is not None and before.active_size:
+            self._appender.request_rotation()
+        while (now := self._appender.state()).active_number == before.active_number and now.active_size:
+            if deadline.is_over or now.active_number is None:
+                break
+            time.sleep(0.01)
+        return math.inf if now.active_number is None else now.active_number
 
     def _count_waiting(self, upto: int) -> None:
         state = self._appender.state()

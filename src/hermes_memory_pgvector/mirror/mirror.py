@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
-from hermes_memory_pgvector.store import memories, mirror_files, vectors
+from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import (
@@ -116,6 +116,8 @@ class Mirror:
         self, target: Target, entries: list[str], written: datetime, own_theme: str, model_id: int | None
     ) -> None:
         with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
+            # First of all: whoever erases holds the gate while waiting for the file.
+            opened = gate.enter(connection)
             known = mirror_files.open_file(connection, self._home_id, target)
             mirror_files.lock_home(connection, self._home_id)
             before = known
@@ -123,6 +125,8 @@ class Mirror:
                 inherited = self._inherit(connection, target, former, model_id)
                 before = before or inherited
             held, unwritten = self._held(connection, target, before, written)
+            if opened.key is not None:
+                entries = self._without_forgotten(connection, opened.key, target, entries, held)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
@@ -132,6 +136,34 @@ class Mirror:
         if changes:
             self.changes_made += len(changes)
             logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
+
+    def _without_forgotten(
+        self, connection: Connection, key: bytes, target: Target, entries: list[str], held: Mapping[str, object]
+    ) -> list[str]:
+        """The entries of a file that may be stored.
+
+        A forgotten entry that has stood in the file ever since is withheld. One that a comparison has seen gone was
+        written again by somebody, and one that is held was reported again by the memory tool: both are new.
+        """
+        known = tombstones.of_files(connection, key, entries)
+        last = mirror_files.last_comparison(connection, self._home_id, target)
+        withheld: dict[str, bytes] = {}
+        for entry in entries:
+            since = known.forgets_entry(entry)
+            if since is None or entry in held:
+                continue
+            own = tombstones.of_file_entry(key, entry)
+            if last.at is None or last.at <= since or own in last.withheld:
+                withheld[entry] = own
+        mirror_files.note_comparison(connection, self._home_id, target, set(withheld.values()))
+        if withheld and set(withheld.values()) != last.withheld:
+            logger.warning(
+                "%s still holds %d entries that were forgotten: they stay out of the database; to see which: "
+                "hermes-pgvector doctor",
+                FILE_NAMES[target],
+                len(withheld),
+            )
+        return [entry for entry in entries if entry not in withheld]
 
     def _inherit(self, connection: Connection, target: Target, former: str, model_id: int | None) -> list[str]:
         """Take over what a home holds that this one is a copy of; return its file as last compared."""

@@ -12,6 +12,12 @@ GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedd
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
+-- Receipts and tombstones are added, and nobody but the owner takes them away again.
+GRANT SELECT, INSERT ON erasure_receipts, tombstones TO {role};
+GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {role};
+GRANT SELECT ON erasure_key TO {role};
+GRANT SELECT, INSERT, UPDATE ON theme_aliases TO {role};
+GRANT USAGE ON SEQUENCE erasure_receipts_id_seq TO {role};
 -- What runs with the owner's rights.
 DO $$
 DECLARE

@@ -2,6 +2,32 @@
 
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
+CREATE FUNCTION public.hermes_analyze() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    analyzed record;
+    is_empty boolean;
+BEGIN
+    FOR analyzed IN
+        SELECT n.nspname::text AS place, c.relname::text AS name
+        FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = 'public' AND c.relkind = 'r'
+          AND EXISTS (SELECT FROM pg_catalog.pg_stats AS s WHERE s.schemaname = n.nspname AND s.tablename = c.relname)
+    LOOP
+        EXECUTE format('ANALYZE %I.%I', analyzed.place, analyzed.name);
+        EXECUTE format('SELECT NOT EXISTS (SELECT FROM %I.%I)', analyzed.place, analyzed.name) INTO is_empty;
+        -- ANALYZE leaves the statistics of an empty table as they were; before Postgres 18 only new rows change them.
+        IF is_empty AND current_setting('server_version_num')::integer >= 180000 THEN
+            EXECUTE format('SELECT pg_clear_attribute_stats(%L, %L, s.attname::text, s.inherited) FROM pg_stats AS s
+                            WHERE s.schemaname = %L AND s.tablename = %L',
+                           analyzed.place, analyzed.name, analyzed.place, analyzed.name);
+        END IF;
+    END LOOP;
+    PERFORM "public".hermes_refresh_statistics();
+END $$;
+
 CREATE TABLE public.memory_vectors_1 (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -333,6 +359,46 @@ BEGIN
     END IF;
     RETURN total;
 END $$;
+
+CREATE FUNCTION public.hermes_count_texts(needles text[]) RETURNS TABLE(table_name text, rows bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $_$
+DECLARE
+    looked    record;
+    condition text;
+BEGIN
+    FOR looked IN
+        SELECT c.oid, c.relname::text AS name,
+               string_agg(CASE a.atttypid
+                              WHEN 'bytea'::regtype
+                              THEN format('position(convert_to(one.needle, ''UTF8'') in t.%I) > 0', a.attname)
+                              ELSE format('strpos(lower(t.%I::text), lower(one.needle)) > 0', a.attname) END, ' OR ') AS finds
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = (SELECT relnamespace FROM pg_catalog.pg_class
+                                                             WHERE oid = 'conversations'::regclass)
+          AND a.atttypid IN (SELECT t.oid FROM pg_catalog.pg_type AS t
+                             WHERE t.typname IN ('text', 'varchar', 'jsonb', 'json', 'bytea', 'tsvector', '_text', 'name'))
+        GROUP BY c.oid, c.relname
+    LOOP
+        table_name := looked.name;
+        rows := -1;
+        IF has_table_privilege(looked.oid, 'SELECT') THEN
+            EXECUTE format('SELECT count(*) FROM %s AS t WHERE EXISTS (SELECT FROM unnest($1) AS one (needle) WHERE %s)',
+                           looked.oid::regclass, looked.finds) INTO rows USING needles;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    table_name := 'pg_stats';
+    SELECT count(*) INTO rows FROM pg_catalog.pg_stats AS s
+    WHERE s.schemaname = (SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                          WHERE c.oid = 'conversations'::regclass)
+      AND EXISTS (SELECT FROM unnest(needles) AS one (needle)
+                  WHERE strpos(lower(concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text,
+                                               s.most_common_elems::text)), lower(one.needle)) > 0);
+    RETURN NEXT;
+END $_$;
 
 CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1195,6 +1261,13 @@ CREATE FUNCTION public.hermes_theme_query(theme text, all_themes boolean) RETURN
                 ELSE '~all'::tsquery END
     $$;
 
+CREATE FUNCTION public.hermes_tombstone(key bytea, parts text[]) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    SELECT pg_catalog.substr(pg_catalog.sha256(key || pg_catalog.sha256(
+        key || pg_catalog.convert_to(pg_catalog.array_to_string(parts, E'\x1f'), 'UTF8'))), 1, 16)
+    $$;
+
 CREATE FUNCTION public.hermes_turn_digest(role text, content text) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(role || ':' || content, 'UTF8')), 1, 16) $$;
@@ -1361,6 +1434,33 @@ ALTER TABLE public.embedding_models ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
+CREATE TABLE public.erasure_key (
+    key bytea DEFAULT sha256(convert_to(((gen_random_uuid())::text || (gen_random_uuid())::text), 'UTF8'::name)) NOT NULL,
+    is_the_one boolean DEFAULT true NOT NULL,
+    CONSTRAINT erasure_key_is_the_one_check CHECK (is_the_one)
+);
+
+CREATE TABLE public.erasure_receipts (
+    id bigint NOT NULL,
+    forgotten_at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    home_id text DEFAULT ''::text NOT NULL,
+    named text[] NOT NULL,
+    finished_at timestamp with time zone,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    unreached text[] DEFAULT '{}'::text[] NOT NULL,
+    digest text DEFAULT ''::text NOT NULL
+);
+
+CREATE SEQUENCE public.erasure_receipts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.erasure_receipts_id_seq OWNED BY public.erasure_receipts.id;
+
 CREATE TABLE public.hermes_pgvector_installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     made_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -1423,6 +1523,8 @@ CREATE TABLE public.memory_files (
     target text NOT NULL,
     entries jsonb NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    withheld bytea[] DEFAULT '{}'::bytea[] NOT NULL,
+    compared_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     CONSTRAINT memory_files_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
 
@@ -1498,6 +1600,14 @@ CREATE SEQUENCE public.recall_log_id_seq
 
 ALTER SEQUENCE public.recall_log_id_seq OWNED BY public.recall_log.id;
 
+CREATE TABLE public.theme_aliases (
+    old text NOT NULL,
+    new text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT theme_aliases_check CHECK ((new <> old))
+);
+
 CREATE TABLE public.theme_growth (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -1523,6 +1633,12 @@ CREATE TABLE public.theme_indexes (
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.tombstones (
+    hash bytea NOT NULL,
+    receipt_id bigint NOT NULL,
+    forgotten_at timestamp with time zone NOT NULL
+);
+
 ALTER TABLE ONLY public.audit_log ALTER COLUMN id SET DEFAULT nextval('public.audit_log_id_seq'::regclass);
 
 ALTER TABLE ONLY public.conversations ALTER COLUMN id SET DEFAULT nextval('public.conversations_id_seq'::regclass);
@@ -1530,6 +1646,8 @@ ALTER TABLE ONLY public.conversations ALTER COLUMN id SET DEFAULT nextval('publi
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN id SET DEFAULT nextval('public.dead_letters_id_seq'::regclass);
 
 ALTER TABLE ONLY public.delegations ALTER COLUMN id SET DEFAULT nextval('public.delegations_id_seq'::regclass);
+
+ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN id SET DEFAULT nextval('public.erasure_receipts_id_seq'::regclass);
 
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('public.memory_entries_id_seq'::regclass);
 
@@ -1559,6 +1677,12 @@ ALTER TABLE ONLY public.embedding_models
 
 ALTER TABLE ONLY public.embedding_models
     ADD CONSTRAINT embedding_models_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.erasure_key
+    ADD CONSTRAINT erasure_key_pkey PRIMARY KEY (is_the_one);
+
+ALTER TABLE ONLY public.erasure_receipts
+    ADD CONSTRAINT erasure_receipts_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.hermes_pgvector_installation
     ADD CONSTRAINT hermes_pgvector_installation_pkey PRIMARY KEY (is_the_one);
@@ -1596,11 +1720,17 @@ ALTER TABLE ONLY public.pending_vectors
 ALTER TABLE ONLY public.recall_log
     ADD CONSTRAINT recall_log_pkey PRIMARY KEY (agent_identity, id);
 
+ALTER TABLE ONLY public.theme_aliases
+    ADD CONSTRAINT theme_aliases_pkey PRIMARY KEY (old);
+
 ALTER TABLE ONLY public.theme_growth
     ADD CONSTRAINT theme_growth_pkey PRIMARY KEY (agent_identity, id);
 
 ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_pkey PRIMARY KEY (agent_identity, model_id);
+
+ALTER TABLE ONLY public.tombstones
+    ADD CONSTRAINT tombstones_pkey PRIMARY KEY (hash, receipt_id);
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
@@ -1638,6 +1768,8 @@ CREATE INDEX memory_vectors_1_codes ON public.memory_vectors_1 USING btree (agen
 CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
 
 CREATE INDEX recall_log_timeline ON public.recall_log USING btree (agent_identity, at DESC);
+
+CREATE INDEX tombstones_receipt ON public.tombstones USING btree (receipt_id);
 
 CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
 
@@ -1677,6 +1809,9 @@ ALTER TABLE ONLY public.memory_vectors_1
 
 ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.tombstones
+    ADD CONSTRAINT tombstones_receipt_id_fkey FOREIGN KEY (receipt_id) REFERENCES public.erasure_receipts(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;

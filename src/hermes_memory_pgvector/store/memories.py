@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from hermes_memory_pgvector.store import gate
+from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
@@ -40,6 +43,7 @@ class Placed:
 
 def store(connection: Connection, placed: Sequence[Placed], model_id: int | None) -> list[tuple[str, int]]:
     """Apply operations exactly once; return (theme, id) of entries that are new or have new content."""
+    placed = _admitted(connection, placed)
     homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
     if homes:
         # A mirror that compares at the same moment would take the entries reported here for somebody else's.
@@ -61,6 +65,36 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     return changed + (store(connection, moved, model_id) if moved else [])
 
 
+def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
+    """The operations that may be stored, under the names their themes have now.
+
+    What was forgotten is left out, also under its theme's old name. An operation that may quote it names what it means.
+    """
+    if not placed:
+        return []
+    opened = gate.enter(connection)
+    told = [replace(item, operation=opened.renamed(item.operation)) for item in placed] if opened.aliases else placed
+    if opened.key is None:
+        return list(told)
+    both = [item.operation for items in (placed, told) for item in items]
+    known = Tombstones.concerning(connection, opened.key, both)
+    kept = []
+    for old, new in zip(placed, told, strict=True):
+        told_by = (old.operation, new.operation)
+        if any(map(known.refuses_scope, told_by)):
+            continue
+        is_forgotten = any(map(known.refuses, told_by))
+        if not is_forgotten and not any(map(known.quotes, told_by)):
+            kept.append(new)
+            continue
+        theme, target = new.operation.theme, new.operation.target
+        earlier = fold(each.operation for each in history(connection, theme, target) if each.order < new.order)
+        operation = pinned(new.operation, earlier, is_forgotten=is_forgotten)
+        if operation is not None:
+            kept.append(replace(new, operation=operation))
+    return kept
+
+
 def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
     """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
     last: Any = connection.execute(statement("memories/last_operation"), rows.key).fetchone()
@@ -68,7 +102,7 @@ def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -
     if not fresh:
         return [], {}
     if last is not None and fresh[0].order < tuple(last):
-        everything = fold(_all_operations(connection, rows.theme, rows.target))
+        everything = fold(item.operation for item in history(connection, rows.theme, rows.target))
         rows.make_equal(rows.load(everything=True), everything, fresh[-1].operation.when)
         rows.flush(everything)
         return fresh, everything
@@ -125,7 +159,7 @@ def _content(operation: MemoryOperation) -> str:
     return "" if isinstance(operation, RemoveMemory) else operation.content
 
 
-_ACTIONS = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}
+ACTIONS = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}
 
 
 def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> list[Placed]:
@@ -139,7 +173,7 @@ def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> lis
             "writers": [item.writer for item in items],
             "seqs": [item.seq for item in items],
             "parts": [item.part for item in items],
-            "actions": [_ACTIONS[type(operation)] for operation in operations],
+            "actions": [ACTIONS[type(operation)] for operation in operations],
             "contents": [_content(operation) for operation in operations],
             "old_texts": ["" if isinstance(operation, AddMemory) else operation.old_text for operation in operations],
             "previous": [None if isinstance(operation, AddMemory) else operation.previous for operation in operations],
@@ -153,20 +187,23 @@ def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> lis
     return [item for item in items if (item.writer, item.seq, item.part) in new]
 
 
-def _all_operations(connection: Connection, theme: str, target: Target) -> list[MemoryOperation]:
+def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
+    """Every operation of a theme and target with its place, in order."""
     rows: list[Any] = connection.execute(
         statement("memories/all_operations"), {"theme": theme, "target": target}
     ).fetchall()
-    found: list[MemoryOperation] = []
-    for order_us, action, content, old_text, previous, home_id, origin, at, metadata in rows:
+    found: list[Placed] = []
+    for order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata in rows:
         when = Moment(_microseconds(at), order_us)
         common: dict[str, Any] = {"when": when, "home_id": home_id, "origin": Origin(origin), "metadata": metadata}
+        operation: MemoryOperation
         if action == "add":
-            found.append(AddMemory(theme, target, content, **common))
+            operation = AddMemory(theme, target, content, **common)
         elif action == "replace":
-            found.append(ReplaceMemory(theme, target, content, old_text, previous=previous, **common))
+            operation = ReplaceMemory(theme, target, content, old_text, previous=previous, **common)
         else:
-            found.append(RemoveMemory(theme, target, old_text, previous=previous, **common))
+            operation = RemoveMemory(theme, target, old_text, previous=previous, **common)
+        found.append(Placed(operation, writer, seq, part))
     return found
 
 

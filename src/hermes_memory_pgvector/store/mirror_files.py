@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,16 @@ from typing import Any
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the last comparison of a file left behind."""
+
+    withheld: frozenset[bytes]
+    """Keyed hashes of forgotten entries that the file held."""
+    at: datetime | None
+    """When it was; None when the file was never compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,20 @@ def write_file(connection: Connection, home_id: str, target: Target, entries: li
     """Remember what a home's file holds now."""
     values = {"home_id": home_id, "target": target, "entries": json.dumps(entries)}
     connection.execute(statement("mirror/set_file"), values)
+
+
+def last_comparison(connection: Connection, home_id: str, target: Target) -> Comparison:
+    """What the last comparison of a home's file left behind."""
+    row: Any = connection.execute(
+        statement("mirror/last_comparison"), {"home_id": home_id, "target": target}
+    ).fetchone()
+    return Comparison(frozenset(), None) if row is None else Comparison(frozenset(map(bytes, row[0])), row[1])
+
+
+def note_comparison(connection: Connection, home_id: str, target: Target, withheld: Collection[bytes]) -> None:
+    """Remember which forgotten entries a home's file still holds, and that it was compared now."""
+    values = {"home_id": home_id, "target": target, "withheld": sorted(withheld)}
+    connection.execute(statement("mirror/note_comparison"), values)
 
 
 def held_entries(connection: Connection, home_id: str, target: Target) -> list[HeldEntry]:

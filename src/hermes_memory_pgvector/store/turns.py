@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.store.pool import Connection, send_all
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.vector_types import (
@@ -40,6 +40,7 @@ def insert(
     while_waiting: Callable[[], None] = lambda: None,
 ) -> list[tuple[str, int]]:
     """Store the turns that are not there yet and enqueue them for vectors; return (theme, id) of each new row."""
+    turns = gate.enter(connection).admitted(connection, turns) if turns else []
     if not turns:
         return []
     lexemes = _lexemes(connection, turns)
@@ -84,28 +85,31 @@ def stored_keys(
 
 def forget(connection: Connection, item: ForgetTurns) -> int:
     """Take back turns by their keys; return how many rows went."""
+    item = gate.enter(connection).renamed(item)
     return connection.execute(statement("turns/forget"), _undone(item, item.turns)).rowcount
 
 
 def forget_tail(connection: Connection, item: ForgetTail) -> int:
     """Take back the last exchanges that were stored after the turns that remain; return how many rows went."""
+    item = gate.enter(connection).renamed(item)
     named = {**_undone(item, item.kept), "exchanges": item.exchanges}
     return connection.execute(statement("turns/forget_tail"), named).rowcount
 
 
 def delegate(connection: Connection, item: RecordDelegation) -> None:
     """Note an edge from a session to its subagent's session."""
-    connection.execute(
-        statement("turns/insert_delegation"),
-        {
-            "theme": item.theme,
-            "session_id": item.session_id,
-            "child_session_id": item.child_session_id,
-            "task": item.task,
-            "ts": time_of(item.when),
-            "metadata": _json(item.metadata),
-        },
-    )
+    for edge in gate.enter(connection).admitted(connection, [item]):
+        connection.execute(
+            statement("turns/insert_delegation"),
+            {
+                "theme": edge.theme,
+                "session_id": edge.session_id,
+                "child_session_id": edge.child_session_id,
+                "task": edge.task,
+                "ts": time_of(edge.when),
+                "metadata": _json(edge.metadata),
+            },
+        )
 
 
 def _json(metadata: Mapping[str, Any]) -> str:

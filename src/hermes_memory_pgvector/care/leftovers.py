@@ -1,0 +1,81 @@
+"""What holds forgotten text and is not ours to erase: the host's files, and what lies beyond this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_memory_pgvector.capture import host_store
+from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
+from hermes_memory_pgvector.store import overview
+from hermes_memory_pgvector.store.erasure import Selection
+from hermes_memory_pgvector.store.pool import Connection
+
+READ_SECONDS = 2.0
+BEYOND = (
+    "backups and dumps made before: they age out with their own retention; after restoring one, forget again",
+    "the server's write-ahead log and its archive: replaced as the server goes on, and by the archive's retention",
+    "replicas: they follow as they replay; a delayed or broken one does not",
+    "dead row versions in the server's files: gone after VACUUM, their pages after VACUUM FULL",
+    "the server's own log, if it logs statements with their values",
+    "agents that are running: what is in their context stays there until their session ends",
+)
+"""What nobody can verify from here, and how it ages out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where a file of the host holds forgotten text."""
+
+    path: Path
+    line: int
+    characters: int
+
+
+def standing(
+    homes: Sequence[Path], settings: Settings, selections: Sequence[Selection], texts: Collection[str]
+) -> Iterator[Line]:
+    """The entries of MEMORY.md and USER.md that hold forgotten text, by the line each begins at."""
+    for home in homes:
+        for name in FILE_NAMES.values():
+            path = home / "memories" / name
+            entries = read(path, settings.memory_max_chars) or []
+            with suppress(OSError):
+                whole = path.read_text(encoding="utf-8-sig", errors="replace")
+                for entry in entries:
+                    if entry in texts or any(selection.tells(entry) for selection in selections):
+                        at = whole.find(entry.partition("\n")[0])
+                        yield Line(path, whole.count("\n", 0, max(0, at)) + 1, len(entry))
+
+
+def host_messages(homes: Sequence[Path], selections: Sequence[Selection]) -> int:
+    """How many messages of the host's session stores hold what is looked for, or belong to the session named."""
+    total = 0
+    for home in homes:
+        path = home / host_store.FILE_NAME
+        if not path.is_file():
+            continue
+        with suppress(HostStoreUnreadable), host_store.reading(path, wait_seconds=READ_SECONDS) as store:
+            for selection in selections:
+                if selection.session_id is not None and selection.match is None:
+                    total += store.count_messages(selection.session_id, ())
+                elif selection.match is not None:
+                    total += store.count_messages(selection.session_id, selection.needles or ())
+    return total
+
+
+def unreached(connection: Connection, folders: Sequence[Path]) -> list[str]:
+    """What could not be reached from here, for the receipt."""
+    from hermes_memory_pgvector.config.home import home_id
+
+    here = {home_id(folder.parent) for folder in folders}
+    others = [name for name, _, _ in overview.homes(connection) if name and name not in here]
+    told = [
+        f"home {name}: its own processes take it out of its journal; its MEMORY.md is for its owner to look at"
+        for name in others
+    ]
+    return [*told, *BEYOND]

@@ -1,0 +1,17 @@
+-- How many turns somebody names, by theme; the options are those of find_turns.
+SELECT turn.agent_identity, count(*), count(DISTINCT turn.session_id), min(turn.ts), max(turn.ts)
+FROM conversations AS turn
+WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
+  AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)
+  AND (%(before)s::timestamptz IS NULL OR turn.ts < %(before)s::timestamptz)
+  AND (%(ids)s::bigint[] IS NULL OR turn.id = ANY (%(ids)s::bigint[]))
+  AND (%(needles)s::text[] IS NULL
+       OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
+                  WHERE strpos(lower(turn.content), lower(one.needle)) > 0
+                     OR strpos(lower(turn.metadata::text), lower(one.needle)) > 0
+                     OR strpos(lower(turn.session_id), lower(one.needle)) > 0))
+  AND (%(authors)s::text[] IS NULL
+       OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
+                  WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
+  AND turn.ts <= %(cut)s::timestamptz
+GROUP BY 1 ORDER BY 2 DESC, 1;

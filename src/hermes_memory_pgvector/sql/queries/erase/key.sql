@@ -1,0 +1,2 @@
+-- The key of the tombstones.
+SELECT key FROM erasure_key;

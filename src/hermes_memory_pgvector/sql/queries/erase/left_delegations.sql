@@ -1,0 +1,8 @@
+-- How many delegations are left of themes and sessions that a receipt says are forgotten?
+SELECT count(*) FROM delegations AS edge, erasure_key AS one
+WHERE EXISTS (SELECT FROM tombstones AS known
+              WHERE known.receipt_id = %(receipt)s AND edge.ts <= known.forgotten_at
+                AND known.hash IN (hermes_tombstone(one.key, ARRAY['scope', '', '']),
+                                   hermes_tombstone(one.key, ARRAY['scope', edge.agent_identity, '']),
+                                   hermes_tombstone(one.key, ARRAY['scope', '', edge.session_id]),
+                                   hermes_tombstone(one.key, ARRAY['scope', edge.agent_identity, edge.session_id])));

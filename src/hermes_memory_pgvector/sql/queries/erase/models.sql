@@ -1,0 +1,2 @@
+-- The numbers of all embedding models.
+SELECT id FROM embedding_models ORDER BY id;
