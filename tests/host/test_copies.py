@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import home_id, homes_of, identity
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from testing.hermes_home import BareHome
 from testing.llm_server import Say, ScriptedLLM
@@ -16,6 +18,8 @@ from testing.llm_server import Say, ScriptedLLM
 QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
 ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."
 OTHER = "Who repairs the brass clock in the reading room of the town library?"
+OWN_SERVER = "deep"
+"""This profile has a server of its own; the others share the root home's."""
 OTHER_ANSWER = "The brass clock in the reading room is repaired by the watchmaker from Elm Street."
 
 
@@ -41,6 +45,9 @@ def cloned(running: BareHome) -> BareHome:
         done = running.run("profile", "create", name, "--clone-all", "--clone-from", source, "--no-alias")
         assert done.code == 0, done
         assert "rror" not in done.out + done.err
+        if name == OWN_SERVER:
+            set_own = ("config", "set", "own_server", "true", "--hermes-home", str(profile(running, name)))
+            assert running.command("hermes-pgvector", *set_own).code == 0
         done = running.run("-p", name, "-z", OTHER)
         assert done.out.strip() == OTHER_ANSWER, done
     return running
@@ -55,6 +62,10 @@ def recalled(home: BareHome, path: Path, words: str, *more: str) -> str:
     """What a home has stored about something."""
     done = home.command("hermes-pgvector", "recall", words, "--hermes-home", str(path), *more)
     return done.out + done.err
+
+
+def server_of(path: Path) -> Path:
+    return server_folder(path, settings_file.load(path).settings)
 
 
 def profile(home: BareHome, name: str) -> Path:
@@ -73,21 +84,25 @@ def test_a_profile_is_cloned_while_the_server_runs(cloned: BareHome) -> None:
         assert "gate seven" not in recalled(cloned, profile(cloned, name), "night ferry gate")
     assert "gate seven" in recalled(cloned, cloned.path, "night ferry gate")
     assert "watchmaker" not in recalled(cloned, cloned.path, "brass clock watchmaker")
-    pids = {EmbeddedPostgres(path / "pgvector").status().pid for path in homes_of(cloned.path)}
-    assert None not in pids
-    assert len(pids) == 3
+    root, deep = (server_of(path) for path in (cloned.path, profile(cloned, OWN_SERVER)))
+    assert server_of(profile(cloned, "work")) == root
+    assert deep != root
+    assert EmbeddedPostgres(root).status().running
+    assert EmbeddedPostgres(deep).status().running
 
 
-def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHome, tmp_path: Path) -> None:
-    before = EmbeddedPostgres(profile(cloned, "work") / "pgvector").status().pid
-    done = cloned.run("profile", "rename", "work", "labour")
+@pytest.mark.parametrize("name", ["work", OWN_SERVER], ids=["shared server", "own server"])
+def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHome, tmp_path: Path, name: str) -> None:
+    before = EmbeddedPostgres(server_of(profile(cloned, name))).status().pid
+    done = cloned.run("profile", "rename", name, "labour")
     assert done.code == 0, done
-    assert EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid == before
-    assert "watchmaker" in recalled(cloned, profile(cloned, "labour"), "brass clock watchmaker", "--theme", "work")
+    assert EmbeddedPostgres(server_of(profile(cloned, "labour"))).status().pid == before
+    assert "watchmaker" in recalled(cloned, profile(cloned, "labour"), "brass clock watchmaker", "--theme", name)
     try:
-        _export_and_import(cloned, tmp_path)
+        if name == OWN_SERVER:
+            _export_and_import(cloned, tmp_path)
     finally:
-        cloned.run("profile", "rename", "labour", "work")
+        cloned.run("profile", "rename", "labour", name)
 
 
 def _export_and_import(cloned: BareHome, tmp_path: Path) -> None:
@@ -97,7 +112,9 @@ def _export_and_import(cloned: BareHome, tmp_path: Path) -> None:
     done = cloned.run("profile", "import", str(tmp_path / "labour.tar.gz"), "--name", "imported")
     assert done.code == 0, done
     assert home_id(profile(cloned, "imported")) != home_id(profile(cloned, "labour"))
-    assert "watchmaker" in recalled(cloned, profile(cloned, "imported"), "brass clock watchmaker", "--theme", "work")
+    assert "watchmaker" in recalled(
+        cloned, profile(cloned, "imported"), "brass clock watchmaker", "--theme", OWN_SERVER
+    )
     assert EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid == before
 
 
@@ -106,7 +123,7 @@ def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp
     assert done.code == 0, done
     assert "Backup complete" in done.out
     homes = homes_of(cloned.path)
-    assert f"{len(homes)} memory-provider file(s)" in done.out
+    assert f"{len({server_of(path) for path in homes})} memory-provider file(s)" in done.out
     before = {home_id(path) for path in homes}
     stop_all(cloned.path)
     lost = cloned.path.rename(tmp_path / "lost")

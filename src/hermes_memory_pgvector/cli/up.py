@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hermes_memory_pgvector.cli import options, system_errors
 from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
@@ -24,6 +26,7 @@ from hermes_memory_pgvector.setup import (
     parts,
     password,
     plugin_folder,
+    profiles,
     terminal,
 )
 from hermes_memory_pgvector.setup.host_python import HostPython
@@ -33,6 +36,7 @@ HELP = "set up everything: database, schema, plugin folder, settings; safe to ru
 GROUP = "set up"
 EXAMPLES = (
     ("up", "give ~/.hermes a memory with an embedded Postgres"),
+    ("up --all-profiles", "the root home and every profile, with one database"),
     ("up --dsn postgresql://ada@db.example.com/hermes", "use your own Postgres; the password is asked for"),
 )
 
@@ -64,6 +68,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hermes-python", type=Path, metavar="PATH", help="Python, environment or `hermes` command that runs hermes"
     )
+    parser.add_argument("--all-profiles", action="store_true", help="also every profile of this hermes installation")
+    parser.add_argument(
+        "--own-server", action="store_true", help="give this profile a Postgres of its own instead of the root home's"
+    )
     parser.add_argument("--yes", action="store_true", help="answer every question with yes")
     parser.add_argument("--stop", action="store_true", help="stop the embedded server instead")
 
@@ -71,9 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run each step and show how long it took; end with all checks and a first recall."""
     home = (args.hermes_home or settings_file.default_home()).expanduser().absolute()
+    if args.all_profiles:
+        home = root_of(home)
     system_errors.check_access(home)
     if args.stop:
         return _stop(home, json=args.json)
+    if args.own_server and (args.all_profiles or args.dsn or root_of(home) == home):
+        raise ConfigError("--own-server is for one profile: name its home, and neither --all-profiles nor --dsn")
     system_errors.check_makeable(home)
     quiet = args.json
     if not quiet:
@@ -82,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     for trouble in load(home).troubles:
         raise ConfigError(f"{trouble}; fix it, or accept it as it is: {settings_file.ACCEPT_COMMAND}")
     changed = _settings(home, args, quiet=quiet)
+    if not args.dsn:
+        changed += profiles.join(home)
     settings = load(home).settings
     host = _prepare_host(home, settings, args, quiet=quiet)
     target = _find_database(home, settings, args, quiet=quiet)
@@ -89,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
     _accept_database(home, quiet=quiet)
     if host is not None and host.sees_package:
         changed += _activate(home, quiet=quiet)
+    others = [_set_up_profile(each, host, quiet=quiet) for each in profiles.below(home)] if args.all_profiles else []
     findings = list(examination.examine(home))
     if host is not None and not host.sees_package:
         # What is missing there, and the command for it, is said at the end.
@@ -108,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
                 "hermes_sees_package": None if host is None else host.sees_package,
                 "install_command": None if host is None or host.sees_package else host_install.command(host),
                 "recalled": shown,
+                "profiles": others,
                 "checks": [{"name": each.name, "level": each.level, "text": each.text} for each in findings],
             }
         )
@@ -137,12 +153,13 @@ def _prepare_host(home: Path, settings: Settings, args: argparse.Namespace, *, q
 
 
 def _stop(home: Path, *, json: bool) -> int:
-    if not parts.has_embedded_data(home):
+    folder = parts.server_folder(home, load(home).settings)
+    if not folder.is_dir():
         was_running = False
     else:
         from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
-        was_running = EmbeddedPostgres(data_folder(home)).stop(Deadline.after(STOP_SECONDS))
+        was_running = EmbeddedPostgres(folder).stop(Deadline.after(STOP_SECONDS))
     if json:
         terminal.as_json({"stopped": was_running})
     else:
@@ -154,7 +171,9 @@ def _stop(home: Path, *, json: bool) -> int:
 def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]:
     """Write the settings given on the command line."""
     named = {"embed_url": args.embed_url, "embed_model": args.embed_model, "embed_api_key_env": args.embed_key_env}
-    given = {name: value for name, value in named.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if args.own_server:
+        given["own_server"] = True
     if not given:
         return []
     with terminal.step("settings", quiet=quiet) as said:
@@ -187,12 +206,15 @@ def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, 
     problem = parts.obstacle(settings)
     if problem:
         raise ConfigError(problem)
-    is_new = not parts.has_embedded_data(home)
+    is_new = not parts.has_embedded_data(home, settings)
     with terminal.step("embedded Postgres", quiet=quiet) as said:
-        server = EmbeddedPostgres(data_folder(home))
+        folder = parts.server_folder(home, settings)
+        server = EmbeddedPostgres(folder)
         info = server.ensure_running(Deadline.after(SERVER_SECONDS))
         status = server.status()
         said.append(f"{'created and started' if is_new else 'running'}, version {status.binaries_version}")
+        if folder != data_folder(home):
+            said.append(f"shared with {folder.parent}")
     return Target(info.owner_dsn, RUNTIME_ROLE)
 
 
@@ -283,6 +305,24 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
     return ["memory.provider"] if is_new else []
 
 
+def _set_up_profile(home: Path, host: HostPython | None, *, quiet: bool) -> dict[str, Any]:
+    """Give one profile the memory of its root home: settings, plugin folder, provider; each keeps its own theme."""
+    changed = profiles.join(home)
+    settings = load(home).settings
+    has_own = profiles.has_own_server(home)
+    if not has_own:
+        _accept_database(home, quiet=True)
+    if host is not None and host.sees_package:
+        plugin_folder.install(home)
+        if settings_file.set_provider(home, PROVIDER_NAME):
+            changed.append("memory.provider")
+    where = "a Postgres of its own" if has_own else parts.describe_database(home, settings)
+    if not quiet:
+        theme = parts.profile_theme(home, settings)
+        terminal.bullet("ok", f"profile {home.name}: theme {theme}, {where}{'' if changed else ', unchanged'}")
+    return {"home": str(home), "changed": changed, "own_server": has_own, "database": where}
+
+
 def _say_next(home: Path, host: HostPython | None, code: int) -> None:
     terminal.say()
     where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
@@ -299,6 +339,8 @@ def _say_next(home: Path, host: HostPython | None, code: int) -> None:
         terminal.say("Ready. hermes-agent is not installed; recall works from the command line.")
         terminal.say(f"When you have installed it:       {again}")
     else:
-        terminal.say(f"Ready. Talk to your agent:        {where}hermes")
+        is_profile = root_of(home) == settings_file.default_home().absolute() != home
+        talk = f"hermes -p {home.name}" if is_profile else f"{where}hermes"
+        terminal.say(f"Ready. Talk to your agent:        {talk}")
     terminal.say(f"See what it remembers:            {where}{terminal.command()} status")
     terminal.say(f'Search it yourself:               {where}{terminal.command()} recall "what did we decide"')

@@ -82,9 +82,14 @@ def identity(home: Path) -> HomeIdentity:
     return _resolve(path, known, found)
 
 
+def root_of(home: Path) -> Path:
+    """The root home of the installation a home belongs to."""
+    return home.parent.parent if home.parent.name == "profiles" else home
+
+
 def homes_of(home: Path) -> list[Path]:
     """The root home and every profile's home below it."""
-    root = home.parent.parent if home.parent.name == "profiles" else home
+    root = root_of(home)
     profiles = root / "profiles"
     below = sorted(profiles.iterdir()) if profiles.is_dir() else []
     return [root, *(path for path in below if path.is_dir() and not path.name.startswith("."))]
@@ -96,6 +101,31 @@ def pseudonym_key(home: Path) -> bytes:
     Raises OSError rather than inventing one: a key that changes would give the same person a new theme each time.
     """
     return bytes.fromhex(_kept(private_folder(home) / "identity.key", lambda: secrets.token_hex(KEY_BYTES)))
+
+
+def inherited(home: Path, known: HomeIdentity, *, shares_database: bool) -> tuple[str, ...]:
+    """The former homes whose entries in the embedded database are this home's now.
+
+    A copied database is this home's alone, and so is what it says of the home it was copied from. Where several homes
+    share it, a former home belongs to whoever is its nearest descendant. A profile that was cloned beside its original
+    is a new workspace and inherits nothing.
+    """
+    if not known.predecessors or not shares_database:
+        return known.predecessors
+    root = root_of(home)
+    if home != root and (not identity(root).predecessors or _is_below(known.original, root)):
+        return ()
+    others = [identity(each) for each in homes_of(home) if each != home and (data_folder(each) / ID_NAME).exists()]
+    lineages = [(each.id, *each.predecessors) for each in others]
+
+    def is_ours(former: str, distance: int) -> bool:
+        return all(former not in lineage or lineage.index(former) > distance for lineage in lineages)
+
+    return tuple(former for distance, former in enumerate(known.predecessors, 1) if is_ours(former, distance))
+
+
+def _is_below(path: str, root: Path) -> bool:
+    return bool(path) and (Path(path) == root or root in Path(path).parents)
 
 
 def private_folder(home: Path) -> Path:

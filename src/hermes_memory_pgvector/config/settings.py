@@ -323,6 +323,7 @@ class Settings:
         "shared", "Whether the same session key in two profiles is one theme or two.", "shared", "separate"
     )
 
+    own_server: bool = flag(False, "Give this profile an embedded Postgres of its own instead of the root home's.")
     journal_sync: Literal["process", "batch", "always"] = choice(
         "batch",
         "What an acknowledged write survives; see docs/explanation/durability.md.",

@@ -36,6 +36,7 @@ from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
+from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
@@ -120,8 +121,7 @@ class Engine:
             self.clock,
             max_chars=settings.memory_max_chars,
             wants_vectors=settings.embed_on_write,
-            # A copied embedded database is this home's alone, and so is what it says of the home it was copied from.
-            inherits=() if settings.dsn else identity.predecessors,
+            inherits=() if settings.dsn else self._inherited(identity),
         )
         self.writer = Writer(
             self.journal,
@@ -333,7 +333,13 @@ class Engine:
 
     def _conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is the database meant."""
-        return logins_of(self.folder, self.settings, self._doorkeeper, deadline, may_create=True).runtime
+        folder = server_folder(self.home, self.settings)
+        return logins_of(folder, self.settings, self._doorkeeper, deadline, may_create=True).runtime
+
+    def _inherited(self, identity: home_identity.HomeIdentity) -> tuple[str, ...]:
+        is_profile = home_identity.root_of(self.home) != self.home
+        shares = not is_profile or server_folder(self.home, self.settings) != self.folder
+        return home_identity.inherited(self.home, identity, shares_database=shares)
 
     def _open_journal(self) -> None:
         """Make ready to record; needs no thread."""

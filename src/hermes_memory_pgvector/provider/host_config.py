@@ -20,7 +20,7 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_sh
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.server.dump import dump_embedded
-from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable
+from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable, server_folder
 from hermes_memory_pgvector.setup import new_settings, parts
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
 def status(settings: Settings, home: Path) -> dict[str, Any]:
     """What `hermes memory status` shows."""
     told: dict[str, Any] = {
-        "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({settings_file.data_folder(home)})",
+        "database": redact_dsn(settings.dsn) if settings.dsn else f"embedded ({server_folder(home, settings)})",
         "embedding": parts.describe_embedder(home, settings),
     }
     for name in settings.set_by:
@@ -86,16 +86,16 @@ def backup_paths(home: Path, settings: Settings) -> list[str]:
     The host's backup takes the root home with all profiles, whichever of them it is run for, and asks one provider for
     what lies outside.
     """
-    found = []
+    folders: list[Path] = []
     for each in home_identity.homes_of(home):
         own = settings if each == home else settings_file.load(each).settings
         if not own.dsn and not own.hold:
-            found += _dumped(each)
-    return found
+            folders.append(server_folder(each, own))
+    return [path for folder in dict.fromkeys(folders) for path in _dumped(folder)]
 
 
-def _dumped(home: Path) -> list[str]:
-    folder = settings_file.data_folder(home)
+def _dumped(folder: Path) -> list[str]:
+    home = folder.parent
     if not PostgresFolder(folder).data.is_dir():
         # Restored and not used since: the dump it came with is all there is.
         waiting = restorable(folder)

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.config.home import ID_NAME, identity
+from hermes_memory_pgvector.config.home import ID_NAME, identity, root_of
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server import socket_folders
@@ -54,6 +56,8 @@ DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 # In the user's home folder: theirs alone, the same in every service and session, and outside hermes homes.
 PERSONAL_NAME = ".hermes-pgvector"
+USUAL_NAME = ".hermes"
+SIGNS_OF_A_HOME = ("config.yaml", ".env", "state.db", "SOUL.md", "pgvector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +397,24 @@ class PostgresFolder:
         if status.st_mode & 0o077:
             directory.chmod(0o700)
         return directory
+
+
+def server_folder(home: Path, settings: Settings) -> Path:
+    """The folder of the embedded server a home uses: a profile shares that of the root home.
+
+    A profile has one of its own when it was told to, when it already has data, or when what lies above it is not a
+    hermes home of the same user.
+    """
+    own = data_folder(home)
+    root = root_of(home)
+    if root == home or settings.own_server or has_data(own):
+        return own
+    try:
+        is_ours = root.stat().st_uid == home.stat().st_uid
+    except OSError:
+        return own
+    is_home = root.name == USUAL_NAME or any((root / name).exists() for name in SIGNS_OF_A_HOME)
+    return data_folder(root) if is_ours and is_home else own
 
 
 def has_data(folder: Path) -> bool:

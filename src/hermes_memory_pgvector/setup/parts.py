@@ -41,17 +41,24 @@ def obstacle(settings: Settings) -> str:
     return ""
 
 
-def has_embedded_data(home: Path) -> bool:
-    """Whether this home's embedded server has ever been created."""
+def server_folder(home: Path, settings: Settings) -> Path:
+    """The folder of the embedded server this home uses: its own, or for a profile that of the root home."""
+    from hermes_memory_pgvector.server import folder
+
+    return folder.server_folder(home, settings)
+
+
+def has_embedded_data(home: Path, settings: Settings) -> bool:
+    """Whether the embedded server of this home has ever been created."""
     from hermes_memory_pgvector.server.folder import has_data
 
-    return has_data(data_folder(home))
+    return has_data(server_folder(home, settings))
 
 
 def describe_database(home: Path, settings: Settings) -> str:
     """Where the database is, without its password."""
     if not settings.dsn:
-        return f"embedded, in {data_folder(home)}"
+        return f"embedded, in {server_folder(home, settings)}"
     from hermes_memory_pgvector.store.conninfo import brief
 
     try:
@@ -76,11 +83,11 @@ def logins(home: Path, settings: Settings, deadline: Deadline, *, may_create: bo
     from hermes_memory_pgvector.server.logins import NO_DATABASE, logins_of
     from hermes_memory_pgvector.store.installation import Doorkeeper
 
-    folder = data_folder(home)
+    folder = server_folder(home, settings)
     if not settings.dsn and not settings.hold and not may_create and not folder.is_dir():
         # The home's id would create the folder, and whoever only looks leaves nothing behind.
         raise ServerError(NO_DATABASE)
-    doorkeeper = Doorkeeper(folder, home_id(home), settings.dsn, is_named=False)
+    doorkeeper = Doorkeeper(data_folder(home), home_id(home), settings.dsn, is_named=False)
     return logins_of(folder, settings, doorkeeper, deadline, may_create=may_create)
 
 

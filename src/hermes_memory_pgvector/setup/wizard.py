@@ -90,7 +90,7 @@ def _test(home: Path) -> None:
     from hermes_memory_pgvector.store import schema
 
     settings = load(home).settings
-    is_new = not settings.dsn and not parts.has_embedded_data(home)
+    is_new = not settings.dsn and not parts.has_embedded_data(home, settings)
     try:
         if not is_new:
             with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
