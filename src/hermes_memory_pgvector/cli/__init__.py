@@ -22,6 +22,7 @@ from hermes_memory_pgvector.cli import (
     config,
     doctor,
     edit,
+    export,
     forget,
     history,
     homes,
@@ -63,7 +64,7 @@ COMMANDS = (
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute,
     forget, audit,
-    import_,
+    import_, export,
     backfill, index, journal, homes,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)

@@ -28,6 +28,7 @@ GROUP = "carry"
 EXAMPLES = (
     ("import state --dry-run", "count what hermes has kept of your chats, theme by theme"),
     ("import state --all-profiles --since 2026-01-01", "this year's chats of every profile"),
+    ("import jsonl memory.jsonl.gz", "what `export` has written"),
 )
 
 READ_SECONDS = 30.0
@@ -54,13 +55,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="theme of API sessions whose key hermes did not record (default: as stored, or the profile's)",
     )
 
+    jsonl = tree.add_action(
+        sources,
+        "jsonl",
+        "a file that `export` has written, plain, .gz or .zst",
+        example=("import jsonl memory.jsonl.gz", "everything in it that is not here yet"),
+    )
+    _add_common(jsonl)
+    jsonl.add_argument("file", metavar="FILE", help="the file; - for standard input")
+
 
 def run(args: argparse.Namespace) -> int:
     """Import from the chosen source."""
-    if args.import_source is None:
-        args.import_source_parser.print_help()
-        return 2
-    return _state(args)
+    match args.import_source:
+        case "state":
+            return _state(args)
+        case "jsonl":
+            return _jsonl(args)
+    args.import_source_parser.print_help()
+    return 2
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -112,6 +125,30 @@ def _import_state(home: Path, source: Path, args: argparse.Namespace, since: flo
         )
         tell(tally, is_dry=args.dry_run)
     return {"home": str(source), "messages": messages, "sessions": sessions, "seconds": seconds, **_document(tally)}
+
+
+def _jsonl(args: argparse.Namespace) -> int:
+    from hermes_memory_pgvector.transfer import jsonl, line_file
+
+    home = options.home_of(args)
+    settings = load(home).settings
+    with _opened(home, settings) as pool, line_file.reading(args.file) as stream:
+        with terminal.progress(f"reading {args.file}", unit="line", quiet=args.json) as bar:
+            tally = jsonl.import_lines(
+                line_file.documents(stream, args.file),
+                pool,
+                settings,
+                name=args.file,
+                is_dry=args.dry_run,
+                progress=bar.advance,
+            )
+        if tally.new and not args.dry_run:
+            _note(pool, home, "jsonl", tally)
+    if args.json:
+        terminal.as_json({"dry_run": args.dry_run, **_document(tally)})
+    else:
+        tell(tally, is_dry=args.dry_run)
+    return 0
 
 
 def _source(source: Path, into: Path, settings: Settings, api_theme: str, since: float) -> Source:

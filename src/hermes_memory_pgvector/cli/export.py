@@ -1,0 +1,94 @@
+"""`export`: everything that is stored, as one JSON object per line."""
+
+from __future__ import annotations
+
+import argparse
+
+from hermes_memory_pgvector.cli import options, times
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.text.names import session_name, theme_name
+
+NAME = "export"
+HELP = "write memories, turns, delegations and their history as JSON lines"
+GROUP = "carry"
+EXAMPLES = (
+    ("export --output memory.jsonl.gz", "everything, compressed"),
+    ("export --theme marketing --redact", "one theme to standard output, secrets masked"),
+)
+
+READ_SECONDS = 24 * 3600.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument("--theme", metavar="THEME", help="only this theme")
+    parser.add_argument("--session", metavar="ID", help="only turns and delegations of this session")
+    times.add_range(parser)
+    parser.add_argument("--vectors", action="store_true", help="bring along the vectors of the current model")
+    parser.add_argument("--redact", action="store_true", help="mask keys, tokens and passwords")
+    parser.add_argument(
+        "--output", default="-", metavar="FILE", help="where to; .gz and .zst are compressed (default: standard output)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the rows; on standard output nothing else is printed."""
+    from hermes_memory_pgvector.store import schema, taking_along
+    from hermes_memory_pgvector.store.current_model import current_model
+    from hermes_memory_pgvector.store.taking_along import Selection
+    from hermes_memory_pgvector.transfer import export, line_file
+
+    home = options.home_of(args)
+    wanted = Selection(
+        theme_name(args.theme) if args.theme else None,
+        session_name(args.session) if args.session else None,
+        args.since,
+        args.until,
+    )
+    counts: dict[str, int] = {"event": 0, "memory": 0, "turn": 0, "delegation": 0}
+    is_stream = args.output == line_file.STANDARD
+    with (
+        parts.open_pool(home, load(home).settings) as pool,
+        taking_along.snapshot(pool, Deadline.after(READ_SECONDS)) as connection,
+    ):
+        version = schema.verify(connection).version
+        model = current_model(connection) if args.vectors else None
+        if args.vectors and model is None:
+            raise SchemaError("the database has no embedding model yet, so there are no vectors; leave out --vectors")
+        rows = export.documents(connection, wanted, schema=version, model=model, is_redacted=args.redact)
+        with (
+            terminal.progress("exporting", unit="row", quiet=args.json or is_stream) as bar,
+            line_file.writing(args.output) as out,
+        ):
+            for document in rows:
+                out.write(line_file.encoded(document))
+                if document["kind"] in counts:
+                    counts[document["kind"]] += 1
+                    bar.advance()
+    if is_stream:
+        return 0
+    if args.json:
+        terminal.as_json({"file": args.output, **counts})
+    else:
+        terminal.bullet(
+            "ok", f"{args.output}: {_counted(counts)}", f"to bring it in elsewhere: {_command(args.output)}"
+        )
+    return 0
+
+
+def _counted(counts: dict[str, int]) -> str:
+    nouns = {
+        "memory": ("memory", "memories"),
+        "turn": ("turn", ""),
+        "delegation": ("delegation", ""),
+        "event": ("event", ""),
+    }
+    return ", ".join(terminal.count(counts[kind], *names) for kind, names in nouns.items())
+
+
+def _command(file: str) -> str:
+    return f"hermes-pgvector import jsonl {file}"

@@ -1,0 +1,8 @@
+-- Notes edges of an export, each once; answers how many were new by their themes.
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata)
+SELECT given.theme, given.session_id, given.child_session_id, decode(given.digest, 'hex'), given.ts, given.metadata::jsonb
+FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(child_session_ids)s::text[], %(digests)s::text[],
+            %(ts)s::timestamptz[], %(metadata)s::text[])
+     AS given (theme, session_id, child_session_id, digest, ts, metadata)
+ON CONFLICT (agent_identity, session_id, child_session_id, task_digest) DO NOTHING
+RETURNING agent_identity;

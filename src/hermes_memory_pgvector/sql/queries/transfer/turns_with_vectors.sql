@@ -1,0 +1,13 @@
+-- Every turn in the order in which a session goes, for an export, each with its vectors: chunk, blank, numbers.
+--
+-- theme, session_id, since, until: null for no such limit.
+SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
+       turn.ordinal,
+       (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
+        FROM {turn_vectors} AS own WHERE own.agent_identity = turn.agent_identity AND own.id = turn.id) AS vectors
+FROM conversations AS turn
+WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
+  AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)
+  AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz)
+  AND (%(until)s::timestamptz IS NULL OR turn.ts < %(until)s::timestamptz)
+ORDER BY turn.agent_identity COLLATE "C", turn.session_id COLLATE "C", turn.ts, turn.id;

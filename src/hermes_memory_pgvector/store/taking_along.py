@@ -1,0 +1,163 @@
+"""Every row in a fixed order, for whoever takes everything along; and rows that were brought along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import IsolationLevel
+from psycopg.sql import SQL, Composed
+
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.values import EmbeddingModel
+
+PAGE_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows are wanted; None is no limit."""
+
+    theme: str | None = None
+    session_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a theme is not taken whole."""
+        return self.session_id is not None or self.since is not None or self.until is not None
+
+
+class TurnVector(NamedTuple):
+    """A vector of a turn, named as it is in an export."""
+
+    theme: str
+    session_id: str
+    digest: str
+    ordinal: int
+    chunk: int
+    vector: str
+
+
+class MemoryVector(NamedTuple):
+    """A vector of a memory, named as it is in an export."""
+
+    theme: str
+    target: str
+    content: str
+    chunk: int
+    vector: str
+
+
+class Edge(NamedTuple):
+    """A delegation, named as it is in an export."""
+
+    theme: str
+    session_id: str
+    child_session_id: str
+    task_digest: str
+    at: datetime
+    metadata: Mapping[str, Any]
+
+
+@contextmanager
+def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
+    """A connection to the database as it is at this moment, however long the reading takes."""
+    with pool.connection(deadline) as connection:
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        try:
+            with connection.transaction():
+                yield connection
+        finally:
+            connection.isolation_level = None
+            connection.read_only = None
+
+
+def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
+    """(theme, session, role, content, time, metadata, parent, ordinal, vectors) of each turn."""
+    if model is None:
+        return _rows(connection, statement("transfer/turns"), wanted)
+    return _rows(connection, model_statement("transfer/turns_with_vectors", model.id), wanted)
+
+
+def memories(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
+    """(theme, target, content, created, updated, metadata, homes, vectors) of each memory."""
+    if model is None:
+        return _rows(connection, statement("transfer/memories"), wanted)
+    return _rows(connection, model_statement("transfer/memories_with_vectors", model.id), wanted)
+
+
+def events(connection: Connection, wanted: Selection) -> Iterator[Sequence[Any]]:
+    """Each memory operation in the order of its making, with the columns of its table."""
+    return _rows(connection, statement("transfer/events"), wanted)
+
+
+def delegations(connection: Connection, wanted: Selection) -> Iterator[Sequence[Any]]:
+    """(theme, session, subagent's session, hex digest of the task, time, metadata) of each edge."""
+    return _rows(connection, statement("transfer/delegations"), wanted)
+
+
+def store_edges(connection: Connection, edges: Sequence[Edge]) -> list[str]:
+    """Note edges, each once; return the themes of those that were new."""
+    rows: list[Any] = connection.execute(
+        statement("transfer/insert_delegations"),
+        {
+            "themes": [edge.theme for edge in edges],
+            "session_ids": [edge.session_id for edge in edges],
+            "child_session_ids": [edge.child_session_id for edge in edges],
+            "digests": [edge.task_digest for edge in edges],
+            "ts": [edge.at for edge in edges],
+            "metadata": [json.dumps(dict(edge.metadata)) for edge in edges],
+        },
+    ).fetchall()
+    return [str(theme) for (theme,) in rows]
+
+
+def store_turn_vectors(connection: Connection, model: EmbeddingModel, made: Sequence[TurnVector]) -> None:
+    """Give stored turns the vectors they came with."""
+    columns = list(zip(*made, strict=True))
+    names = ("themes", "session_ids", "digests", "ordinals", "chunks", "vectors")
+    values = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    connection.execute(model_statement("transfer/vectors_of_turns", model.id), values)
+
+
+def store_memory_vectors(connection: Connection, model: EmbeddingModel, made: Sequence[MemoryVector]) -> None:
+    """Give stored memories the vectors they came with."""
+    columns = list(zip(*made, strict=True))
+    names = ("themes", "targets", "contents", "chunks", "vectors")
+    values = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    connection.execute(model_statement("transfer/vectors_of_memories", model.id), values)
+
+
+def held(connection: Connection, memories: Sequence[tuple[str, str, str]]) -> dict[int, int]:
+    """The ids of those memories (theme, target, content) that are stored, by their places in the list."""
+    rows: list[Any] = connection.execute(
+        statement("transfer/held_memories"),
+        {
+            "themes": [theme for theme, _, _ in memories],
+            "targets": [target for _, target, _ in memories],
+            "contents": [content for _, _, content in memories],
+        },
+    ).fetchall()
+    return {int(place) - 1: int(row_id) for place, row_id in rows}
+
+
+def _rows(connection: Connection, query: SQL | Composed, wanted: Selection) -> Iterator[Sequence[Any]]:
+    values = {
+        "theme": wanted.theme,
+        "session_id": wanted.session_id,
+        "since": wanted.since,
+        "until": wanted.until,
+    }
+    with connection.cursor(name="hermes_export") as cursor:
+        cursor.itersize = PAGE_ROWS
+        cursor.execute(query, values)
+        yield from cursor

@@ -1,0 +1,100 @@
+"""Everything that is stored, as one JSON object per line, in an order that depends on nothing but the rows.
+
+The first line says what the file is. Events (memory operations) come first, because memories are what they add up to;
+then memories, turns and delegations. An export that was imported into an empty database is exported as the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from hermes_memory_pgvector.store import taking_along
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.taking_along import Selection
+from hermes_memory_pgvector.text.secrets import masked
+from hermes_memory_pgvector.values import EmbeddingModel
+
+FORMAT = 1
+HEADER = "hermes-pgvector"
+
+
+def documents(
+    connection: Connection, wanted: Selection, *, schema: int, model: EmbeddingModel | None, is_redacted: bool
+) -> Iterator[dict[str, Any]]:
+    """The lines of an export; `model` brings along its vectors."""
+    has_events = not wanted.is_partial
+    header: dict[str, Any] = {"kind": HEADER, "format": FORMAT, "schema": schema, "events": has_events}
+    if model is not None:
+        header["model"] = {"name": model.name, "dim": model.dim}
+    yield header
+    hide: Callable[[str], str] = masked if is_redacted else _same
+    if has_events:
+        for row in taking_along.events(connection, wanted):
+            yield _event(row, hide)
+    if wanted.session_id is None:
+        for row in taking_along.memories(connection, wanted, model):
+            yield _memory(row, hide)
+    for row in taking_along.turns(connection, wanted, model):
+        yield _turn(row, hide)
+    for row in taking_along.delegations(connection, wanted):
+        theme, session_id, child, digest, at, metadata = row
+        yield {
+            "kind": "delegation", "theme": theme, "session": session_id, "child": child, "task_digest": digest,
+            "at": time_text(at), "metadata": metadata,
+        }  # fmt: skip
+
+
+def time_text(at: datetime) -> str:
+    """A time as it stands in an export."""
+    return at.astimezone(UTC).isoformat()
+
+
+def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
+    theme, target, order, writer, seq, part, action, content, old_text, previous, home, origin, at, metadata = row
+    return {
+        "kind": "event", "theme": theme, "target": target, "order": order, "writer": writer, "seq": seq, "part": part,
+        "action": action, "content": hide(content), "old_text": hide(old_text),
+        "previous": None if previous is None else hide(previous), "home": home, "origin": origin, "at": time_text(at),
+        "metadata": _hidden(metadata, hide),
+    }  # fmt: skip
+
+
+def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
+    theme, target, content, created, updated, metadata, homes, vectors = row
+    return {
+        "kind": "memory", "theme": theme, "target": target, "content": hide(content), "created_at": time_text(created),
+        "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide), **_vectors(vectors),
+    }  # fmt: skip
+
+
+def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
+    theme, session_id, role, content, at, metadata, parent, ordinal, vectors = row
+    return {
+        "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
+        "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),
+        **_vectors(vectors),
+    }  # fmt: skip
+
+
+def _vectors(vectors: list[str] | None) -> dict[str, Any]:
+    if not vectors:
+        return {}
+    parts = (each.partition(" ") for each in vectors)
+    return {"vectors": [{"chunk": int(chunk), "values": json.loads(values)} for chunk, _, values in parts]}
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    if hide is _same:
+        return value
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, dict):
+        return {key: _hidden(item, hide) for key, item in value.items()}
+    return [_hidden(item, hide) for item in value] if isinstance(value, list) else value
+
+
+def _same(text: str) -> str:
+    return text

@@ -1,0 +1,384 @@
+"""`import jsonl`: lines of an export of ours, each stored once, through the same statements as live traffic.
+
+Lines of one kind that follow each other are stored together, a few hundred in one transaction. Whoever is killed starts
+again from the first line and finds what is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NoReturn, get_args
+
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.store import memories, taking_along, turns, vectors
+from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, TurnVector
+from hermes_memory_pgvector.text.clean import clean, turn_digest
+from hermes_memory_pgvector.text.names import bounded
+from hermes_memory_pgvector.transfer import line_file
+from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
+from hermes_memory_pgvector.transfer.tally import Tally
+from hermes_memory_pgvector.values import (
+    TARGETS,
+    AddMemory,
+    AddTurn,
+    EmbeddingModel,
+    Kind,
+    MemoryOperation,
+    Moment,
+    Origin,
+    RemoveMemory,
+    ReplaceMemory,
+    Role,
+)
+from hermes_memory_pgvector.writer.chunks import wants_vector
+
+PORTION_LINES = 500
+PORTION_CHARS = 2_000_000
+STORE_SECONDS = 300.0
+WRITER = "import"
+"""Where operations come from that stand for a memory without a history."""
+OTHER_MODEL = "vectors of another model than this database's: these rows are embedded anew"
+
+Line = tuple[int, dict[str, Any]]
+
+
+def import_lines(
+    lines: Iterable[Line],
+    pool: Pool,
+    settings: Settings,
+    *,
+    name: str,
+    is_dry: bool,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Tally:
+    """Store what is not stored yet; `progress` learns how many lines have been dealt with."""
+    tally = Tally()
+    with pool.connection(Deadline.after(STORE_SECONDS)) as connection:
+        model = current_model(connection)
+    work = _Import(pool, settings, tally, model, is_dry=is_dry)
+    for portion in _portions(lines, name):
+        work.take(portion)
+        progress(len(portion))
+    return tally
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A line that was understood."""
+
+    kind: str
+    value: Any
+    document: Mapping[str, Any]
+
+
+class _Import:
+    def __init__(
+        self, pool: Pool, settings: Settings, tally: Tally, model: EmbeddingModel | None, *, is_dry: bool
+    ) -> None:
+        self._pool = pool
+        self._settings = settings
+        self._tally = tally
+        self._model = model
+        self._is_dry = is_dry
+        self._has_events = False
+        self._brings_vectors = False
+        self._fresh: set[tuple[str, int]] = set()
+        """Theme and id of memories that this import has stored."""
+
+    def take(self, portion: list[_Read]) -> None:
+        """Store lines of one kind."""
+        if portion[0].kind == HEADER:
+            for each in portion:
+                self._begin(each.document)
+            return
+        values, documents = [each.value for each in portion], [each.document for each in portion]
+        with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+            match portion[0].kind:
+                case "event":
+                    self._store_events(connection, values)
+                case "memory":
+                    self._store_memories(connection, values, documents)
+                case "turn":
+                    self._store_turns(connection, values, documents)
+                case _:
+                    self._store_edges(connection, values)
+
+    def _begin(self, header: Mapping[str, Any]) -> None:
+        if header["format"] > FORMAT:
+            raise ConfigError(
+                f"the file has format {header['format']}, this version reads {FORMAT}: upgrade the package"
+            )
+        self._has_events = bool(header.get("events"))
+        theirs = header.get("model")
+        ours = self._model
+        self._brings_vectors = bool(theirs) and ours is not None and theirs == {"name": ours.name, "dim": ours.dim}
+        if theirs and not self._brings_vectors:
+            self._tally.left_out[OTHER_MODEL] += 1
+
+    def _store_events(self, connection: Connection, operations: list[Placed]) -> None:
+        if not self._is_dry:
+            self._apply(connection, operations)
+
+    def _apply(self, connection: Connection, operations: list[Placed]) -> None:
+        changed = memories.store(connection, operations, None if self._model is None else self._model.id)
+        if self._settings.embed_on_write:
+            vectors.enqueue(connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
+        self._fresh.update(changed)
+
+    def _store_memories(
+        self, connection: Connection, values: list[list[Placed]], documents: list[Mapping[str, Any]]
+    ) -> None:
+        keys = [_memory_key(each) for each in values]
+        known = taking_along.held(connection, keys)
+        missing = [each for place, each in enumerate(values) if place not in known]
+        if missing and not self._has_events and not self._is_dry:
+            # With events, an entry that is missing here has been removed since.
+            self._apply(connection, [placed for each in missing for placed in each])
+            known = taking_along.held(connection, keys)
+        for place, (theme, _, _) in enumerate(keys):
+            is_new = place not in known if self._is_dry else (theme, known.get(place, 0)) in self._fresh
+            self._tally.themes[theme].new += is_new
+            self._tally.themes[theme].known += not is_new and place in known
+        if self._is_dry:
+            return
+        made = [
+            MemoryVector(*key, each["chunk"], json.dumps(each["values"]))
+            for key, document in zip(keys, documents, strict=True)
+            for each in self._vectors(document)
+        ]
+        if made and self._model is not None:
+            taking_along.store_memory_vectors(connection, self._model, made)
+
+    def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
+        if self._is_dry:
+            self._count_turns(connection, made)
+            return
+        stored = turns.insert(
+            connection,
+            made,
+            retry_window=self._settings.turn_retry_window,
+            wants_vector=partial(wants_vector, self._settings),
+        )
+        for turn in made:
+            self._tally.themes[turn.theme].known += 1
+        for theme, _ in stored:
+            self._tally.themes[theme].known -= 1
+            self._tally.themes[theme].new += 1
+        brought = [
+            TurnVector(
+                turn.theme, turn.session_id, turn_digest(turn.role, turn.content), turn.ordinal, each["chunk"],
+                json.dumps(each["values"]),
+            )
+            for turn, document in zip(made, documents, strict=True)
+            for each in self._vectors(document)
+        ]  # fmt: skip
+        if brought and self._model is not None:
+            taking_along.store_turn_vectors(connection, self._model, brought)
+
+    def _count_turns(self, connection: Connection, made: list[AddTurn]) -> None:
+        themes, sessions = {turn.theme for turn in made}, {turn.session_id for turn in made}
+        rows = turns.stored_keys(connection, sorted(themes), sorted(sessions))
+        known = {row[:4] for row in rows}
+        for turn in made:
+            key = (turn.theme, turn.session_id, turn_digest(turn.role, turn.content), turn.ordinal)
+            tally = self._tally.themes[turn.theme]
+            tally.known += key in known
+            tally.new += key not in known
+
+    def _store_edges(self, connection: Connection, edges: list[Edge]) -> None:
+        if not self._is_dry:
+            taking_along.store_edges(connection, edges)
+
+    def _vectors(self, document: Mapping[str, Any]) -> list[Any]:
+        return list(document.get("vectors") or ()) if self._brings_vectors else []
+
+
+def _portions(lines: Iterable[Line], name: str) -> Iterator[list[_Read]]:
+    """Lines of one kind that follow each other, a few at a time; those before a bad line come before its error."""
+    portion: list[_Read] = []
+    chars = 0
+    try:
+        for number, document in lines:
+            read = _understood(document, number, name)
+            is_full = len(portion) >= PORTION_LINES or chars >= PORTION_CHARS
+            if portion and (is_full or read.kind != portion[0].kind):
+                yield portion
+                portion, chars = [], 0
+            portion.append(read)
+            chars += len(document.get("content") or "")
+    except ConfigError:
+        if portion:
+            yield portion
+        raise
+    if portion:
+        yield portion
+
+
+def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
+    kind = document.get("kind")
+    try:
+        match kind:
+            case "event":
+                value: Any = _event(document)
+            case "memory":
+                value = _additions(document)
+            case "turn":
+                value = _turn(document)
+            case "delegation":
+                value = _edge(document)
+            case str() if kind == HEADER:
+                value = int(document["format"])
+            case _:
+                value = _unknown(kind)
+    except KeyError as error:
+        reason = f"a {kind} has no {str(error.args[0])[:40]!r}"
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = str(error)[:120]
+    else:
+        return _Read(str(kind), value, document)
+    raise ConfigError(f"{name}, line {number}: {reason}; {line_file.BEFORE_IT}")
+
+
+def _unknown(kind: Any) -> NoReturn:
+    raise ValueError("it has no 'kind'" if kind is None else f"unknown kind {str(kind)[:40]!r}")
+
+
+def _memory_key(additions: list[Placed]) -> tuple[str, str, str]:
+    operation = additions[0].operation
+    assert isinstance(operation, AddMemory)
+    return operation.theme, operation.target, operation.content
+
+
+def _event(document: Mapping[str, Any]) -> Placed:
+    theme, target = _theme(document), _target(document)
+    content, old, given = _text(document, "content"), _text(document, "old_text"), document.get("previous")
+    common: dict[str, Any] = {
+        "when": Moment(_microseconds(document["at"]), int(document["order"])),
+        "home_id": _text(document, "home"),
+        "origin": Origin(document["origin"]),
+        "metadata": _metadata(document),
+    }
+    previous = None if given is None else clean(given)
+    operation: MemoryOperation
+    match document["action"]:
+        case "add":
+            operation = AddMemory(theme, target, content, **common)
+        case "replace":
+            operation = ReplaceMemory(theme, target, content, old, previous=previous, **common)
+        case "remove":
+            operation = RemoveMemory(theme, target, old, previous=previous, **common)
+        case other:
+            raise ValueError(f"unknown action {str(other)[:40]!r}")
+    return Placed(operation, _text(document, "writer"), int(document["seq"]), int(document["part"]))
+
+
+def _additions(document: Mapping[str, Any]) -> list[Placed]:
+    """A memory without a history: added once, by each home that holds it."""
+    at_us = _microseconds(document.get("created_at") or document["updated_at"])
+    theme, target, content = _theme(document), _target(document), _text(document, "content")
+    if not content:
+        raise ValueError("a memory has no content")
+    homes = document.get("homes") or {"": Origin.FILE}
+    digest = int(turn_digest(theme, f"{target}:{content}")[:15], 16)
+    return [
+        Placed(
+            AddMemory(
+                theme, target, content, Moment(at_us, at_us), str(home), Origin(origin), _metadata(document)
+            ),
+            WRITER,
+            digest,
+            part,
+        )
+        for part, (home, origin) in enumerate(homes.items())
+    ]  # fmt: skip
+
+
+def _turn(document: Mapping[str, Any]) -> AddTurn:
+    content = _text(document, "content")
+    if document["role"] not in get_args(Role):
+        raise ValueError(f"unknown role {str(document['role'])[:40]!r}")
+    if not content:
+        raise ValueError("a turn has no content")
+    at_us = _microseconds(document["at"])
+    return AddTurn(
+        _theme(document),
+        bounded(_text(document, "session")),
+        document["role"],
+        content,
+        int(document.get("ordinal") or 1),
+        Moment(at_us, at_us),
+        is_live=False,
+        parent_session_id=bounded(_text(document, "parent")),
+        metadata=_metadata(document),
+    )
+
+
+def _edge(document: Mapping[str, Any]) -> Edge:
+    return Edge(
+        _theme(document),
+        bounded(_text(document, "session")),
+        bounded(_text(document, "child")),
+        bytes.fromhex(document["task_digest"]).hex(),
+        _moment(document["at"]),
+        _metadata(document),
+    )
+
+
+def _theme(document: Mapping[str, Any]) -> str:
+    theme = bounded(clean(document["theme"]))
+    if not theme:
+        raise ValueError("a line has an empty theme")
+    return theme
+
+
+def _target(document: Mapping[str, Any]) -> Any:
+    if document["target"] not in TARGETS:
+        raise ValueError(f"unknown target {str(document['target'])[:40]!r}")
+    return document["target"]
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is not a text")
+    return clean(value)
+
+
+def _metadata(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = document.get("metadata") or {}
+    if not isinstance(value, dict):
+        raise TypeError("metadata is not an object")
+    cleaned: Mapping[str, Any] = _cleaned(value)
+    return cleaned
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
+
+
+def _moment(value: Any) -> datetime:
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("a time is not in the form 2026-05-31T14:00:00+00:00") from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _microseconds(value: Any) -> int:
+    delta = _moment(value) - turns.EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds

@@ -1,0 +1,103 @@
+"""Files of one JSON object per line, plain or compressed by their suffix (.gz, .zst)."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from hermes_memory_pgvector.errors import ConfigError
+
+STANDARD = "-"
+"""Stands for standard input or output."""
+BEFORE_IT = "what stands before it is stored; mend the line and run this again, nothing is stored twice"
+MAX_LINE_BYTES = 64 * 1024 * 1024
+
+
+def encoded(document: Mapping[str, Any]) -> bytes:
+    """One line."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+@contextmanager
+def writing(name: str) -> Iterator[IO[bytes]]:
+    """A file that appears under its name only when it is whole, and that nobody else can read."""
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(name)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with ExitStack() as stack:
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            raw = stack.enter_context(os.fdopen(descriptor, "wb"))
+            yield stack.enter_context(_compressor(path, raw))
+        unfinished.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written ({error.strerror or type(error).__name__})") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file or of standard input."""
+    if name == STANDARD:
+        yield sys.stdin.buffer
+        return
+    path = Path(name)
+    try:
+        with path.open("rb") as raw, _decompressor(path, raw) as stream:
+            yield stream
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigError(f"{path} cannot be read ({reason})") from None
+
+
+def documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each line's number and object; ConfigError names the first line that has none."""
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES):
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise ConfigError(f"{name}, line {number}: this is not a JSON object; {BEFORE_IT}")
+        yield number, document
+
+
+def _compressor(path: Path, raw: BinaryIO) -> IO[bytes]:
+    if path.suffix == ".gz":
+        # No name and no time in it: the same rows are the same bytes.
+        return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+    if path.suffix == ".zst":
+        return cast(IO[bytes], _zstandard().open(raw, "wb"))
+    return raw
+
+
+def _decompressor(path: Path, raw: BinaryIO) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="rb"))
+    if path.suffix == ".zst":
+        return cast(IO[bytes], _zstandard().open(raw, "rb"))
+    return raw
+
+
+def _zstandard() -> Any:
+    """Python's own module since 3.14, or one of two packages that offer the same."""
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise ConfigError("this Python cannot read or write .zst; run: pip install zstandard, or use .gz")

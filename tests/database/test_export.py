@@ -1,0 +1,228 @@
+"""`export` and `import jsonl`: everything leaves and arrives, as the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.text.secrets import masked
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database, new_database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+PLANES = "".join(chr(plane * 0x10000 + 0x0041 + plane) for plane in (0, 1, 2, 3, 14, 15, 16))
+HOSTILE = [
+    f"Every plane of Unicode, from letters to private signs: {PLANES} and \u0301combining",
+    "Quotes \" ' \\ and control signs \x01\x1b[31m\x7f and a line separator \u2028 within one text",
+    "A NUL \x00 within the words and half a sign \ud83d that no database takes as it is",
+    "§ at the start of a line\n§\nand \r\n carriage returns \t tabs and trailing blanks kept inside   x",
+    '{"kind":"turn"} looks like a line of the file itself and is only a text',
+    "%s %(theme)s {} $1 '; DROP TABLE conversations; --  are no commands anywhere",
+    "A very long text: " + "lang und breit " * 70_000,
+]
+
+
+@pytest.fixture
+def homes(
+    tmp_path: Path, postgres_server: ConnectionInfo, migrated_template: Database
+) -> Iterator[list[tuple[Commands, Database]]]:
+    """Homes with a database each; the last one's model is like the others'."""
+    with contextlib.ExitStack() as stack:
+        made = []
+        for number in range(2):
+            database = stack.enter_context(new_database(postgres_server, template=migrated_template.name))
+            runtime, password = with_password(database.runtime_dsn)
+            commands = Commands(tmp_path / str(number), [password])
+            commands.configure(dsn=runtime)
+            made.append((commands, database))
+        yield made
+
+
+def live(commands: Commands, database: Database) -> None:
+    """Rows as agents write them: hostile texts, repeated words, changed and removed memories, a delegation."""
+    home = AgentHome.create(commands.home, database, turn_max_chars=1_000_000, memory_max_chars=100_000)
+    for theme in ("market", "trading/ä"):
+        agent = home.provider(theme, f"session of {theme}")
+        messages: list[dict[str, str]] = []
+        for text in [*HOSTILE, HOSTILE[0]]:
+            messages += [{"role": "user", "content": text}, {"role": "assistant", "content": f"You said: {text}"}]
+            agent.sync_turn(text, f"You said: {text}", messages=list(messages), turn_author={"id": "1", "name": "Ä"})
+        for text in HOSTILE[:-1]:
+            agent.on_memory_write("add", "memory", text, {"tool_call_id": "call_1"})
+        agent.on_memory_write("replace", "memory", "This is another text now.", {"old_text": "looks like a line"})
+        agent.on_memory_write("remove", "memory", "", {"old_text": "are no commands"})
+        agent.on_memory_write("add", "user", "The user likes tea, not coffee.", {})
+        agent.on_delegation("Count the bridges.", "There are seven.", child_session_id="child-1")
+    home.settle()
+    home.close()
+
+
+def exported(commands: Commands, *arguments: str) -> bytes:
+    path = commands.folder / "out.jsonl"
+    done = commands.call("export", "--output", str(path), "--json", *arguments)
+    assert done.code == 0, done.everything
+    return path.read_bytes()
+
+
+def vectors(database: Database) -> None:
+    """A vector for every row, as an embedder would have made it."""
+    with psycopg.connect(database.owner_dsn) as connection:
+        for table, texts, columns in (
+            ("turn_vectors_1", "conversations", "ts, content_hash"),
+            ("memory_vectors_1", "memory_entries", "ts, target"),
+        ):
+            values = "ts, hermes_content_hash(content)" if texts == "conversations" else "updated_at, target"
+            connection.execute(
+                f"INSERT INTO {table} (agent_identity, id, {columns}, embedding)"
+                f" SELECT agent_identity, id, {values}, l2_normalize((SELECT array_agg(sin(t.id * n))"
+                f" FROM generate_series(1, (SELECT dim FROM embedding_models WHERE is_current)) AS n)::vector)::halfvec"
+                f" FROM {texts} AS t".encode()
+            )
+        connection.execute("DELETE FROM pending_vectors")
+
+
+def test_an_export_that_is_imported_is_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, target) = homes
+    live(here, source)
+    vectors(source)
+    bytes_here = exported(here, "--vectors")
+    lines = [json.loads(line) for line in bytes_here.splitlines()]
+    kinds = [line["kind"] for line in lines]
+    stored = Stored(source.owner_dsn)
+    assert kinds.count("turn") == stored.count("conversations") > 30
+    assert kinds.count("memory") == stored.count("memory_entries") == 14
+    assert kinds.count("event") == stored.count("memory_operations")
+    assert kinds.count("delegation") == 2
+    assert all(line["vectors"] for line in lines if line["kind"] in ("turn", "memory"))
+    path = str(here.folder / "out.jsonl")
+    with nothing_changes(Stored(target.owner_dsn)):
+        dry = there.call("import", "jsonl", path, "--dry-run", "--json").json
+    first = there.call("import", "jsonl", path, "--json")
+    assert first.code == 0, first.everything
+    assert dry["stored"] == first.json["stored"] == kinds.count("turn") + kinds.count("memory")
+    assert exported(there, "--vectors") == bytes_here
+    waiting = (
+        "SELECT p.kind FROM pending_vectors AS p JOIN memory_entries USING (agent_identity, id) WHERE kind = 'memory'"
+    )
+    turns = "SELECT p.kind FROM pending_vectors AS p JOIN conversations USING (agent_identity, id) WHERE kind = 'turn'"
+    assert Stored(target.owner_dsn).rows(f"{waiting} UNION ALL {turns}") == []
+    with nothing_changes(Stored(target.owner_dsn)):
+        again = there.call("import", "jsonl", path, "--json").json
+    assert again["stored"] == 0
+    compressed = str(here.folder / "out.jsonl.gz")
+    assert here.call("export", "--vectors", "--output", compressed).code == 0
+    assert gzip.decompress(Path(compressed).read_bytes()) == bytes_here
+    assert Path(compressed).stat().st_mode & 0o077 == 0
+    assert there.call("import", "jsonl", compressed, "--json").json["stored"] == 0
+
+
+@pytest.mark.large
+def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, _) = homes
+    live(here, source)
+    with psycopg.connect(source.owner_dsn) as connection:
+        connection.execute(
+            "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
+            " SELECT agent_identity, 's' || n % 997, role, content || n, ts - n * interval '1 second',"
+            " hermes_turn_digest(role, content || n), 1 FROM conversations,"
+            " generate_series(1, CASE WHEN length(content) > 10000 THEN 20 ELSE 4000 END) AS n"
+        )
+    assert Stored(source.owner_dsn).count("conversations") > 100_000
+    before = exported(here)
+    assert there.run("import", "jsonl", str(here.folder / "out.jsonl"), "--json").code == 0
+    assert hashlib.sha256(exported(there)).digest() == hashlib.sha256(before).digest()
+
+
+def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, target) = homes
+    home = AgentHome.create(here.home, source)
+    for theme, session in (("market", "s1"), ("market", "s2"), ("trading", "s1")):
+        secret = "the key is sk-proj-abcdef0123456789abcdef and postgres://me:hunter22@db/x"
+        home.provider(theme, session).sync_turn(
+            f"{session} of {theme}: {secret}", "It is noted and kept for later use."
+        )
+    home.provider("market").on_memory_write("add", "memory", "The password is correct1horse", {})
+    home.settle()
+    home.close()
+
+    def read(*arguments: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in here.call("export", *arguments).out.splitlines()]
+
+    assert {line.get("theme") for line in read("--theme", "market")[1:]} == {"market"}
+    assert {line["kind"] for line in read("--session", "s1")[1:]} == {"turn"}
+    assert [line["kind"] for line in read("--until", "2020-01-01")] == ["hermes-pgvector"]
+    assert len(read("--since", "1h")) == len(read()) - 1
+    text = here.call("export", "--redact").out
+    assert "hunter22" not in text
+    assert "sk-proj" not in text
+    assert "correct1horse" not in text
+    # Without a history, a memory is added as it is, and a second time not at all.
+    (here.folder / "part.jsonl").write_text(here.call("export", "--since", "1h").out, encoding="utf-8")
+    found = there.call("import", "jsonl", str(here.folder / "part.jsonl"), "--json").json
+    assert found["stored"] == 7
+    assert Stored(target.owner_dsn).memories("market") == [("memory", "The password is correct1horse")]
+    assert there.call("import", "jsonl", str(here.folder / "part.jsonl"), "--json").json["stored"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("not json", "line 2: this is not a JSON object"),
+        ('["a list"]', "line 2: this is not a JSON object"),
+        ('{"kind":"song"}', "unknown kind 'song'"),
+        ("{}", "line 2: it has no 'kind'"),
+        ('{"kind":"turn","theme":"t","role":"user","content":"x"}', "a turn has no 'at'"),
+        ('{"kind":"turn","theme":"t","role":"king","content":"x","at":"2026-01-01"}', "unknown role 'king'"),
+        ('{"kind":"turn","theme":"t","role":"user","content":7,"at":"2026-01-01"}', "content is not a text"),
+        ('{"kind":"turn","theme":"t","role":"user","content":"x","at":"soon"}', "a time is not in the form"),
+        ('{"kind":"hermes-pgvector","format":2}', "the file has format 2"),
+    ],
+)
+def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
+    homes: list[tuple[Commands, Database]], line: str, said: str
+) -> None:
+    (here, database), _ = homes
+    good = {"kind": "turn", "theme": "t", "session": "s", "role": "user", "content": "good", "at": "2026-01-01"}
+    path = here.folder / "bad.jsonl"
+    path.write_text(f"{json.dumps(good)}\n{line}\n", encoding="utf-8")
+    done = here.call("import", "jsonl", str(path))
+    assert done.code == 1
+    assert said in " ".join(done.err.split())
+    assert Stored(database.owner_dsn).count("conversations") == 1
+
+
+def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Commands, Database]]) -> None:
+    (here, _), _ = homes
+    done = here.call("import", "jsonl", str(here.folder / "nowhere.jsonl"))
+    assert (done.code, "cannot be read (No such file" in done.err) == (1, True)
+    (here.folder / "broken.gz").write_bytes(b"no gzip at all")
+    assert "cannot be read" in here.call("import", "jsonl", str(here.folder / "broken.gz")).err
+    done = here.call("export", "--output", str(here.folder / "no folder" / "x.jsonl"))
+    assert (done.code, "cannot be written" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("token: abcd1234efgh", "token: [secret]"),
+        ("the password is s3cretword.", "the password is [secret]"),
+        ("Authorization: Bearer abcdef123456", "Authorization: Bearer [secret]"),
+        ("ghp_abcdefghijklmnop1234", "[secret]"),
+        ("postgresql://me:pw@host/db", "postgresql://me:[secret]@host/db"),
+        ("the secret of good tea is patience", "the secret of good tea is patience"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- after", "[secret] after"),
+    ],
+)
+def test_secrets_are_masked_and_plain_words_are_not(text: str, safe: str) -> None:
+    assert masked(text) == safe
