@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test check format docs bench bench-full faults build smoke clean
+.PHONY: help setup run quick test check format docs samples bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ format: setup ## format the code
 
 docs: setup ## write the generated reference pages and the schema snapshot
 	$(BIN)/python docs/generate.py
+
+samples: setup ## write the sample outputs of the README and the quickstart from a run
+	PYTHONPATH=. $(BIN)/python docs/samples.py
 
 bench: setup ## measure beside the published package, ten minutes
 	$(BIN)/python -m bench run --size small

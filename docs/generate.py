@@ -20,6 +20,7 @@ from hermes_memory_pgvector.server.server import EmbeddedPostgres
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 SCHEMA = ROOT / "src" / "hermes_memory_pgvector" / "sql" / "schema.sql"
+WITH_MIGRATIONS = (ROOT / "docs" / "quickstart.md", ROOT / "docs" / "guides" / "switching.md")
 NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 
@@ -64,6 +65,14 @@ def commands_page() -> str:
     return NOTE + "\n".join(sections)
 
 
+def with_migrations(page: Path) -> str:
+    """A page whose sample outputs name the migrations there are."""
+    listed = migrate.migrations()
+    text = re.sub(r"\d+ migrations applied", f"{len(listed)} migrations applied", page.read_text(encoding="utf-8"))
+    lines = "".join(f"    · applying {each.version:04d} {each.name}\n" for each in listed)
+    return re.sub(r"(?:    · applying \d{4} \w+\n)+", lines, text)
+
+
 def schema_snapshot() -> str:
     """The schema a new database gets, as pg_dump shows it."""
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-docs-") as folder:
@@ -100,6 +109,7 @@ def main() -> int:
     pages = {
         REFERENCE / "settings.md": settings_page(),
         REFERENCE / "commands.md": commands_page(),
+        **{page: with_migrations(page) for page in WITH_MIGRATIONS},
         SCHEMA: schema_snapshot(),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]

@@ -199,9 +199,8 @@ def _close() -> None:
 
 
 def _chapter(title: str) -> None:
-    terminal.say()
-    terminal.say(title)
+    terminal.heading(title)
 
 
 def _quote(who: str, text: str) -> None:
-    terminal.say(terminal.one_line(f"   {who:>9}  {text}"))
+    terminal.wrap([terminal.one_line(text)], 14, first=[f"   {terminal.one_line(who):>9}  "])

@@ -202,7 +202,7 @@ def _hanging(line: str, width: int, indent: str) -> list[str]:
 
 def _overview(program: str, commands: list[ModuleType]) -> str:
     """All commands under their headings."""
-    width = max(len(command.NAME) for command in commands) + 2
+    width = max(len(_names(command)) for command in commands) + 2
     lines = [
         line
         for group in GROUPS
@@ -214,5 +214,10 @@ def _overview(program: str, commands: list[ModuleType]) -> str:
 def _group(group: str, commands: list[ModuleType], width: int) -> Iterator[str]:
     if commands:
         yield f"{group}:"
-        yield from (f"    {command.NAME:<{width}}{command.HELP}" for command in commands)
+        yield from (f"    {_names(command):<{width}}{command.HELP}" for command in commands)
         yield ""
+
+
+def _names(command: ModuleType) -> str:
+    aliases = getattr(command, "ALIASES", ())
+    return f"{command.NAME} ({', '.join(aliases)})" if aliases else str(command.NAME)

@@ -45,8 +45,8 @@ def show(home: Path, *, quiet: bool) -> str:
             "ok",
             f"test memory written, embedded and stored in {terminal.seconds(stored - started)}, then recalled:",
         )
-        terminal.say(f"     asked      {ASKED}")
-        terminal.say(f"     recalled   {found}  ({terminal.seconds(asked - stored)})")
+        terminal.wrap([ASKED], 16, first=["     asked      "])
+        terminal.wrap([f"{found}  ({terminal.seconds(asked - stored)})"], 16, first=["     recalled   "])
     return found
 
 
