@@ -33,6 +33,7 @@ from hermes_memory_pgvector.cli import (
     list_rows,
     migrate,
     mute,
+    prune,
     recall,
     restore,
     sessions,
@@ -63,7 +64,7 @@ COMMANDS = (
     up, tour, install, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute,
-    forget, audit,
+    forget, prune, audit,
     import_, export,
     backfill, index, journal, homes,
 )  # fmt: skip

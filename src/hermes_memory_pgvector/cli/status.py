@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed, Settings
     from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.setup.journal_report import JournalReport
+    from hermes_memory_pgvector.store.expiry import Due
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
     from hermes_memory_pgvector.values import EmbeddingModel
 
@@ -31,6 +33,7 @@ EXAMPLES = (
 )
 
 READ_SECONDS = 120.0
+SOON_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Stored:
     model: EmbeddingModel | None
     vectors_pending: int
     dead_letters: int
+    expiring: tuple[Due, ...]
+    """Turns that are about to go because they are older than they are kept."""
     marks: dict[str, int]
     objection: str
     """Why the journal does not go to this database; empty when it does."""
@@ -76,9 +81,10 @@ def run(args: argparse.Namespace) -> int:
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Read everything in one connection."""
-    from hermes_memory_pgvector.store import dead_letters, overview, schema, vectors, watermarks
+    from hermes_memory_pgvector.store import dead_letters, expiry, overview, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
+    rules = expiry.Rules.of(settings, datetime.now(UTC))
     with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)
         return Stored(
@@ -87,6 +93,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             model=current_model(connection),
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(dead_letters.newest(connection, 10_000)),
+            expiring=tuple(expiry.due(connection, rules, SOON_DAYS)) if not rules.is_empty else (),
             marks=watermarks.read(connection, journal_report.writers(home)),
             objection=journal_database.objection(home, settings, connection),
         )
@@ -196,6 +203,11 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
     rows = [("journal", f"{terminal.count(report.records, 'record')} waiting for Postgres{oldest}")]
     if stored is not None:
         rows.append(("embedding", f"{terminal.count(stored.vectors_pending, 'row')} waiting for a vector"))
+        if stored.expiring:
+            now, soon = (sum(getattr(each, name) for each in stored.expiring) for name in ("now", "soon"))
+            rows.append(
+                ("expiring", f"{terminal.count(now, 'turn')} now, {terminal.number(soon)} more within {SOON_DAYS} days")
+            )
         hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
         rows.append(("rejected", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:

@@ -175,6 +175,11 @@ def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
     return pairs
 
 
+def _days(value: Any) -> tuple[tuple[str, int], ...]:
+    parse = _number(int, 0, 36500)
+    return tuple((theme, int(parse(days))) for theme, days in _pairs(value))
+
+
 def _choice(*choices: str) -> Parser:
     def parse(value: Any) -> str:
         word = str(value).strip().lower()
@@ -340,7 +345,18 @@ class Settings:
     )
     pool_max: int = integer(4, "Connections one process may hold.", at_least=2, at_most=64)
     connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
-    ttl_days: int = integer(0, "Days after which `prune` may delete turns; 0 keeps them.", at_least=0, at_most=36500)
+    ttl_days: int = integer(0, "Days after which turns are deleted; 0 keeps them.", at_least=0, at_most=36500)
+    ttl: tuple[tuple[str, int], ...] = _declare(
+        (),
+        Declaration(
+            "Themes with a rule of their own, and the days after which their turns are deleted; 0 keeps them.",
+            _days,
+            expects="a map of themes to days, or a=30,b=0",
+        ),
+    )
+    memory_ttl_days: int = integer(
+        0, "Days after which memories that nobody has changed are deleted; 0 keeps them.", at_least=0, at_most=36500
+    )
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Which layer each value that is not a default comes from."""

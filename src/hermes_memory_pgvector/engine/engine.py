@@ -29,6 +29,7 @@ from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.status import Status
+from hermes_memory_pgvector.engine.sweep import Sweep
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency
@@ -165,6 +166,7 @@ class Engine:
                 "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
                 "recall log": tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id).run,
+                "sweep": Sweep(self.pool, self.writer, settings, self.home_id).run,
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,

@@ -1,0 +1,89 @@
+"""Deletes what is older than it is kept, a little at a time and in one process at a time."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, receipts
+from hermes_memory_pgvector.store.erasure import Erased, Selection
+from hermes_memory_pgvector.store.expiry import Expired, Rules
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.writer.writer import Writer
+
+ACTOR = "sweep"
+"""The name under which the audit log knows it."""
+FIRST_SECONDS = 60.0
+BUSY_SECONDS = 60.0
+IDLE_SECONDS = 1800.0
+STEP_SECONDS = 60.0
+ROUNDS = 2
+"""Transactions a minute, of at most expiry.BATCH rows each."""
+
+
+def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Expired | None:
+    """Delete some of what is due, in one transaction; None when another process is at it."""
+    with pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
+        if not expiry.is_alone(connection):
+            return None
+        expired = expiry.expire_turns(connection, rules, expiry.BATCH)
+        if not expired.total and rules.memories is not None:
+            # Memories stand in the host's files: tombstones keep them from coming back.
+            gate.close(connection)
+            _expire_memories(connection, rules, rules.memories, home_id, actor, expired)
+        if expired.total:
+            audit_log.insert(
+                connection,
+                actor=actor,
+                home_id=home_id,
+                action="prune",
+                theme=rules.theme or "",
+                subject="",
+                counts=expired.counts,
+            )
+        return expired
+
+
+def _expire_memories(
+    connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str, expired: Expired
+) -> None:
+    selection = Selection(theme=rules.theme, before=cut)
+    now = datetime.now(UTC)
+    found = erasure.find_memories(connection, selection, now)
+    if not found:
+        return
+    number, at = receipts.begin(connection, actor, home_id, ["memory_ttl_days"])
+    erased = Erased()
+    for theme, target in sorted({(each.theme, each.target) for each in found}):
+        erasure.erase_history(connection, selection, theme, target, number, at, erased)
+    erasure.erase_files(connection, selection, number, at, erased)
+    receipts.finish(connection, number, erased.counts, [])
+    expired.add("memories", erased.counts.get("memories", 0))
+
+
+class Sweep:
+    """The task that does it in the background."""
+
+    def __init__(self, pool: Pool, writer: Writer, settings: Settings, home_id: str) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._settings = settings
+        self._home_id = home_id
+        self._due_at = time.monotonic() + FIRST_SECONDS
+
+    def run(self) -> float:
+        """Delete a little, if anything is due."""
+        rules = Rules.of(self._settings, datetime.now(UTC))
+        remaining = self._due_at - time.monotonic()
+        if rules.is_empty or remaining > 0 or self._writer.breaker.is_open:
+            return IDLE_SECONDS if rules.is_empty else max(1.0, remaining)
+        pause = BUSY_SECONDS
+        for _ in range(ROUNDS):
+            expired = sweep_once(self._pool, rules, self._home_id)
+            if expired is None or not expired.total:
+                pause = IDLE_SECONDS
+                break
+        self._due_at = time.monotonic() + pause
+        return pause

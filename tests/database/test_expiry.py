@@ -1,0 +1,117 @@
+"""Turns go when they are older than their theme keeps them; memories only if a setting says so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.config.settings import parse
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import sweep
+from hermes_memory_pgvector.engine.sweep import Sweep, sweep_once
+from hermes_memory_pgvector.store import expiry
+from hermes_memory_pgvector.store.expiry import Rules
+from hermes_memory_pgvector.store.pool import Pool
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+ROWS = """
+INSERT INTO conversations (agent_identity, session_id, role, content, ts)
+SELECT theme, 's', 'user', theme || ' ' || days, now() - days * interval '1 day'
+FROM unnest(ARRAY['market', 'garden', 'vault']) AS theme, unnest(ARRAY[1, 26, 28, 40, 400]) AS days;
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts)
+SELECT 'market', 's', 'c' || days, '', now() - days * interval '1 day' FROM unnest(ARRAY[1, 40]) AS days;
+INSERT INTO pending_vectors (agent_identity, kind, id) SELECT agent_identity, 'turn', id FROM conversations;
+INSERT INTO memory_entries (agent_identity, target, content, updated_at) VALUES
+    ('market', 'memory', 'old', now() - interval '400 days'), ('market', 'memory', 'new', now());
+"""
+
+
+@pytest.fixture
+def commands(database: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, ttl_days=30, ttl={"Garden": 100, "vault": 0})
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(ROWS)
+    return made
+
+
+def turns(database: Database) -> dict[str, int]:
+    return dict(Stored(database.owner_dsn).rows("SELECT agent_identity, count(*) FROM conversations GROUP BY 1"))
+
+
+def test_prune_follows_the_settings_and_changes_nothing_before_it_is_told_to(
+    commands: Commands, database: Database
+) -> None:
+    stored = Stored(database.owner_dsn)
+    with nothing_changes(stored):
+        dry = commands.call("prune", "--json").json
+    assert (dry["executed"], dry["counts"]) == (False, {"turns": 3, "memories": 0})
+    assert {each["theme"]: each["turns"] for each in dry["themes"]} == {"market": 2, "garden": 1}
+    status = commands.call("status", "--json").json["stored"]["expiring"]
+    assert {each["theme"]: (each["now"], each["soon"]) for each in status} == {"market": (2, 2), "garden": (1, 0)}
+    assert "expiring" in commands.call("status").out
+    done = commands.call("prune", "--execute", "--json").json
+    assert done["counts"] == {"turns": 3, "delegations": 1}
+    assert turns(database) == {"market": 3, "garden": 4, "vault": 5}
+    assert stored.count("pending_vectors") == 12
+    assert stored.count("delegations") == 1
+    assert stored.count("memory_entries") == 2
+    assert "nothing is older" in commands.call("prune", "--execute").out
+    ((action, counts),) = stored.rows("SELECT action, counts FROM audit_log")
+    assert (action, counts) == ("prune", {"turns": 3, "delegations": 1})
+
+
+def test_prune_by_age_and_theme_and_what_it_does_not_understand(commands: Commands, database: Database) -> None:
+    assert commands.call("prune", "--theme", "vault", "--older-than", "27d", "--execute").code == 0
+    assert turns(database) == {"market": 5, "garden": 5, "vault": 2}
+    assert commands.call("prune", "--days", "300", "--execute").code == 0
+    assert turns(database) == {"market": 4, "garden": 4, "vault": 2}
+    unknown = commands.call("prune", "--theme", "markte", "--days", "1")
+    assert unknown.code == 1
+    assert "market" in unknown.err
+    commands.configure(dsn=commands.config["memory"]["pgvector"]["dsn"])
+    nothing = commands.call("prune")
+    assert nothing.code == 1
+    assert "ttl_days" in nothing.err
+
+
+def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
+    database: Database, agent_home: AgentHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "BATCH", 2)
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(ROWS)
+    rules = Rules.of(parse({"file": {"ttl_days": 30}}).settings, datetime.now(UTC))
+    pool = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=5)
+    try:
+        with pool.transaction(Deadline.after(10)) as other:
+            assert expiry.is_alone(other)
+            assert sweep_once(pool, rules, "home") is None
+        monkeypatch.setattr(sweep, "FIRST_SECONDS", 0.0)
+        settings = parse({"file": {"ttl_days": 30, "memory_ttl_days": 365}}).settings
+        task = Sweep(pool, agent_home.engine.writer, settings, "home")
+        assert task.run() == sweep.BUSY_SECONDS
+        assert sum(turns(database).values()) == 15 - sweep.ROUNDS * expiry.BATCH
+        for _ in range(9):
+            task._due_at = 0.0
+            if task.run() == sweep.IDLE_SECONDS:
+                break
+        assert turns(database) == {"market": 3, "garden": 3, "vault": 3}
+        assert Stored(database.owner_dsn).memories("market") == [("memory", "new")]
+    finally:
+        pool.close()
+
+
+def test_without_a_rule_nothing_is_asked(agent_home: AgentHome) -> None:
+    task = Sweep(agent_home.engine.pool, agent_home.engine.writer, parse({}).settings, "home")
+    assert task.run() == sweep.IDLE_SECONDS
+    assert parse({"file": {"ttl": "market=30, garden=0"}}).settings.ttl == (("market", 30), ("garden", 0))
+    assert parse({"file": {"ttl": {"market": -1}}}).problems
