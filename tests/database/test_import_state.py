@@ -279,6 +279,22 @@ def test_live_traffic_and_an_import_of_the_same_sessions_double_nothing(
     assert len({(session, content, ordinal) for _, session, _, content, ordinal in stored.rows(ROWS)}) == 720
 
 
+def test_what_was_forgotten_or_renamed_here_is_not_brought_back(commands: Commands, stored: Stored) -> None:
+    with host_state(commands.home) as state:
+        for name in ("s1", "s2"):
+            state.session(name)
+            state.exchange(name, asked(1), told(1))
+    assert imported(commands)["stored"] == 4
+    assert commands.call("forget", "--session", "s1", "--theme", "hermes", "--execute").code == 0
+    found = imported(commands)
+    assert (found["stored"], found["known"], found["left_out"]) == (0, 2, {"that were forgotten here": 2})
+    path = commands.folder / "out.jsonl"
+    assert commands.call("export", "--output", str(path)).code == 0
+    assert commands.call("forget", "--session", "s2", "--theme", "hermes", "--execute").code == 0
+    assert commands.call("import", "jsonl", str(path), "--json").json["stored"] == 0
+    assert stored.count("conversations") == 0
+
+
 def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills: int) -> None:
     for _ in range(kills):
         before = stored.count("conversations")

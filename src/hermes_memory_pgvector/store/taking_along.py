@@ -13,9 +13,11 @@ from psycopg import IsolationLevel
 from psycopg.sql import SQL, Composed
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import gate
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.values import EmbeddingModel
+from hermes_memory_pgvector.store.turns import EPOCH, time_of
+from hermes_memory_pgvector.values import EmbeddingModel, Moment, RecordDelegation
 
 PAGE_ROWS = 200
 
@@ -107,15 +109,22 @@ def delegations(connection: Connection, wanted: Selection) -> Iterator[Sequence[
 
 def store_edges(connection: Connection, edges: Sequence[Edge]) -> list[str]:
     """Note edges, each once; return the themes of those that were new."""
+    moments = [Moment(_microseconds(edge.at), 0) for edge in edges]
+    items = [
+        RecordDelegation(edge.theme, edge.session_id, edge.child_session_id, "", edge.task_digest, when, edge.metadata)
+        for edge, when in zip(edges, moments, strict=True)
+    ]
+    # The words of the task are not in an export; a theme or session that was forgotten is refused all the same.
+    admitted = gate.enter(connection).admitted(connection, items)
     rows: list[Any] = connection.execute(
         statement("transfer/insert_delegations"),
         {
-            "themes": [edge.theme for edge in edges],
-            "session_ids": [edge.session_id for edge in edges],
-            "child_session_ids": [edge.child_session_id for edge in edges],
-            "digests": [edge.task_digest for edge in edges],
-            "ts": [edge.at for edge in edges],
-            "metadata": [json.dumps(dict(edge.metadata)) for edge in edges],
+            "themes": [item.theme for item in admitted],
+            "session_ids": [item.session_id for item in admitted],
+            "child_session_ids": [item.child_session_id for item in admitted],
+            "digests": [item.result for item in admitted],
+            "ts": [time_of(item.when) for item in admitted],
+            "metadata": [json.dumps(dict(item.metadata)) for item in admitted],
         },
     ).fetchall()
     return [str(theme) for (theme,) in rows]
@@ -148,6 +157,11 @@ def held(connection: Connection, memories: Sequence[tuple[str, str, str]]) -> di
         },
     ).fetchall()
     return {int(place) - 1: int(row_id) for place, row_id in rows}
+
+
+def _microseconds(at: datetime) -> int:
+    delta = at - EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def _rows(connection: Connection, query: SQL | Composed, wanted: Selection) -> Iterator[Sequence[Any]]:

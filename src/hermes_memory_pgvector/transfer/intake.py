@@ -11,9 +11,9 @@ from functools import partial
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store import turns
+from hermes_memory_pgvector.store import gate, turns
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.transfer.tally import Tally
+from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import AddTurn, RecordDelegation
 from hermes_memory_pgvector.writer.chunks import wants_vector
 
@@ -59,6 +59,9 @@ class TurnIntake:
         portion, edges = self._turns, self._edges
         self._turns, self._edges, self._chars = [], [], 0
         with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+            admitted = gate.enter(connection).admitted(connection, portion)
+            self._tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
+            portion = admitted
             stored = turns.insert(
                 connection,
                 portion,

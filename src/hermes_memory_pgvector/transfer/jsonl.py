@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn, get_args
@@ -16,7 +16,7 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import memories, taking_along, turns, vectors
+from hermes_memory_pgvector.store import gate, memories, taking_along, turns, vectors
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -25,7 +25,7 @@ from hermes_memory_pgvector.text.clean import clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded
 from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
-from hermes_memory_pgvector.transfer.tally import Tally
+from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import (
     TARGETS,
     AddMemory,
@@ -137,6 +137,8 @@ class _Import:
     def _store_memories(
         self, connection: Connection, values: list[list[Placed]], documents: list[Mapping[str, Any]]
     ) -> None:
+        opened = gate.enter(connection)
+        values = [[replace(each, operation=opened.renamed(each.operation)) for each in placed] for placed in values]
         keys = [_memory_key(each) for each in values]
         known = taking_along.held(connection, keys)
         missing = [each for place, each in enumerate(values) if place not in known]
@@ -159,16 +161,20 @@ class _Import:
             taking_along.store_memory_vectors(connection, self._model, made)
 
     def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
+        opened = gate.enter(connection)
+        made = [opened.renamed(turn) for turn in made]
         if self._is_dry:
             self._count_turns(connection, made)
             return
+        admitted = opened.admitted(connection, made)
+        self._tally.left_out[FORGOTTEN] += len(made) - len(admitted)
         stored = turns.insert(
             connection,
-            made,
+            admitted,
             retry_window=self._settings.turn_retry_window,
             wants_vector=partial(wants_vector, self._settings),
         )
-        for turn in made:
+        for turn in admitted:
             self._tally.themes[turn.theme].known += 1
         for theme, _ in stored:
             self._tally.themes[theme].known -= 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from hermes_memory_pgvector.capture.transcript import is_host_text, is_noise, turn_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store import overview, turns
+from hermes_memory_pgvector.store import gate, overview, turns
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name
@@ -136,10 +136,13 @@ class _Import:
         self._pasts: dict[str, Past] = {}
         self._subagents: dict[str, list[str]] = {}
         self._themes: list[str] = []
+        self._aliases: Mapping[str, str] = {}
+        """Themes that have another name by now."""
 
     def run(self) -> None:
         with self._pool.connection(Deadline.after(READ_SECONDS)) as connection:
             self._themes = overview.theme_names(connection)
+            self._aliases = gate.enter(connection).aliases
         listed = self._store.sessions()
         self._sessions = {session.id: session for session in listed}
         for session in listed:
@@ -198,6 +201,7 @@ class _Import:
         if theme.theme is None:
             left_out[UNKNOWN_PARTNER] += len(said)
             return None, count
+        theme = replace(theme, theme=self._aliases.get(theme.theme, theme.theme))
         left_out[UNDONE] += sum(line.is_rewound for line in lines)
         left_out[COPIED] += sum(bool(line.digests) and not line.is_rewound for line in lines) - len(said)
         return _Part(session, theme, self._wanted(session, said), self._delegated(session)), count

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+FORGOTTEN = "that were forgotten here"
+
 
 @dataclass(slots=True)
 class ThemeTally:
