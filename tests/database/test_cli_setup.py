@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from testing.command import Commands, with_password
+from testing.host_state import fill
 from testing.postgres import Database
 from testing.stored import Stored
 
@@ -66,6 +67,18 @@ def test_up_again_changes_nothing(embedded: Commands) -> None:
     assert {check["level"] for check in done.json["checks"]} == {"ok"}
     assert "dentist" in done.json["recalled"]
     assert (embedded.home / "config.yaml").read_bytes() == before
+
+
+def test_up_names_the_chats_that_hermes_has_kept(embedded: Commands) -> None:
+    """Where nobody can answer, it says how to import them and imports nothing."""
+    messages = fill(embedded.home, sessions=2, exchanges=3)
+    try:
+        done = embedded.run("up")
+    finally:
+        (embedded.home / "state.db").unlink()
+    assert done.code == 0, done
+    assert f"{messages} messages of 2 sessions found in" in done.out
+    assert "to import them: hermes-pgvector import state" in done.out
 
 
 def test_two_at_once_both_succeed(embedded: Commands) -> None:

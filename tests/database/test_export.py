@@ -134,8 +134,8 @@ def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tupl
     with psycopg.connect(source.owner_dsn) as connection:
         connection.execute(
             "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
-            " SELECT agent_identity, 's' || n % 997, role, content || n, ts - n * interval '1 second',"
-            " hermes_turn_digest(role, content || n), 1 FROM conversations,"
+            " SELECT agent_identity, 's' || n % 997, role, content || id || '/' || n, ts - n * interval '1 second',"
+            " hermes_turn_digest(role, content || id || '/' || n), 1 FROM conversations,"
             " generate_series(1, CASE WHEN length(content) > 10000 THEN 20 ELSE 4000 END) AS n"
         )
     assert Stored(source.owner_dsn).count("conversations") > 100_000

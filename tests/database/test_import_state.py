@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hermes_memory_pgvector.cli import import_
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.host_state import fill, host_state
@@ -293,6 +294,24 @@ def test_what_was_forgotten_or_renamed_here_is_not_brought_back(commands: Comman
     assert commands.call("forget", "--session", "s2", "--theme", "hermes", "--execute").code == 0
     assert commands.call("import", "jsonl", str(path), "--json").json["stored"] == 0
     assert stored.count("conversations") == 0
+
+
+def test_the_offer_of_up_imports_when_told_to_and_is_silent_afterwards(
+    commands: Commands, stored: Stored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import_.offer(commands.home, yes=True)
+    messages = fill(commands.home, sessions=2, exchanges=3)
+    import_.offer(commands.home, yes=False)
+    assert stored.count("conversations") == 0
+    assert "to import them: hermes-pgvector import state" in capsys.readouterr().out
+    import_.offer(commands.home, yes=True)
+    assert stored.count("conversations") == messages
+    capsys.readouterr()
+    import_.offer(commands.home, yes=True)
+    assert capsys.readouterr().out == ""
+    (commands.home / "state.db").write_bytes(b"no database" * 100)
+    import_.offer(commands.home, yes=True)
+    assert "past chats are left alone" in capsys.readouterr().out
 
 
 def killed_and_resumed(commands: Commands, stored: Stored, messages: int, kills: int) -> None:

@@ -127,6 +127,33 @@ def _import_state(home: Path, source: Path, args: argparse.Namespace, since: flo
     return {"home": str(source), "messages": messages, "sessions": sessions, "seconds": seconds, **_document(tally)}
 
 
+def offer(home: Path, *, yes: bool) -> None:
+    """Ask whether to bring in what hermes has kept of its chats, if there is anything that is not stored yet."""
+    from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
+    from hermes_memory_pgvector.transfer import state
+
+    path = home / STATE
+    if not path.is_file():
+        return
+    settings = load(home).settings
+    source = _source(home, home, settings, "", 0.0)
+    try:
+        messages, sessions = state.size(path)
+        with _opened(home, settings) as pool:
+            if not messages or not state.import_state(source, pool, settings, is_dry=True).new:
+                return
+            found = f"{terminal.count(messages, 'message')} of {terminal.count(sessions, 'session')}"
+            if not terminal.confirm(f"{found} found in {path}: import them?", default=True, yes=yes):
+                terminal.bullet("note", f"{found} found in {path}", "to import them: hermes-pgvector import state")
+                return
+            with terminal.progress("importing", total=messages, unit="message") as bar:
+                tally = state.import_state(source, pool, settings, is_dry=False, progress=bar.advance)
+            _note(pool, home, "state.db", tally)
+        tell(tally, is_dry=False)
+    except HostStoreUnreadable as error:
+        terminal.bullet("note", f"past chats are left alone: {error}", "to try again: hermes-pgvector import state")
+
+
 def _jsonl(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.transfer import jsonl, line_file
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options, system_errors
+from hermes_memory_pgvector.cli import import_, options, system_errors
 from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import root_of
@@ -132,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
             if finding.level != "ok":
                 examination.tell(finding, within_up=True)
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
+        if code == 0:
+            import_.offer(home, yes=args.yes)
         _say_next(home, host, code)
     return code or (0 if is_done else 3)
 
