@@ -105,7 +105,7 @@ def test_the_command_shows_newest_first_in_pages(commands: Commands, database: D
     assert commands.call("audit", "--until", "2020-01-01", "--json").json["audit"] == []
     out = commands.call("audit").out
     assert "ada@desk" in out
-    assert "4 turns" in out
+    assert "turns: 4" in out
 
 
 def test_an_operator_is_the_systems_user_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.care import changes
+from hermes_memory_pgvector.care.actor import operator
+from hermes_memory_pgvector.care.changes import Hand
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import memories, mirror_files
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
+from testing.agent import AgentHome
 from testing.command import Commands, Finished, with_password
 from testing.postgres import DIM, MODEL, Database
 from testing.stored import Stored
 from testing.unchanged import nothing_changes
+from testing.waiting import wait_until
 
 
 def minute(number: int) -> Moment:
@@ -232,3 +238,22 @@ def test_what_is_not_there_is_said_so_and_nothing_changes(
         done = commands.call(*arguments, "--execute")
     assert done.code == 1
     assert any(word in done.err for word in ("there is no", "names no event"))
+
+
+def test_what_a_mirrored_home_gets_back_stays_when_its_file_is_written_again(agent_home: AgentHome) -> None:
+    agent_home.write_memories("Roses need sun")
+    agent = agent_home.provider(None)
+    agent.on_memory_write("add", "memory", "The gate is seven", {})
+    agent.on_memory_write("replace", "memory", "The gate is nine", {"old_text": "seven"})
+    agent_home.settle()
+    stored = agent_home.stored
+    ((event,),) = stored.rows("SELECT id FROM memory_operations WHERE action = 'replace'")
+    engine = agent_home.engine
+    wait_until(lambda: stored.rows("SELECT count(*) FROM memory_files WHERE entries <> '[]'") == [(1,)])
+    hand = Hand(operator(agent_home.path), engine.clock.now, wants_vectors=False)
+    with engine.pool.transaction(Deadline.after(30)) as connection:
+        assert changes.undo(connection, event, hand, execute=True).executed
+    agent_home.write_memories("Roses need sun", "Another line")
+    agent_home.mirror()
+    contents = {content for (content,) in stored.rows("SELECT content FROM memory_entries")}
+    assert contents == {"Roses need sun", "Another line", "The gate is seven"}

@@ -37,6 +37,8 @@ class Reversal:
     remove: tuple[str, ...] = ()
     restore: tuple[str, ...] = ()
     blocked: tuple[Blocked, ...] = ()
+    mirrored: frozenset[str] = frozenset()
+    """The homes whose files are compared: what one of them holds and its file does not, its mirror takes away."""
 
     @property
     def is_nothing(self) -> bool:
@@ -65,6 +67,7 @@ def toward(wanted: Collection[str], now: State, files: Files) -> Reversal:
         tuple(content for content in surplus if content not in held),
         tuple(content for content in wanted if content not in now),
         tuple(blocked),
+        frozenset(files),
     )
 
 
@@ -76,7 +79,7 @@ def operations(
     if len(reversal.remove) == len(reversal.restore) == 1:
         (old,), (new,) = reversal.remove, reversal.restore
         homes = list(now[old].homes)
-        if len(homes) <= 1:
+        if len(homes) <= 1 and reversal.mirrored.isdisjoint(homes):
             home = homes[0] if homes else ""
             return [ReplaceMemory(theme, target, new, "", home_id=home, previous=old, **common)]
     made: list[MemoryOperation] = [
@@ -94,7 +97,7 @@ def homes_of(contents: Iterable[str], now: State) -> tuple[str, ...]:
 
 def _whole(remove: tuple[str, ...], restore: tuple[str, ...], now: State, files: Files) -> Reversal:
     blocked = _blocked(remove, now, files, instead=restore[0] if len(restore) == 1 else None)
-    return Reversal(blocked=tuple(blocked)) if blocked else Reversal(remove, restore)
+    return Reversal(blocked=tuple(blocked)) if blocked else Reversal(remove, restore, mirrored=frozenset(files))
 
 
 def _blocked(contents: Iterable[str], now: State, files: Files, instead: str | None = None) -> list[Blocked]:

@@ -69,5 +69,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cells(row: AuditRow) -> tuple[str, ...]:
-    counts = ", ".join(f"{terminal.number(value)} {name.replace('_', ' ')}" for name, value in row.counts.items())
+    counts = ", ".join(f"{name.replace('_', ' ')}: {terminal.number(value)}" for name, value in row.counts.items())
     return str(row.id), times.shown(row.at), row.actor, row.action, row.theme or "–", row.subject or "–", counts
