@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from docs.pages import page
 
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories
@@ -242,3 +244,42 @@ def test_tail_begins_with_the_last_rows_and_ends_cleanly(commands: Commands) -> 
     process.send_signal(signal.SIGINT)
     done = commands.finish(process)
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def documented(command: str) -> set[str]:
+    """The keys that the reference names for a command."""
+    for line in page("docs/reference/json.md").text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| `") and f"`{command}`" in cells[0]:
+            return set(re.findall(r"`(\w+)`", cells[1].split("; `note`")[0]))
+    raise AssertionError(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("themes", ()),
+        ("list", ()),
+        ("sessions", ("--theme", "market")),
+        ("transcript", ("s2",)),
+        ("history", ()),
+        ("audit", ()),
+        ("why", ("--theme", "market")),
+        ("undo", ("e3",)),
+        ("restore", ("--theme", "market", "--at", "2026-02-25T06:15:30")),
+        ("edit", ("t101", "--text", "x")),
+        ("mute", ("t101",)),
+    ],
+)
+def test_json_has_the_keys_of_the_reference(commands: Commands, command: str, arguments: tuple[str, ...]) -> None:
+    assert set(commands.call(command, *arguments, "--json").json) == documented(command)
+
+
+def test_show_has_the_keys_of_the_reference(commands: Commands, filled: Database) -> None:
+    ((number,),) = Stored(filled.owner_dsn).rows("SELECT id FROM memory_entries WHERE content LIKE 'Prices%%'")
+    memory, turn = (set(commands.call("show", name, "--json").json) for name in (f"m{number}", "t101"))
+    assert memory | turn == documented("show")
+    themes = commands.call("themes", "--json").json["themes"][0]
+    event = commands.call("history", "--json").json["events"][0]
+    text = page("docs/reference/json.md").text
+    assert all(f"`{key}`" in text for key in (*themes, *event))

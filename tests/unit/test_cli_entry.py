@@ -17,7 +17,11 @@ from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
 from testing.command import PROGRAM, Commands
 
-PROMISED = ("up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal")
+PROMISED = (
+    "up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
+    "themes", "list", "show", "sessions", "transcript", "tail", "why", "why-not",
+    "history", "undo", "restore", "edit", "mute", "unmute", "audit",
+)  # fmt: skip
 LIGHT = """
 import sys
 from hermes_memory_pgvector.cli import main
