@@ -1,11 +1,13 @@
-"""python -m bench run | report | compare | recall: from the root of the repository."""
+"""python -m bench run | report | compare | replay | recall: from the root of the repository."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import runpy
 import signal
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="run | report | compare | recall")
+    commands = parser.add_subparsers(required=True, metavar="run | report | compare | replay | recall")
     run = commands.add_parser("run", help="measure both systems")
     run.add_argument("--size", choices=("small", "full"), default="small")
     run.add_argument("--only", default="", help="scenarios, separated by commas; all without it")
@@ -49,6 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("new", type=Path)
     compare.add_argument("--margin", type=float, default=0.25, help="share of a ratio that may be lost (0.25)")
     compare.set_defaults(act=_compare)
+    replay = commands.add_parser("replay", help="ask a home's recall log again, and compare the answers")
+    replay.add_argument("home", type=Path, help="a hermes home whose log holds questions (recall_log_text: true)")
+    replay.add_argument("--at-least", type=float, default=0.0, help="fail when a smaller share of hits is found again")
+    replay.set_defaults(act=_replay)
     return parser
 
 
@@ -77,6 +83,14 @@ def _run(options: argparse.Namespace) -> int:
     print(table(result))
     print(f"\n{path}")
     return 1 if result.problems else 0
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from bench.replay import replay
+
+    done = replay(options.home)
+    print(json.dumps(asdict(done)))
+    return 1 if done.found_again < options.at_least else 0
 
 
 def _stop(number: int, frame: object) -> None:
