@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from docs.pages import ROOT, page
 
+from hermes_memory_pgvector.engine import status_file
 from testing.command import PROGRAM, Commands, Finished
 from testing.environments import BASE
 from testing.terminal import on_terminal
@@ -89,19 +90,34 @@ def test_the_two_minute_tour_needs_no_home(tmp_path: Path) -> None:
 
 
 def test_it_can_be_taken_out_again(tmp_path: Path) -> None:
-    (block,) = [text for text in page("README.md").blocks("sh") if "install --remove" in text]
+    (block,) = [text for text in page("README.md").blocks("sh") if "uninstall" in text]
     with arrived(tmp_path) as user:
         home = user.commands.home
-        for line in block.splitlines():
-            words = shlex.split(line.replace("~/.hermes", str(home)), comments=True)
-            if words[0] == "hermes":
-                hermes(user.commands, *words[1:])
-            elif words[0] == "rm":
-                shutil.rmtree(words[2])
-            else:
-                assert user.commands.run(*words[1:]).code == 0
+        user.commands.run("config", "set", "dsn", "postgresql://ada:s3cret@127.0.0.1:1/x", "--force")
+        (home / "profiles" / "coder").mkdir(parents=True)
+        user.commands.run("install", "--all-profiles")
+        hermes(user.commands, "backup", "-o", str(tmp_path / "home.zip"))
+        before = sorted(home.rglob("*"))
+        for number, line in enumerate(block.splitlines()):
+            done = user.commands.run(*shlex.split(line, comments=True)[1:])
+            assert done.code == 0, done.everything
+            if number == 0:
+                assert sorted(home.rglob("*")) == before, "a dry run changes nothing"
         assert not list(home.rglob("pgvector"))
+        assert "s3cret" not in (home / ".env").read_text(encoding="utf-8")
+        assert not (tmp_path / ".hermes-pgvector").exists()
         assert "pgvector" not in hermes(user.commands, "memory", "status")
+
+
+def test_it_is_not_taken_out_under_a_running_process(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    folder = commands.home / "pgvector"
+    folder.mkdir(parents=True)
+    status_file.publish(folder, status_file.snapshot([]))
+    done = commands.run("uninstall", "--purge", "--execute")
+    assert done.code == 1
+    assert f"{os.getpid()} still uses this memory" in done.err
+    assert folder.is_dir()
 
 
 def hermes(commands: Commands, *arguments: str) -> str:

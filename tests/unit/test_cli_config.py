@@ -193,3 +193,24 @@ def test_a_mistyped_setting_is_answered_with_what_looks_like_it(commands: Comman
         done = commands.call("config", *action)
         assert done.code == 2
         assert "did you mean prefetch_limit?" in done.err
+
+
+def test_a_connection_string_goes_with_its_password(commands: Commands) -> None:
+    commands.home.mkdir(parents=True, exist_ok=True)
+    (commands.home / ".env").write_text("OTHER=kept\n", encoding="utf-8")
+    for back in (("unset", "dsn"), ("set", "dsn", "")):
+        commands.call("config", "set", "dsn", "postgresql://ada:s3cret@127.0.0.1:1/x", "--force")
+        assert "s3cret" in (commands.home / ".env").read_text(encoding="utf-8")
+        done = commands.call("config", *back, "--json")
+        assert done.json == {"name": "dsn", "changed": True, "value": "", "from": "default"}
+        assert (commands.home / ".env").read_text(encoding="utf-8") == "OTHER=kept\n"
+    assert commands.call("config", "unset", "dsn", "--json").json["changed"] is False
+
+
+def test_a_connection_string_in_the_environment_file_goes_too(commands: Commands) -> None:
+    commands.home.mkdir(parents=True, exist_ok=True)
+    (commands.home / ".env").write_text("HERMES_PGVECTOR_DSN=postgresql://ada:s3cret@127.0.0.1:1/x\n", encoding="utf-8")
+    assert commands.call("config", "get", "dsn", "--json").json["from"] == "environment"
+    commands.call("config", "unset", "dsn")
+    assert commands.call("config", "get", "dsn", "--json").json["from"] == "default"
+    assert (commands.home / ".env").read_text(encoding="utf-8") == ""

@@ -46,6 +46,7 @@ from hermes_memory_pgvector.cli import (
     transcript,
     tree,
     undo,
+    uninstall,
     unmute,
     up,
     why,
@@ -61,7 +62,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.setup import console, terminal
 
 COMMANDS = (
-    up, tour, install, migrate, doctor, config, completion,
+    up, tour, install, uninstall, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute,
     forget, prune, audit,

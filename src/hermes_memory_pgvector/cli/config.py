@@ -20,7 +20,6 @@ from hermes_memory_pgvector.config.settings_file import (
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError
 from hermes_memory_pgvector.setup import console, new_settings, parts, password, terminal
 from hermes_memory_pgvector.setup.in_force import in_force
-from hermes_memory_pgvector.setup.journal_database import accept_configured
 
 NAME = "config"
 HELP = "show the settings and where each comes from, or change them"
@@ -155,7 +154,9 @@ def _set(home: Path, name: str, value: str, *, force: bool, json: bool) -> int:
     except (ValueError, TypeError, OverflowError):
         terminal.fail(f"{name} expects {DECLARATIONS[name].expects}; nothing was changed")
         return 2
-    if name == "dsn" and value:
+    if name == "dsn" and not value:
+        changed = new_settings.unset_dsn(home)
+    elif name == "dsn":
         changed = new_settings.save_dsn(home, _checked_dsn(value, force=force))
     elif name == "min_similarity" and not load(home).settings.is_set(name):
         # Its default stands for the model's own, so a value equal to it is a change all the same.
@@ -163,8 +164,6 @@ def _set(home: Path, name: str, value: str, *, force: bool, json: bool) -> int:
         changed = True
     else:
         changed = bool(new_settings.save(home, {name: value}))
-        if name == "dsn":
-            accept_configured(home)
     return _say_change(home, name, changed=changed, json=json)
 
 
@@ -199,12 +198,12 @@ def _accept(home: Path, *, json: bool) -> int:
 
 
 def _unset(home: Path, name: str, *, json: bool) -> int:
+    if name == "dsn":
+        return _say_change(home, name, changed=new_settings.unset_dsn(home), json=json)
     before = load(home).settings
     layers = [layer for layer in ("plugins", "memory") if before.set_by.get(name) == f"{layer}.{PROVIDER_NAME}"]
     for layer in layers:
         update(home, (layer, PROVIDER_NAME), {}, remove=(name,))
-    if name == "dsn" and layers:
-        accept_configured(home)
     return _say_change(home, name, changed=bool(layers), json=json)
 
 

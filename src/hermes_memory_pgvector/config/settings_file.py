@@ -174,6 +174,20 @@ def set_provider(home: Path, name: str) -> bool:
     return True
 
 
+def has_section(home: Path, names: tuple[str, ...]) -> bool:
+    """Whether config.yaml has this key, however deep."""
+    seen = files.look(home / "config.yaml")
+    try:
+        node: Any = parse_yaml(seen.data)
+    except ConfigError:
+        return False
+    for name in names:
+        if not isinstance(node, Mapping) or name not in node:
+            return False
+        node = node[name]
+    return True
+
+
 def current_provider(home: Path) -> str:
     """The host's memory provider according to config.yaml."""
     path = home / "config.yaml"

@@ -48,6 +48,22 @@ def save_dsn(home: Path, dsn: str) -> bool:
     return bool(changed)
 
 
+def unset_dsn(home: Path) -> bool:
+    """Go back to the embedded server: the connection string goes, and its password with it. False when none was set."""
+    section = (settings_file.PROVIDER_NAME,)
+    had = [layer for layer in ("plugins", "memory") if settings_file.has_section(home, (layer, *section, "dsn"))]
+    for layer in had:
+        settings_file.update(home, (layer, *section), {}, remove=("dsn",))
+    # The host's form keeps the whole string in .env.
+    variable = f"{settings_file.ENVIRONMENT_PREFIX}DSN"
+    gone = [env_file.remove(home, name) for name in (env_file.PASSWORD_VARIABLE, variable)]
+    if any(gone):
+        settings_file.accept(home)
+    if had or any(gone):
+        accept_configured(home)
+    return bool(had) or any(gone)
+
+
 def check(home: Path, values: Mapping[str, Any]) -> None:
     """ConfigError for a value that cannot work, alone or with the settings it joins; contacts nobody."""
     given = {name: value for name, value in values.items() if name in DECLARATIONS and value is not None}

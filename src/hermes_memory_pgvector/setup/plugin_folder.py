@@ -68,6 +68,11 @@ def remove(home: Path) -> InstallResult:
     return InstallResult(home, "removed" if present else "absent", present)
 
 
+def ours(home: Path) -> list[Path]:
+    """Our folders in the home."""
+    return [target for target in _targets(home) if _exists(target) and _is_ours(target)]
+
+
 def state_of(home: Path) -> State:
     """Whether the home has a plugin folder, whether it is ours, and whether it is up to date."""
     targets = _targets(home)

@@ -1,0 +1,151 @@
+"""Taking the memory out of a hermes installation: which steps that takes, and what stays.
+
+The steps cover the root home and all its profiles. Without `purge`, everything stored stays where it is, and `up`
+brings the memory back. Tables in a Postgres of the operator's own are never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
+from hermes_memory_pgvector.config.settings_file import (
+    ENVIRONMENT_PREFIX,
+    PROVIDER_NAME,
+    current_provider,
+    data_folder,
+    dotenv,
+    has_section,
+    load,
+    set_provider,
+    update,
+)
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import env_file, parts, plugin_folder, terminal
+
+STOP_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do."""
+
+    text: str
+    """As a command: remove, stop, delete."""
+    run: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything to do, in order, and what is left afterwards."""
+
+    steps: tuple[Step, ...]
+    stays: tuple[str, ...]
+    users: tuple[str, ...]
+    """Processes that use the memory now."""
+
+    def execute(self, tell: Callable[[Step], None]) -> None:
+        """Do it, step by step; ConfigError while a process would bring back what is removed."""
+        if self.users:
+            raise ConfigError(f"{', '.join(self.users)} still uses this memory; stop it first, nothing was changed")
+        for step in self.steps:
+            step.run()
+            tell(step)
+
+
+def plan(home: Path, *, purge: bool) -> Plan:
+    """What to do in all homes of the installation; changes nothing."""
+    from hermes_memory_pgvector.engine import status_file
+
+    homes = homes_of(home)
+    steps = [step for each in homes for step in _detach(each)]
+    if purge:
+        steps += [step for each in homes for step in _forget_settings(each)]
+    steps += [step for each in homes for step in _stop(each)]
+    if purge:
+        steps += [step for each in homes for step in _delete(each)]
+    users = [
+        f"{process.command} {process.pid}" for each in homes for process in status_file.read_all(data_folder(each))
+    ]
+    return Plan(tuple(steps), tuple(_stays(homes, purge=purge)), tuple(users))
+
+
+def _detach(home: Path) -> Iterator[Step]:
+    if current_provider(home) == PROVIDER_NAME:
+        yield Step(f"set memory.provider to '' in {home / 'config.yaml'}", partial(set_provider, home, ""))
+    for folder in plugin_folder.ours(home):
+        yield Step(f"remove the plugin folder {folder}", partial(plugin_folder.remove, home))
+
+
+def _forget_settings(home: Path) -> Iterator[Step]:
+    for layer in ("memory", "plugins"):
+        if has_section(home, (layer, PROVIDER_NAME)):
+            remove = partial(update, home, (layer,), {}, remove=(PROVIDER_NAME,))
+            yield Step(f"remove {layer}.{PROVIDER_NAME} from {home / 'config.yaml'}", remove)
+    for name in dotenv(home):
+        if name.startswith(ENVIRONMENT_PREFIX):
+            yield Step(f"remove {name} from {home / '.env'}", partial(env_file.remove, home, name))
+
+
+def _stop(home: Path) -> Iterator[Step]:
+    from hermes_memory_pgvector.server.server import EmbeddedPostgres
+
+    folder = data_folder(home)
+    if folder.is_dir() and EmbeddedPostgres(folder).status().running:
+        stop = partial(EmbeddedPostgres(folder).stop, Deadline.after(STOP_SECONDS))
+        yield Step(f"stop the embedded server in {folder}", stop)
+
+
+def _delete(home: Path) -> Iterator[Step]:
+    folder = data_folder(home)
+    dump = _dump(home)
+    if dump is not None:
+        yield Step(f"delete the dump {dump} ({terminal.size(dump.stat().st_size)})", partial(_delete_dump, dump))
+    if folder.is_dir():
+        yield Step(f"delete {_described(folder)}", partial(shutil.rmtree, folder))
+
+
+def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
+    for home in homes:
+        settings = load(home).settings
+        if settings.dsn:
+            yield f"the tables in {parts.describe_database(home, settings)}"
+        if purge:
+            continue
+        if data_folder(home).is_dir():
+            yield _described(data_folder(home))
+        dump = _dump(home)
+        if dump is not None:
+            yield f"{dump} ({terminal.size(dump.stat().st_size)}): a dump of all memories, made for a backup"
+        if env_file.PASSWORD_VARIABLE in dotenv(home):
+            yield f"the password in {home / '.env'}"
+
+
+def _described(folder: Path) -> str:
+    from hermes_memory_pgvector.server.folder import PostgresFolder
+
+    size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+    what = "journal and embedded database" if PostgresFolder(folder).data.is_dir() else "journal"
+    return f"{folder} ({terminal.size(size)}): {what}"
+
+
+def _dump(home: Path) -> Path | None:
+    from hermes_memory_pgvector.server.folder import dump_path
+
+    if not (data_folder(home) / ID_NAME).exists():
+        return None
+    path = dump_path(home_id(home))
+    return path if path is not None and path.is_file() else None
+
+
+def _delete_dump(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        # The folder for dumps and sockets goes with the last of them.
+        path.parent.rmdir()
