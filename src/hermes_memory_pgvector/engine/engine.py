@@ -105,7 +105,12 @@ class Engine:
         self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"))
         self.read_breaker = _recall_breaker("database reads")
         self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model)
-        self.search = GuardedRecall(self.recall, self.read_breaker, hold=settings.hold).search
+        self.search = GuardedRecall(
+            self.recall,
+            self.read_breaker,
+            hold=settings.hold,
+            is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
+        ).search
         self.recall_log = RecallLog(is_wanted=settings.recall_log, with_text=settings.recall_log_text)
         self.backlog = Backlog(
             self.pool,

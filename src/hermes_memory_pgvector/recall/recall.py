@@ -23,6 +23,7 @@ from hermes_memory_pgvector.errors import (
     EmbeddingMisconfigured,
     Held,
     MemoryPluginError,
+    SchemaError,
 )
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.errors import concerns_everyone
@@ -234,10 +235,14 @@ class Recall:
 class GuardedRecall:
     """Recall that does not ask a database which is known to be out of reach."""
 
-    def __init__(self, recall: Recall, breaker: Breaker, *, hold: str) -> None:
+    def __init__(
+        self, recall: Recall, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`is_made` is False while the writer is about to make the tables itself."""
         self._recall = recall
         self._breaker = breaker
         self._hold = hold
+        self._is_made = is_made
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """As Recall.search_together; raises Held or DatabaseUnavailable at once when there is no database to ask."""
@@ -249,7 +254,7 @@ class GuardedRecall:
             answers = self._recall.search_together(questions, deadline)
         except MemoryPluginError as error:
             if concerns_everyone(error):
-                self._breaker.failed(str(error))
+                self._breaker.failed(str(error), is_told=not isinstance(error, SchemaError) or self._is_made())
             else:
                 # The fault is in this question: other callers may still get an answer.
                 self._breaker.released()

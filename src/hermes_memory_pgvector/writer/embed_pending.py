@@ -31,6 +31,10 @@ DATABASE_SECONDS = 30.0
 RETURN_PAUSE_SECONDS = 10.0
 HOLD_SECONDS = 30.0
 LOOK_SECONDS = 300.0
+MISMATCH_SECONDS = 5.0
+"""How often we look whether the database's model has become ours."""
+MISMATCH_PATIENCE_SECONDS = 60.0
+"""Settings and `migrate` change one after the other; only what lasts longer than this is worth a line in the log."""
 MIN_PAUSE_SECONDS = 0.1
 
 
@@ -68,6 +72,8 @@ class Backlog:
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
         self._problem = ""
+        self._problem_since = 0.0
+        self._told_problem = ""
         self._embedded = 0
 
     def request(self) -> None:
@@ -109,6 +115,7 @@ class Backlog:
         model = self._usable_model()
         if model is None:
             self.breaker.released()
+            self._look_again_at = time.monotonic() + MISMATCH_SECONDS
             return False
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
@@ -155,12 +162,23 @@ class Backlog:
         model = self._read_model()
         if model is None and self._make_tables():
             model = self._read_model()
-        problem = mismatch(model, info)
-        if problem and problem != self._problem:
-            logger.warning("%s", problem)
-        self._problem = problem
+        self._note(mismatch(model, info))
+        problem = self._problem
         self._usable = None if problem else model
         return self._usable
+
+    def _note(self, problem: str) -> None:
+        """Remember how the models differ, and log it once it has lasted."""
+        now = time.monotonic()
+        if problem != self._problem:
+            self._problem, self._problem_since = problem, now
+        if problem and problem != self._told_problem and now - self._problem_since >= MISMATCH_PATIENCE_SECONDS:
+            logger.warning("%s", problem)
+        elif problem or not self._told_problem:
+            return
+        else:
+            logger.warning("the database's vectors are of this process's model again; waiting rows are embedded now")
+        self._told_problem = problem
 
     def _read_model(self) -> EmbeddingModel | None:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:

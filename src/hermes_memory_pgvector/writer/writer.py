@@ -145,10 +145,12 @@ class Writer(Service):
             self._verify_once()
             self._drain_all()
         except (DatabaseDenied, SchemaError, Held) as error:
+            if isinstance(error, SchemaError) and self._heal_schema():
+                # The tables are there now, so nobody is told to make them.
+                self.breaker.released()
+                return 0.0
             self._note(error)
-            healed = isinstance(error, SchemaError) and self._heal_schema()
-            pause = HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS
-            self.breaker.failed(str(error), hold_seconds=0.0 if healed else pause)
+            self.breaker.failed(str(error), hold_seconds=HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS)
         except MemoryPluginError as error:
             self._note(error)
             self.breaker.failed(str(error))
@@ -156,6 +158,11 @@ class Writer(Service):
             self.breaker.succeeded()
             return 0.0 if self._own_waits() else IDLE_SECONDS
         return max(0.05, self.breaker.retry_in())
+
+    @property
+    def has_verified(self) -> bool:
+        """Whether the schema was found to fit."""
+        return self._is_verified
 
     def nudge(self) -> None:
         """A record was appended. During an outage the writer has its own schedule, so it is not woken."""
