@@ -63,7 +63,7 @@ def test_recall_at_ten_is_exact_in_every_theme_and_over_all(corpus: Corpus, data
                     scope=Scope.ALL if theme is None else Scope.CURRENT,
                     limit=10,
                     now=datetime.now(UTC),
-                    # Ten rows are wanted however far they are: which are worth showing is another test's matter.
+                    # Ten rows are wanted however far they are; which of them to show is for another test.
                     min_similarity=0.001,
                 )
                 hits = recall.search(question, Deadline.after(30)).hits

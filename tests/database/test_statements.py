@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -73,6 +74,11 @@ INSERT INTO pending_vectors (agent_identity, kind, id) VALUES ('mine', 'turn', 1
 """.replace("{DIM}", str(DIM)).replace("%%", "%")
 
 
+@cache
+def _sources() -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+
+
 @pytest.fixture(scope="module")
 def statement_database(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
     """One database for all checks: nothing is changed in it."""
@@ -91,10 +97,8 @@ def populated(postgres_server: ConnectionInfo, migrated_template: Database) -> I
 
 @pytest.mark.parametrize("file", QUERIES, ids=name_of)
 def test_a_statement_says_what_it_does_and_is_used(file: Path) -> None:
-    first = file.read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith("-- ")
-    sources = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
-    assert any(f'"{name_of(file)}"' in text for text in sources), f"{name_of(file)} is not used"
+    assert file.read_text(encoding="utf-8").startswith("-- ")
+    assert f'"{name_of(file)}"' in _sources(), f"{name_of(file)} is not used"
 
 
 @pytest.mark.parametrize("file", QUERIES, ids=name_of)

@@ -1,4 +1,4 @@
-"""What import-linter cannot see of the rooms: who runs SQL."""
+"""What import-linter cannot see of the rooms: who runs SQL, and where it is written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
 SQL_ROOMS = {"store", "admin", "server"}
 OTHER_DATABASES = {"capture/host_store.py"}
 """Reads the host's own SQLite file, never Postgres."""
+LONGEST_INLINE = 100
+"""Characters up to which a statement may stand beside the code that runs it."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -45,3 +47,25 @@ def test_only_store_admin_and_server_run_sql() -> None:
 
 def test_only_store_admin_and_server_import_psycopg() -> None:
     assert {room_of(module) for module, tree in modules() if imports_psycopg(tree)} == SQL_ROOMS
+
+
+def test_a_statement_of_more_than_a_few_words_has_a_file() -> None:
+    inline = {
+        (module, argument.value)
+        for module, tree in modules()
+        if room_of(module) in SQL_ROOMS
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "SQL")
+        for argument in node.args[:1]
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    }
+    assert ("admin/migrate.py", "SELECT current_schema()") in inline
+    assert {each for each in inline if len(each[1]) > LONGEST_INLINE} == set()
+
+
+def test_every_file_of_the_owners_sql_says_what_it_does_and_is_used() -> None:
+    folder = PACKAGE / "sql" / "admin"
+    sources = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "admin").glob("*.py"))
+    for file in folder.rglob("*.sql"):
+        assert file.read_text(encoding="utf-8").startswith("-- "), file
+        assert f'"{file.relative_to(folder).with_suffix("").as_posix()}"' in sources, file

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model
+from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -20,54 +21,6 @@ PREFIX: LiteralString = "adopted_"
 TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
 OWN_COLUMN: LiteralString = "lexemes"
 """What no earlier installation's tables have."""
-# Themes are case-folded now. A row whose folded place is taken keeps its own theme: no row is dropped.
-MEMORIES: LiteralString = """
-WITH copied AS (
-    INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata)
-    SELECT {theme}, id, target, content, created_at, updated_at, metadata FROM adopted_memory_entries AS old
-    WHERE NOT EXISTS (SELECT FROM memory_entries AS known WHERE known.id = old.id)
-    ORDER BY id
-    ON CONFLICT DO NOTHING RETURNING 1
-) SELECT count(*) FROM copied"""
-OPERATIONS: LiteralString = """
-INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at, metadata)
-SELECT agent_identity, target, (extract(epoch FROM created_at) * 1000000)::bigint, 'adopted', id, 0, 'add', content,
-       created_at, metadata
-FROM memory_entries"""
-TURNS: LiteralString = """
-WITH copied AS (
-    INSERT INTO conversations
-        (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal)
-    SELECT theme, id, session_id, role, content, ts, metadata, {parent}, hermes_turn_digest(role, content),
-           row_number() OVER (PARTITION BY theme, session_id, hermes_turn_digest(role, content) ORDER BY ts, id)
-    FROM (SELECT *, coalesce(nullif(lower(btrim(agent_identity)), ''), 'default') AS theme
-          FROM adopted_conversations) AS old
-    ORDER BY id
-    RETURNING 1
-) SELECT count(*) FROM copied"""
-TURN_VECTORS: LiteralString = """
-WITH copied AS (
-    INSERT INTO {turn_vectors} (agent_identity, id, ts, content_hash, embedding)
-    SELECT turn.agent_identity, turn.id, turn.ts, hermes_content_hash(turn.content),
-           l2_normalize(old.embedding)::halfvec({dim})
-    FROM adopted_conversations AS old JOIN conversations AS turn ON turn.id = old.id
-    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
-    RETURNING 1
-) SELECT count(*) FROM copied"""
-MEMORY_VECTORS: LiteralString = """
-WITH copied AS (
-    INSERT INTO {memory_vectors} (agent_identity, id, ts, target, embedding)
-    SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, l2_normalize(old.embedding)::halfvec({dim})
-    FROM adopted_memory_entries AS old JOIN memory_entries AS entry ON entry.id = old.id
-    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
-    RETURNING 1
-) SELECT count(*) FROM copied"""
-EDGES: LiteralString = """
-INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata)
-SELECT coalesce(nullif(lower(btrim(parent_identity)), ''), 'default'), coalesce(parent_session_id, ''),
-       coalesce(child_session_id, ''), hermes_digest(id::text), ts, attrs || jsonb_build_object('kind', kind)
-FROM memory_agent_edges
-ON CONFLICT DO NOTHING"""
 
 
 @dataclass(slots=True)
@@ -133,17 +86,17 @@ class Adoption:
         if "memory_entries" in self.tables:
             folded = sql.SQL("coalesce(nullif(lower(btrim(agent_identity)), ''), 'default')")
             for theme in (folded, sql.SQL("agent_identity")):
-                adopted.memories += self._count(sql.SQL(MEMORIES).format(theme=theme))
+                adopted.memories += self._count(admin_statement("adoption/memories").format(theme=theme))
             self._verify("memory_entries")
-            self.connection.execute(OPERATIONS)
+            self.connection.execute(admin_statement("adoption/operations"))
         if "conversations" in self.tables:
             has_parent = _has_column(self.connection, "adopted_conversations", "parent_session_id")
             parent = sql.SQL("parent_session_id" if has_parent else "NULL")
-            adopted.turns += self._count(sql.SQL(TURNS).format(parent=parent))
+            adopted.turns += self._count(admin_statement("adoption/turns").format(parent=parent))
             self._verify("conversations")
         self._carry_vectors(adopted, model_name)
         if _exists(self.connection, "memory_agent_edges"):
-            self.connection.execute(EDGES)
+            self.connection.execute(admin_statement("adoption/delegations"))
         for table in self.tables:
             self.connection.execute(
                 sql.SQL("SELECT setval({}, greatest((SELECT max(id) FROM {}), 1))").format(
@@ -155,7 +108,7 @@ class Adoption:
         return adopted
 
     def _carry_vectors(self, adopted: Adopted, model_name: str) -> None:
-        copies: dict[LiteralString, LiteralString] = {"memory_entries": MEMORY_VECTORS, "conversations": TURN_VECTORS}
+        copies = {"memory_entries": "adoption/memory_vectors", "conversations": "adoption/turn_vectors"}
         for table in self.tables:
             dim = self._dimension(PREFIX + table)
             if dim is None:
@@ -163,7 +116,7 @@ class Adoption:
             model_id = ensure_model(self.connection, ModelSpec(model_name, dim), is_current=adopted.model_id is None)
             adopted.model_id = adopted.model_id or model_id
             names = vector_tables(model_id)
-            adopted.vectors += self._count(sql.SQL(copies[table]).format(**names, dim=sql.Literal(dim)))
+            adopted.vectors += self._count(admin_statement(copies[table]).format(**names, dim=sql.Literal(dim)))
 
     def _verify(self, table: LiteralString) -> None:
         old, new = self._rows(PREFIX + table), self._rows(table)
@@ -174,19 +127,12 @@ class Adoption:
             )
 
     def _dimension(self, table: str) -> int | None:
-        row = self.connection.execute(
-            "SELECT atttypmod FROM pg_attribute"
-            " WHERE attrelid = %s::regclass AND attname = 'embedding' AND NOT attisdropped",
-            (table,),
-        ).fetchone()
+        row = self.connection.execute(admin_statement("adoption/dimension"), (table,)).fetchone()
         return int(row[0]) if row is not None and int(row[0]) > 0 else None
 
     def _dependents(self, table: str) -> list[tuple[LiteralString, str]]:
         found: list[tuple[LiteralString, str]] = [
-            ("INDEX", str(row[0]))
-            for row in self.connection.execute(
-                "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass", (table,)
-            )
+            ("INDEX", str(row[0])) for row in self.connection.execute(admin_statement("adoption/indexes"), (table,))
         ]
         row = self.connection.execute("SELECT pg_get_serial_sequence(%s, 'id')", (table,)).fetchone()
         if row is not None and row[0] is not None:
@@ -205,25 +151,16 @@ class Adoption:
 def other_installations(connection: psycopg.Connection, schema: str) -> list[str]:
     """Other schemas of this database in which memories are kept, by this package or an earlier one."""
     rows = connection.execute(
-        "SELECT DISTINCT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE c.relkind IN ('r', 'p') AND c.relname = ANY(%s) AND n.nspname <> %s ORDER BY 1",
-        (list(TABLES), schema),
+        admin_statement("adoption/other_installations"), {"tables": list(TABLES), "schema": schema}
     )
     return [str(row[0]) for row in rows]
 
 
 def _exists(connection: psycopg.Connection, name: str) -> bool:
-    """Whether this schema, and not one further along the search_path, has a table of that name."""
-    row = connection.execute(
-        "SELECT 1 FROM pg_class WHERE relname = %s AND relnamespace = quote_ident(current_schema())::regnamespace",
-        (name,),
-    ).fetchone()
-    return row is not None
+    row = connection.execute(admin_statement("schema/table_exists"), (name,)).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _has_column(connection: psycopg.Connection, table: str, column: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped",
-        (table, column),
-    ).fetchone()
-    return row is not None
+    row = connection.execute(admin_statement("schema/column_exists"), (table, column)).fetchone()
+    return row is not None and bool(row[0])

@@ -7,18 +7,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import ThreadUnavailable
 from hermes_memory_pgvector.service import start_thread
 
 LOOK_SECONDS = 1.0
-PROGRESS: LiteralString = """\
-SELECT phase, CASE WHEN blocks_total > 0 THEN least(1.0, blocks_done / blocks_total::double precision) END AS share
-FROM pg_stat_progress_create_index WHERE pid = %s"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def watched(name: str, building: psycopg.Connection[TupleRow], dsn: str, watch: 
         try:
             with psycopg.connect(dsn, autocommit=True, connect_timeout=5, prepare_threshold=None) as other:
                 while not ended.wait(LOOK_SECONDS):
-                    row: Any = other.execute(PROGRESS, (builder,)).fetchone()
+                    row: Any = other.execute(admin_statement("indexes/progress"), (builder,)).fetchone()
                     if row is not None:
                         watch(Progress(name, str(row[0]), None if row[1] is None else float(row[1])))
         except psycopg.Error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import LiteralString
 
 import psycopg
@@ -19,23 +18,16 @@ from psycopg import sql
 from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
 from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_functions, model_functions, shared_functions
+from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store.errors import translated
-from hermes_memory_pgvector.store.statements import vector_tables
+from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
-FOLDER = resources.files("hermes_memory_pgvector") / "sql"
 LOCK_KEY = 0x6865726D65737067
 MINIMUM_SERVER = 140000
 MINIMUM_PGVECTOR = (0, 8, 2)
 DEFAULT_ROLE = "hermes"
 
-LEDGER: LiteralString = """\
-CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
-    version    integer     PRIMARY KEY,
-    name       text        NOT NULL,
-    sha256     text        NOT NULL,
-    applied_at timestamptz NOT NULL DEFAULT now()
-)"""
 
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
 # Functions come before the tables they read and before each other.
@@ -56,6 +48,11 @@ class Migration:
     version: int
     name: str
     text: LiteralString
+
+    @property
+    def title(self) -> str:
+        """The name as people read it."""
+        return self.name.replace("_", " ")
 
     @property
     def sha256(self) -> str:
@@ -82,17 +79,17 @@ def migrations() -> list[Migration]:
     for file in (FOLDER / "migrations").iterdir():
         number, _, rest = file.name.partition("_")
         if file.name.endswith(".sql") and number.isdigit():
-            found.append(Migration(int(number), rest.removesuffix(".sql"), _text(f"migrations/{file.name}")))
+            found.append(Migration(int(number), rest.removesuffix(".sql"), sql_text(f"migrations/{file.name}")))
     return sorted(found, key=lambda migration: migration.version)
 
 
 def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
     """All the SQL a new database gets in that schema, without connecting to one."""
-    yield f"-- for schema {schema}\n-- ledger\n{LEDGER};\n"
+    yield f"-- for schema {schema}\n-- ledger\n{sql_text('admin/schema/ledger.sql')}"
     yield f"-- functions\n{EXTENSION};\n{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
     for migration in migrations():
-        yield f"-- migration {migration.version:04d} {migration.name}\n{migration.text}"
-    yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + _text("revoke.sql")
+        yield f"-- migration {migration.version:04d} {migration.title}\n{migration.text}"
+    yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + sql_text("revoke.sql")
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
         yield model_functions(1).as_string(None)
@@ -131,7 +128,7 @@ def apply(
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
             schema = _schema_to_migrate(connection)
-            connection.execute(LEDGER)
+            connection.execute(admin_statement("schema/ledger"))
             _ensure_extension(connection)
             _stay_within(connection, schema)
             adoption = Adoption.find(connection)
@@ -160,7 +157,7 @@ def apply(
 
 def _make_searches(connection: psycopg.Connection, schema: str) -> None:
     connection.execute(kind_functions(schema))
-    connection.execute(_text("revoke.sql"))
+    connection.execute(sql_text("revoke.sql"))
     for (model_id,) in connection.execute("SELECT id FROM embedding_models ORDER BY id").fetchall():
         connection.execute(model_functions(int(model_id)))
 
@@ -185,11 +182,10 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
                     "install the package version that migrated this database"
                 )
             continue
-        report(f"applying {migration.version:04d} {migration.name}")
+        report(f"applying {migration.version:04d} {migration.title}")
         connection.execute(migration.text)
         connection.execute(
-            "INSERT INTO hermes_pgvector_migrations (version, name, sha256) VALUES (%s, %s, %s)",
-            (migration.version, migration.name, migration.sha256),
+            admin_statement("schema/record_migration"), (migration.version, migration.name, migration.sha256)
         )
         outcome.applied.append(f"{migration.version:04d}_{migration.name}")
 
@@ -200,9 +196,7 @@ def _check_server(connection: psycopg.Connection) -> None:
             f"Postgres {connection.info.server_version // 10000} is too old: {MINIMUM_SERVER // 10000} or newer is "
             "needed; upgrade the server (pg_upgrade), or use the embedded one: hermes-pgvector up"
         )
-    row = connection.execute(
-        """SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"""
-    ).fetchone()
+    row = connection.execute(admin_statement("schema/pgvector_version")).fetchone()
     if row is None:
         raise SchemaError(no_pgvector(connection.info.server_version // 10000))
     version = str(row[0] or row[1])
@@ -241,11 +235,7 @@ def _stay_within(connection: psycopg.Connection, schema: str) -> None:
     Another schema further along the login's search_path may hold another installation, which is not ours to touch.
     Temporary tables are found last, so that none can stand in for one of ours.
     """
-    connection.execute(
-        "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), quote_ident(n.nspname), 'pg_temp'), true)"
-        " FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
-        (schema,),
-    )
+    connection.execute(admin_statement("schema/stay_within"), (schema,))
 
 
 def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:
@@ -299,9 +289,7 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
     # A new model's tables and remade views belong to every role that runs agents, not only to the one named now.
     for name in {role, *_runtime_roles(connection)}:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
-    may_create = connection.execute(
-        "SELECT quote_ident(current_schema()) WHERE has_schema_privilege(%s, current_schema(), 'CREATE')", (role,)
-    ).fetchone()
+    may_create = connection.execute(admin_statement("roles/may_create"), (role,)).fetchone()
     if may_create is not None:
         outcome.notices.append(
             f'the runtime role "{role}" may create objects in this schema, as Postgres 14 lets everybody; '
@@ -316,27 +304,23 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
 
 def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Composed:
     parts: list[sql.Composable] = [
-        sql.SQL(_text("grants.sql")).format(role=sql.Identifier(role), role_literal=sql.Literal(role))
+        sql.SQL(sql_text("grants.sql")).format(role=sql.Identifier(role), role_literal=sql.Literal(role))
     ]
     parts += [
-        sql.SQL(_text("grants_model.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
+        sql.SQL(sql_text("grants_model.sql")).format(role=sql.Identifier(role), **vector_tables(model_id))
         for model_id in model_ids
     ]
     if has_views:
-        parts.append(sql.SQL(_text("grants_views.sql")).format(role=sql.Identifier(role)))
+        parts.append(sql.SQL(sql_text("grants_views.sql")).format(role=sql.Identifier(role)))
     return sql.SQL("\n").join(parts)
 
 
 def _views_sql(model_id: int) -> sql.Composed:
-    return sql.SQL(_text("views.sql")).format(**vector_tables(model_id))
+    return sql.SQL(sql_text("views.sql")).format(**vector_tables(model_id))
 
 
 def _runtime_roles(connection: psycopg.Connection) -> list[str]:
-    rows = connection.execute(
-        "SELECT DISTINCT grantee FROM information_schema.role_table_grants"
-        " WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'"
-        " AND grantee NOT IN ('PUBLIC', current_user)"
-    )
+    rows = connection.execute(admin_statement("roles/runtime_roles"))
     return [str(row[0]) for row in rows]
 
 
@@ -352,8 +336,3 @@ def _collect(outcome: Outcome, notice: psycopg.errors.Diagnostic) -> None:
     text = notice.message_primary
     if text and "already exists, skipping" not in text and "does not exist, skipping" not in text:
         outcome.notices.append(text)
-
-
-def _text(path: str) -> LiteralString:
-    # Files of this package, reviewed like code.
-    return FOLDER.joinpath(path).read_text(encoding="utf-8")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.sql_functions import model_functions
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
+from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
+from hermes_memory_pgvector.store.statements import vector_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class ModelSpec:
 
 def model_sql(model_id: int, dim: int) -> sql.Composed:
     """The DDL of a model's vector tables."""
-    text: LiteralString = FOLDER.joinpath("model.sql").read_text(encoding="utf-8")
-    return sql.SQL(text).format(
+    return sql.SQL(sql_text("model.sql")).format(
         **vector_tables(model_id),
         turn_codes=sql.Identifier(f"turn_vectors_{model_id}_codes"),
         memory_codes=sql.Identifier(f"memory_vectors_{model_id}_codes"),
@@ -34,13 +33,10 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
 
 def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current: bool) -> int:
     """Register an embedding model and create its vector tables; return its id."""
-    row = connection.execute(
-        "SELECT id FROM embedding_models WHERE name = %s AND dim = %s", (model.name, model.dim)
-    ).fetchone()
+    row = connection.execute(admin_statement("models/find"), (model.name, model.dim)).fetchone()
     if row is None:
         row = connection.execute(
-            "INSERT INTO embedding_models (name, dim, min_similarity) VALUES (%s, %s, %s) RETURNING id",
-            (model.name, model.dim, model.min_similarity),
+            admin_statement("models/register"), (model.name, model.dim, model.min_similarity)
         ).fetchone()
         assert row is not None
         connection.execute(model_sql(int(row[0]), model.dim))
@@ -54,18 +50,8 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
     return model_id
 
 
-ENQUEUE: LiteralString = """
-INSERT INTO pending_vectors (agent_identity, kind, id)
-SELECT agent_identity, 'memory', id FROM memory_entries AS entry
-WHERE muted_at IS NULL
-  AND NOT EXISTS (SELECT FROM {memory_vectors} AS v WHERE v.agent_identity = entry.agent_identity AND v.id = entry.id)
-UNION ALL
-SELECT agent_identity, 'turn', id FROM conversations AS turn
-WHERE muted_at IS NULL
-  AND NOT EXISTS (SELECT FROM {turn_vectors} AS v WHERE v.agent_identity = turn.agent_identity AND v.id = turn.id)
-ON CONFLICT DO NOTHING"""
-
-
 def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:
     """Enqueue every row that has no vector of this model; return how many there are."""
-    return connection.execute(sql.SQL(ENQUEUE).format(**vector_tables(model_id))).rowcount
+    return connection.execute(
+        admin_statement("models/enqueue_missing_vectors").format(**vector_tables(model_id))
+    ).rowcount

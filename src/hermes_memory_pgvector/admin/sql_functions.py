@@ -14,6 +14,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from hermes_memory_pgvector.admin.statements import sql_text
 from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 
@@ -87,8 +88,7 @@ def drop_functions(connection: psycopg.Connection) -> None:
     names = {
         f"hermes_{file.removesuffix('.sql')}" for folder in ("", "per_kind", "per_model") for file in _files(folder)
     }
-    text: LiteralString = FOLDER.joinpath("drop_functions.sql").read_text(encoding="utf-8")
-    connection.execute(sql.SQL(text).format(names=sql.Literal(sorted(names))))
+    connection.execute(sql.SQL(sql_text("drop_functions.sql")).format(names=sql.Literal(sorted(names))))
 
 
 def _schema_names(schema: str) -> dict[str, sql.Composable]:
@@ -109,12 +109,7 @@ def _names(kind: Kind) -> dict[str, sql.Composable]:
 
 
 def _rendered(folder: str, names: dict[str, sql.Composable]) -> list[sql.Composed]:
-    made = []
-    for file in _files(folder):
-        # Files of this package, reviewed like code.
-        text: LiteralString = FOLDER.joinpath("functions", folder, file).read_text(encoding="utf-8")
-        made.append(sql.SQL(text).format(**names))
-    return made
+    return [sql.SQL(sql_text(f"functions/{folder}/{file}")).format(**names) for file in _files(folder)]
 
 
 def _files(folder: str) -> list[str]:

@@ -21,6 +21,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow, class_row
 
 from hermes_memory_pgvector.admin.index_progress import Watch, watched
+from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.current_model import current_model
@@ -39,38 +40,10 @@ LOCK_KEY = 0x6865726D65736978
 # What the graph needs beside each code while it is built.
 NODE_BYTES = 1000
 
-CREATE: LiteralString = (
-    "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw (code bit_hamming_ops) WITH ({graph}) WHERE {rows}"
-)
-# Distances of codes are small whole numbers, many of them equal: with fewer edges a search loses its way among them.
-GRAPH: LiteralString = "m = 24, ef_construction = 128"
 PUBLIC_ROWS: LiteralString = "NOT hermes_is_private(agent_identity)"
 _IS_PUBLIC = re.compile(
     r"USING hnsw \(code [\w.]*bit_hamming_ops\).* WHERE \(NOT [\w.]*hermes_is_private\(agent_identity\)\)$"
 )
-FIND: LiteralString = """\
-SELECT own.relname::text AS name, tab.relname::text AS "table", i.indisvalid AND i.indisready AS is_valid,
-       EXISTS (SELECT FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid) AS is_building,
-       pg_relation_size(i.indexrelid) AS size_bytes, pg_get_indexdef(i.indexrelid) AS definition
-FROM pg_index AS i
-JOIN pg_class AS own ON own.oid = i.indexrelid
-JOIN pg_class AS tab ON tab.oid = i.indrelid
-JOIN pg_am AS method ON method.oid = own.relam AND method.amname = 'hnsw'
-WHERE i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
-ORDER BY tab.relname DESC, own.relname"""
-# The indexes that every search reads, each with what interrupted rebuilds have left of it.
-KEYS: LiteralString = """\
-SELECT key.relname::text, ARRAY(
-    SELECT left_over.relname::text FROM pg_index AS l JOIN pg_class AS left_over ON left_over.oid = l.indexrelid
-    WHERE l.indrelid = i.indrelid AND NOT l.indisvalid AND starts_with(left_over.relname, key.relname || '_cc'))
-FROM pg_index AS i
-JOIN pg_class AS key ON key.oid = i.indexrelid
-JOIN pg_am AS method ON method.oid = key.relam AND method.amname = 'btree'
-WHERE i.indisvalid AND i.indrelid IN (to_regclass(%(turns)s), to_regclass(%(memories)s))
-ORDER BY i.indrelid = to_regclass(%(turns)s) DESC, key.relname"""
-RAISE_MEMORY: LiteralString = """\
-SELECT set_config('maintenance_work_mem', greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024)
-                                          || 'kB', false)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +201,7 @@ class VectorIndexes:
             present = [index for index in self._find() if index.name == name]
             done = self._ensure(_Plan(name, self._turns, rows, memory_mb or self._need_mb(vectors), watch), present)
             self._connection.execute(
-                "INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES (%s, %s, %s)"
-                " ON CONFLICT (agent_identity, model_id) DO UPDATE SET index_name = excluded.index_name",
-                (theme, self.model.id, name),
+                admin_statement("indexes/list_theme"), {"theme": theme, "model_id": self.model.id, "name": name}
             )
             return done
 
@@ -238,7 +209,7 @@ class VectorIndexes:
         """Build the vector tables' keys and codes anew: where much was deleted, their pages end up half empty."""
         with self._alone():
             keys: list[Any] = self._connection.execute(
-                KEYS, {"turns": self._turns, "memories": self._memories}
+                admin_statement("indexes/find_keys"), {"turns": self._turns, "memories": self._memories}
             ).fetchall()
             return [self._rebuild(name, leftovers, watch) for name, leftovers in keys]
 
@@ -261,7 +232,7 @@ class VectorIndexes:
         name = theme_index_name(self.model.id, theme)
         with self._alone():
             listed = self._connection.execute(
-                "DELETE FROM theme_indexes WHERE agent_identity = %s AND model_id = %s", (theme, self.model.id)
+                admin_statement("indexes/unlist_theme"), {"theme": theme, "model_id": self.model.id}
             )
             for index in self._find():
                 if index.name == name:
@@ -281,10 +252,10 @@ class VectorIndexes:
             if index.is_valid:
                 return Done(index.name, False, time.monotonic() - started, index.size_bytes, len(unfinished))
         made = sql.Identifier(plan.name)
-        statement = sql.SQL(CREATE).format(
-            name=made, table=sql.Identifier(plan.table), graph=sql.SQL(GRAPH), rows=plan.rows
+        statement = admin_statement("indexes/create").format(
+            name=made, table=sql.Identifier(plan.table), rows=plan.rows
         )
-        self._connection.execute(RAISE_MEMORY, (plan.memory_mb * 1024,))
+        self._connection.execute(admin_statement("indexes/raise_memory"), (plan.memory_mb * 1024,))
         with watched(plan.name, self._connection, self._dsn, plan.watch):
             try:
                 self._connection.execute(statement)
@@ -305,28 +276,26 @@ class VectorIndexes:
 
     def _need_mb(self, vectors: int) -> int:
         """What a graph of so many codes takes while it is built, within reason."""
-        row: Any = self._connection.execute(
-            "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'code'", (self._turns,)
-        ).fetchone()
+        row: Any = self._connection.execute(admin_statement("indexes/code_bits"), (self._turns,)).fetchone()
         return min(MOST_MEMORY_MB, vectors * (int(row[0]) // 8 + NODE_BYTES) // 2**20)
 
     def _find(self) -> list[Index]:
         with self._connection.cursor(row_factory=class_row(Index)) as cursor:
-            return cursor.execute(FIND, {"turns": self._turns, "memories": self._memories}).fetchall()
+            tables = {"turns": self._turns, "memories": self._memories}
+            return cursor.execute(admin_statement("indexes/find"), tables).fetchall()
 
     def _counts(self) -> dict[str, int]:
         with self._connection.transaction():
             # An index alone tells it; the table is many times larger.
             self._connection.execute("SET LOCAL enable_seqscan = off")
             rows: list[Any] = self._connection.execute(
-                sql.SQL("SELECT agent_identity, count(*) FROM {} GROUP BY 1").format(sql.Identifier(self._turns))
+                admin_statement("indexes/theme_counts").format(turn_vectors=sql.Identifier(self._turns))
             ).fetchall()
         return {str(theme): int(count) for theme, count in rows}
 
     def _count(self, theme: str) -> int:
-        row: Any = self._connection.execute(
-            sql.SQL("SELECT count(*) FROM {} WHERE agent_identity = %s").format(sql.Identifier(self._turns)), (theme,)
-        ).fetchone()
+        counted = admin_statement("indexes/theme_count").format(turn_vectors=sql.Identifier(self._turns))
+        row: Any = self._connection.execute(counted, (theme,)).fetchone()
         return int(row[0])
 
     @contextmanager

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.capture.refused_writes import Refusals
@@ -41,7 +42,7 @@ from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.installation import Doorkeeper
+from hermes_memory_pgvector.store.installation import DatabaseGuard
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import Session, WriteItem
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -51,6 +52,17 @@ logger = logging.getLogger(__name__)
 
 CACHE_ENTRIES = 4096
 STEP_SECONDS = 5.0
+
+
+class CarriedOver(NamedTuple):
+    """What an engine hands to its successor when the settings change."""
+
+    clock: Clock
+    ledger: SessionLedger
+    shown: ShownHits
+    journal: Journal
+    refusals: Refusals
+    recorder: Recorder
 
 
 class Engine:
@@ -72,23 +84,12 @@ class Engine:
         self.home = home
         self.settings = settings
         self.folder = settings_file.data_folder(home)
-        identity = home_identity.identity(home)
-        self.home_id = identity.id
-        if predecessor is None:
-            self.clock = Clock.of_home(self.folder)
-            self.ledger = SessionLedger()
-            self.shown = ShownHits()
-            self.journal = Journal(
-                self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
-            )
-            self.refusals = Refusals(home, self.folder, max_chars=settings.turn_max_chars)
-            self._recorder = Recorder(self.journal, self.refusals)
-        else:
-            self.clock, self.ledger, self.shown = predecessor.clock, predecessor.ledger, predecessor.shown
-            self.journal, self.refusals = predecessor.journal, predecessor.refusals
-            self._recorder = predecessor._recorder
-            self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
-        self._doorkeeper = Doorkeeper(
+        self._identity = home_identity.identity(home)
+        self.home_id = self._identity.id
+        self._carried_over = self._what_outlives_settings(predecessor)
+        self.clock, self.ledger, self.shown, self.journal, self.refusals, self._recorder = self._carried_over
+
+        self._database_guard = DatabaseGuard(
             self.folder,
             self.home_id,
             settings.dsn,
@@ -98,7 +99,7 @@ class Engine:
             self._conninfo,
             maximum=settings.pool_max,
             connect_seconds=settings.connect_timeout,
-            admit=self._doorkeeper.admit,
+            admit=self._database_guard.admit,
         )
         self.current_model = CurrentModel()
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
@@ -112,33 +113,10 @@ class Engine:
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
         ).search
         self.recall_log = RecallLog(is_wanted=settings.recall_log, with_text=settings.recall_log_text)
-        self.backlog = Backlog(
-            self.pool,
-            self.embedder,
-            self.current_model,
-            embed_seconds=settings.embed_write_timeout,
-            # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
-            make_tables=SelfMigration(home, is_ours=not settings.dsn).run,
-        )
-        self.mirror = Mirror(
-            home,
-            self.home_id,
-            self.pool,
-            self.clock,
-            max_chars=settings.memory_max_chars,
-            wants_vectors=settings.embed_on_write,
-            inherits=() if settings.dsn else self._inherited(identity),
-        )
-        self.writer = Writer(
-            self.journal,
-            self.pool,
-            self.current_model,
-            settings,
-            home_id=self.home_id,
-            on_stored=self._rows_stored,
-            on_adopted=self.mirror.look_again,
-            heal_schema=SelfMigration(home, is_ours=not settings.dsn and not settings.hold).run,
-        )
+
+        self.backlog = self._make_backlog()
+        self.mirror = self._make_mirror()
+        self.writer = self._make_writer()
         self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals)
         self.status = Status(
             self.folder,
@@ -150,33 +128,10 @@ class Engine:
             self.read_breaker,
             self.cleaning,
         )
-        self._mirror_files = tasks.MirrorFiles(
-            self.mirror,
-            self.pool,
-            self.current_model,
-            self.writer,
-            on_changed=self._rows_stored,
-            is_wanted=settings.bulk_sync_on_init,
-        )
+        self._mirror_files = self._make_mirror_files(predecessor)
         self._check_search = tasks.CheckSearch(self.recall, self.writer)
-        self.tasks = tasks.Tasks(
-            {
-                "configuration": tasks.WatchConfiguration(home, check_configuration).run,
-                "warm-up": tasks.WarmUp(self.embedder, is_local=settings.uses_local_model).run,
-                "vectors": self.backlog.run,
-                "mirror": self._mirror_files.run,
-                "forgotten files": self.cleaning.run,
-                "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
-                "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
-                "row counts": tasks.CountRows(self.pool, self.writer).run,
-                "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
-                "recall log": tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id).run,
-                "sweep": Sweep(self.pool, self.writer, settings, self.home_id).run,
-                "self-check": self._check_search.run,
-                "connections": tasks.ReapConnections(self.pool).run,
-                "process file": self.status.publish,
-            }
-        )
+        self.tasks = self._make_tasks(check_configuration)
+
         self.is_retired = False
         """Whether another engine takes this one's place: the configuration changed, or this is a forked child."""
         self._predecessor = predecessor
@@ -187,9 +142,88 @@ class Engine:
         self._take_over_thread: threading.Thread | None = None
         self._lacks_journal = False
         self._lacks_threads = False
-        if predecessor is not None:
-            self._mirror_files.theme = predecessor._mirror_files.theme
         renew_after_fork(self)
+
+    # Its parts.
+
+    def _what_outlives_settings(self, predecessor: Engine | None) -> CarriedOver:
+        """The predecessor's journal and what it knows of sessions, under the new settings; new ones without it."""
+        settings = self.settings
+        if predecessor is not None:
+            carried_over = predecessor._carried_over
+            carried_over.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+            return carried_over
+        journal = Journal(self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+        refusals = Refusals(self.home, self.folder, max_chars=settings.turn_max_chars)
+        return CarriedOver(
+            Clock.of_home(self.folder), SessionLedger(), ShownHits(), journal, refusals, Recorder(journal, refusals)
+        )
+
+    def _make_backlog(self) -> Backlog:
+        return Backlog(
+            self.pool,
+            self.embedder,
+            self.current_model,
+            embed_seconds=self.settings.embed_write_timeout,
+            # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
+            make_tables=SelfMigration(self.home, is_ours=not self.settings.dsn).run,
+        )
+
+    def _make_mirror(self) -> Mirror:
+        return Mirror(
+            self.home,
+            self.home_id,
+            self.pool,
+            self.clock,
+            max_chars=self.settings.memory_max_chars,
+            wants_vectors=self.settings.embed_on_write,
+            inherits=() if self.settings.dsn else self._inherited(),
+        )
+
+    def _make_writer(self) -> Writer:
+        return Writer(
+            self.journal,
+            self.pool,
+            self.current_model,
+            self.settings,
+            home_id=self.home_id,
+            on_stored=self._rows_stored,
+            on_adopted=self.mirror.look_again,
+            heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
+        )
+
+    def _make_mirror_files(self, predecessor: Engine | None) -> tasks.MirrorFiles:
+        made = tasks.MirrorFiles(
+            self.mirror,
+            self.pool,
+            self.current_model,
+            self.writer,
+            on_changed=self._rows_stored,
+            is_wanted=self.settings.bulk_sync_on_init,
+        )
+        if predecessor is not None:
+            made.theme = predecessor._mirror_files.theme
+        return made
+
+    def _make_tasks(self, check_configuration: Callable[[], object]) -> tasks.Tasks:
+        return tasks.Tasks(
+            {
+                "configuration": tasks.WatchConfiguration(self.home, check_configuration).run,
+                "warm-up": tasks.WarmUp(self.embedder, is_local=self.settings.uses_local_model).run,
+                "vectors": self.backlog.run,
+                "mirror": self._mirror_files.run,
+                "forgotten files": self.cleaning.run,
+                "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
+                "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
+                "row counts": tasks.CountRows(self.pool, self.writer).run,
+                "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
+                "recall log": tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id).run,
+                "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id).run,
+                "self-check": self._check_search.run,
+                "connections": tasks.ReapConnections(self.pool).run,
+                "process file": self.status.publish,
+            }
+        )
 
     # What providers do with it.
 
@@ -341,12 +375,12 @@ class Engine:
     def _conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is the database meant."""
         folder = server_folder(self.home, self.settings)
-        return logins_of(folder, self.settings, self._doorkeeper, deadline, may_create=True).runtime
+        return logins_of(folder, self.settings, self._database_guard, deadline, may_create=True).runtime
 
-    def _inherited(self, identity: home_identity.HomeIdentity) -> tuple[str, ...]:
+    def _inherited(self) -> tuple[str, ...]:
         is_profile = home_identity.root_of(self.home) != self.home
         shares = not is_profile or server_folder(self.home, self.settings) != self.folder
-        return home_identity.inherited(self.home, identity, shares_database=shares)
+        return home_identity.inherited(self.home, self._identity, shares_database=shares)
 
     def _open_journal(self) -> None:
         """Make ready to record; needs no thread."""

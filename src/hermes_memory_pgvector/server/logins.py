@@ -9,7 +9,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, ServerError
 from hermes_memory_pgvector.server.folder import has_data
-from hermes_memory_pgvector.store.installation import Doorkeeper
+from hermes_memory_pgvector.store.installation import DatabaseGuard
 
 NO_DATABASE = "there is no database yet; run: hermes-pgvector up"
 
@@ -23,7 +23,7 @@ class Logins:
 
 
 def logins_of(
-    folder: Path, settings: Settings, doorkeeper: Doorkeeper, deadline: Deadline, *, may_create: bool
+    folder: Path, settings: Settings, guard: DatabaseGuard, deadline: Deadline, *, may_create: bool
 ) -> Logins:
     """The logins in force.
 
@@ -35,7 +35,7 @@ def logins_of(
     if settings.dsn:
         return Logins(settings.dsn, settings.dsn)
     exists = has_data(folder)
-    doorkeeper.before_start(has_data=exists)
+    guard.before_start(has_data=exists)
     if not exists and not may_create:
         raise ServerError(NO_DATABASE)
     from hermes_memory_pgvector.server.server import EmbeddedPostgres

@@ -81,14 +81,14 @@ def logins(home: Path, settings: Settings, deadline: Deadline, *, may_create: bo
     """The logins in force; starts the embedded server, but creates it only when allowed to."""
     from hermes_memory_pgvector.config.home import home_id
     from hermes_memory_pgvector.server.logins import NO_DATABASE, logins_of
-    from hermes_memory_pgvector.store.installation import Doorkeeper
+    from hermes_memory_pgvector.store.installation import DatabaseGuard
 
     folder = server_folder(home, settings)
     if not settings.dsn and not settings.hold and not may_create and not folder.is_dir():
         # The home's id would create the folder, and whoever only looks leaves nothing behind.
         raise ServerError(NO_DATABASE)
-    doorkeeper = Doorkeeper(data_folder(home), home_id(home), settings.dsn, is_named=False)
-    return logins_of(folder, settings, doorkeeper, deadline, may_create=may_create)
+    guard = DatabaseGuard(data_folder(home), home_id(home), settings.dsn, is_named=False)
+    return logins_of(folder, settings, guard, deadline, may_create=may_create)
 
 
 @contextmanager

@@ -114,8 +114,8 @@ def objection(known: Belonging | None, where: str, found: Identity) -> str:
     )
 
 
-class Doorkeeper:
-    """Lets a process's connections in, or not."""
+class DatabaseGuard:
+    """Keeps a process away from a database that its journal does not belong to."""
 
     def __init__(self, folder: Path, home_id: str, dsn: str, *, is_named: bool) -> None:
         self._folder = folder

@@ -23,6 +23,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError, ThreadUnavailable
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.errors import translate, translated
+from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -128,9 +129,7 @@ class Pool:
             # Between statements that travel together no other limit applies.
             limits["transaction_timeout"] = server_ms
         connection.execute(
-            "SELECT set_config(given.name, given.value::text, true) FROM unnest(%s::text[], %s::bigint[])"
-            " AS given (name, value)",
-            (list(limits), list(limits.values())),
+            statement("connection/limit_transaction"), {"names": list(limits), "values": list(limits.values())}
         )
 
     def close(self) -> None:
