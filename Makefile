@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test check format docs samples bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-full check format docs samples bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,8 +18,11 @@ run: ## start the embedded server and install the plugin into your hermes home
 quick: setup ## the tests that need no Postgres, in half a minute
 	$(BIN)/python -m pytest -q -n 2 -m 'not large and not postgres' tests/unit tests/property
 
-test: ## run every test, none skipped
+test: ## every test but the long ones, the same each time; what CI runs
 	$(PYTHON) start.py test
+
+test-full: setup ## the long ones too, in random order and with examples nobody has tried
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n 4 --dist loadfile -m ''
 
 check: setup ## lint, types, rooms, generated files
 	$(BIN)/ruff check src testing tests bench docs start.py
@@ -48,11 +51,11 @@ faults: setup ## the large fault battery: a million writes, two hundred kills
 	$(BIN)/python -m tests.faults.battery
 
 build: setup ## build wheel and sdist
-	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 smoke: build ## install the wheel into a clean environment and run the tour
 	rm -rf dist/smoke && $(PYTHON) -m venv dist/smoke
-	dist/smoke/bin/pip install --quiet "$$(ls dist/*.whl)[embedded]"
+	dist/smoke/bin/pip install --quiet --no-compile "$$(ls dist/*.whl)[embedded]"
 	dist/smoke/bin/hermes-pgvector --help > /dev/null
 	dist/smoke/bin/hermes-pgvector try
 	rm -rf dist/smoke

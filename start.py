@@ -120,9 +120,10 @@ def main(arguments: list[str]) -> int:
         print("\nInterrupted; run it again to go on.", file=sys.stderr)
         return INTERRUPTED
     if is_test:
-        # Most tests wait for a server, a process or a clock: two at a time take little more than half as long.
-        whole = ["-n", "2", "--dist", "loadfile"] if not arguments[1:] else []
-        command = [str(BIN / "python"), "-m", "pytest", "-q", *whole, *arguments[1:]]
+        # Most tests wait for a server, a process or a clock, so there are more workers than processors.
+        workers = str(min(8, 2 * (os.cpu_count() or 1)))
+        whole = ["-n", workers, "--dist", "loadfile", "--no-loadscope-reorder", "--randomly-seed=1"]
+        command = [str(BIN / "python"), "-m", "pytest", "-q", *(arguments[1:] or whole)]
     else:
         is_command = arguments and not arguments[0].startswith("-")
         command = [str(BIN / "hermes-pgvector"), *(arguments if is_command else ["up", *arguments])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,29 @@ from hermes_memory_pgvector.server.binaries import installed_binaries
 pytest_plugins = ["testing.postgres", "testing.hermes", "testing.agent"]
 
 # A busy machine is no failure, and examples may share a home: none depends on what another left there.
-settings.register_profile(
-    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+# Every run of `make test` tries the same examples, so that it fails only for what was changed; `make test-full` and
+# `make faults` search for new ones.
+COMMON = settings(
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("house")
+settings.register_profile("ci", COMMON, derandomize=True)
+settings.register_profile("search", COMMON, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-UNIT = Path(__file__).parent / "unit"
+TESTS = Path(__file__).parent
+UNIT = TESTS / "unit"
+SLOWEST_FIRST = ["host", "docs", "faults", "database", "property", "unit"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whatever uses a server's fixture, so that `make quick` leaves it out; unit tests use none."""
+    """Mark whatever uses a server's fixture, so that `make quick` leaves it out; unit tests use none.
+
+    Files that take long come first, so that no worker is left alone with one at the end.
+    """
+    items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.relative_to(TESTS).parts[0]))
     for item in items:
         needed = getattr(item, "fixturenames", ())
         if {"postgres_server", "postgres_without_contrib"}.isdisjoint(needed):

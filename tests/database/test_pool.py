@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -16,7 +15,7 @@ from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
 from testing.postgres import Database
 from testing.stored import Stored
-from testing.waiting import wait_until
+from testing.waiting import promptly, wait_until
 
 
 @pytest.fixture
@@ -60,19 +59,15 @@ def test_waiting_for_a_connection_ends_at_the_deadline(pool: Pool) -> None:
     held = [pool.connection(Deadline.after(30)) for _ in range(3)]
     for each in held:
         each.__enter__()
-    begun = time.monotonic()
-    with pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.3)):
+    with promptly(), pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.3)):
         pass
-    assert 0.2 < time.monotonic() - begun < 2
     for each in held:
         each.__exit__(None, None, None)
 
 
 def test_a_statement_ends_at_the_deadline(pool: Pool) -> None:
-    begun = time.monotonic()
-    with pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.5)) as connection:
+    with promptly(), pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.5)) as connection:
         connection.execute("SELECT pg_sleep(30)")
-    assert time.monotonic() - begun < 5
     with pool.connection(Deadline.after(10)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
@@ -135,10 +130,8 @@ def test_no_setting_outlives_its_transaction(pool: Pool) -> None:
 
 def test_a_refused_connection_says_why_at_once() -> None:
     pool = Pool(lambda _: "host=127.0.0.1 port=9 dbname=x user=y password=secret", maximum=2, connect_seconds=3)
-    begun = time.monotonic()
-    with pytest.raises(DatabaseUnavailable) as raised, pool.connection(Deadline.after(30)):
+    with promptly(), pytest.raises(DatabaseUnavailable) as raised, pool.connection(Deadline.after(30)):
         pass
-    assert time.monotonic() - begun < 5
     assert "secret" not in str(raised.value)
     pool.close()
 

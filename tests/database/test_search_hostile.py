@@ -1,9 +1,8 @@
-"""Every text is a question that is answered: without error, within its budget, and never turned into something else."""
+"""Every text is a question that is answered: without error, without hanging, and never turned into something else."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,10 +10,9 @@ from database.searching import Said, Store, new_store, settle, unit
 
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.values import Kind
+from testing.waiting import promptly
 
 DIM = 64
-BUDGET_SECONDS = 2.0
-"""What a prefetch may take by default."""
 
 WRITTEN = [
     "", " ", "\n\t", ".", "...", "?", "'", "''", '"', '""', "\\", "\\\\", "\\'", "%", "%%", "%s",
@@ -125,9 +123,8 @@ def asked(store: Store, text: str) -> None:
     """Ask for turns and memories, with and without a vector; the answer must be of this theme and in time."""
     for kind in Kind:
         for vector in (unit(random.Random(2), DIM), None):
-            started = time.monotonic()
-            hits = store.ask(text, vector, kind=kind)
-            assert time.monotonic() - started < BUDGET_SECONDS
+            with promptly():
+                hits = store.ask(text, vector, kind=kind)
             assert all(hit.theme == "fleet" for hit in hits)
 
 

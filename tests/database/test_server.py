@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, h
 from hermes_memory_pgvector.server.programs import processes_named
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST, Database, new_database
-from testing.waiting import wait_until
+from testing.waiting import promptly, wait_until
 
 IS_ROOT = os.geteuid() == 0
 # Root can become anybody and so tests an ordinary user as well; anybody else is the ordinary user.
@@ -80,7 +79,7 @@ def home() -> Iterator[Path]:
 def stopped_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose server was created, holds one row, and is stopped."""
     folder = tmp_path_factory.mktemp("stopped") / "pgvector"
-    server = EmbeddedPostgres(folder)
+    server = EmbeddedPostgres(folder, extra_settings=FAST)
     run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
     server.stop(soon())
     return folder
@@ -199,19 +198,12 @@ def test_letters_of_all_languages_are_letters(home: Path, major: int) -> None:
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_a_second_process_attaches_to_the_running_server(open_home: Path, user: str | None) -> None:
+def test_the_server_is_shared_never_runs_as_root_and_its_files_are_private(open_home: Path, user: str | None) -> None:
     if user:
         os.chown(open_home.parent, pwd.getpwnam(user).pw_uid, -1)
     first, second = (answer(python(START + TELL_START, open_home, user)) for _ in range(2))
-    assert first == second
+    assert first == second, "the second process attaches to the running server"
     assert starts_in(open_home / "postgres.log") == 1
-
-
-@pytest.mark.parametrize("user", USERS)
-def test_the_server_never_runs_as_root_and_its_files_are_private(open_home: Path, user: str | None) -> None:
-    if user:
-        os.chown(open_home.parent, pwd.getpwnam(user).pw_uid, -1)
-    answer(python(START + TELL_START, open_home, user))
     server = EmbeddedPostgres(open_home)
     owner = Path(f"/proc/{pid_of(server)}").stat().st_uid
     assert owner != 0
@@ -226,21 +218,19 @@ def test_the_server_never_runs_as_root_and_its_files_are_private(open_home: Path
         assert file.stat().st_uid == open_home.stat().st_uid
 
 
-def test_eight_processes_at_once_share_one_server(home: Path) -> None:
+def test_four_processes_at_once_share_one_server(home: Path) -> None:
     command = [sys.executable, "-c", PRELUDE + START + TELL_START, str(home), ""]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     outputs = [process.communicate(timeout=60)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 8
+    assert [process.returncode for process in processes] == [0] * 4
     assert len(set(outputs)) == 1
     assert starts_in(home / "postgres.log") == 1
 
 
-def test_threads_of_one_process_share_one_server(home: Path) -> None:
+def test_threads_of_one_process_share_one_server(used_home: Path) -> None:
     found: list[ConnectionInfo] = []
     threads = [
-        threading.Thread(
-            target=lambda: found.append(EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon()))
-        )
+        threading.Thread(target=lambda: found.append(EmbeddedPostgres(used_home).ensure_running(soon())))
         for _ in range(4)
     ]
     for thread in threads:
@@ -249,7 +239,7 @@ def test_threads_of_one_process_share_one_server(home: Path) -> None:
         thread.join()
     assert len(found) == 4
     assert len(set(found)) == 1
-    assert starts_in(home / "postgres.log") == 1
+    assert starts_in(used_home / "postgres.log") == 1
 
 
 def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
@@ -268,10 +258,11 @@ def test_stop_ends_every_process_and_may_be_repeated(used_home: Path) -> None:
     assert server.status().running is False
 
 
-def test_status_tells_what_runs(home: Path) -> None:
-    server = EmbeddedPostgres(home, extra_settings=FAST)
-    before = server.status()
+def test_status_tells_what_runs(used_home: Path) -> None:
+    before = EmbeddedPostgres(used_home.with_name("missing")).status()
     assert (before.running, before.pid, before.version, before.data_bytes) == (False, None, None, 0)
+    server = EmbeddedPostgres(used_home)
+    assert not server.status().running
     server.ensure_running(soon())
     status = server.status()
     assert status.running
@@ -283,15 +274,14 @@ def test_status_tells_what_runs(home: Path) -> None:
     assert status.data_bytes > 20_000_000
 
 
-def test_the_server_holds_none_of_its_starters_pipes(home: Path) -> None:
-    began = time.monotonic()
-    answer(python(START + TELL_START, home, seconds=30))
-    assert time.monotonic() - began < 20
-    server = EmbeddedPostgres(home)
+def test_the_server_holds_none_of_its_starters_pipes(used_home: Path) -> None:
+    # A server that held them would keep us waiting for the end of its starter's output.
+    answer(python(START + TELL_START, used_home, seconds=30))
+    server = EmbeddedPostgres(used_home)
     targets = {link.name: str(link.readlink()) for link in Path(f"/proc/{pid_of(server)}/fd").iterdir()}
     assert [targets[number] for number in "012"] == ["/dev/null", str(server.folder.log), str(server.folder.log)]
-    assert str(home / "postgres.alive") in targets.values()
-    assert str(home / "postgres.lock") not in targets.values()
+    assert str(used_home / "postgres.alive") in targets.values()
+    assert str(used_home / "postgres.lock") not in targets.values()
     assert os.getsid(pid_of(server)) != os.getsid(0)
 
 
@@ -383,7 +373,7 @@ def test_a_creation_that_was_killed_is_begun_anew(home: Path) -> None:
     with subprocess.Popen(command) as process:
         wait_until(lambda: any(home.glob("checkpoints/new-*/base")))
         process.kill()
-    info = EmbeddedPostgres(home).ensure_running(soon())
+    info = EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1
     assert not list(home.glob("checkpoints/new-*"))
 
@@ -391,7 +381,7 @@ def test_a_creation_that_was_killed_is_begun_anew(home: Path) -> None:
 def test_an_incomplete_data_directory_is_kept_aside(home: Path) -> None:
     (home / DATA_NAME / "base").mkdir(parents=True)
     (home / DATA_NAME / "PG_VERSION").write_text("18\n")
-    info = EmbeddedPostgres(home).ensure_running(soon())
+    info = EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon())
     assert one(info.runtime_dsn, "select 1") == 1
     (kept,) = home.glob("postgres.unusable-*")
     assert (kept / "PG_VERSION").read_text() == "18\n"
@@ -446,18 +436,14 @@ def test_waiting_for_another_starter_ends_with_the_deadline(home: Path) -> None:
     home.mkdir(parents=True)
     with (home / "postgres.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        began = time.monotonic()
-        with pytest.raises(DeadlineExceeded):
+        with promptly(), pytest.raises(DeadlineExceeded):
             EmbeddedPostgres(home).ensure_running(Deadline.after(0.2))
-        assert time.monotonic() - began < 1
 
 
 def test_a_deadline_too_short_to_create_leaves_nothing_half_made(home: Path) -> None:
-    server = EmbeddedPostgres(home)
-    began = time.monotonic()
-    with pytest.raises(DeadlineExceeded):
+    server = EmbeddedPostgres(home, extra_settings=FAST)
+    with promptly(), pytest.raises(DeadlineExceeded):
         server.ensure_running(Deadline.after(0.1))
-    assert time.monotonic() - began < 1
     assert not list(home.glob("postgres*/"))
     assert one(server.ensure_running(soon()).runtime_dsn, "select 1") == 1
 
@@ -468,10 +454,8 @@ def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline(used_home
     pid = pid_of(server)
     os.kill(pid, signal.SIGSTOP)
     try:
-        began = time.monotonic()
-        with pytest.raises(DeadlineExceeded):
+        with promptly(), pytest.raises(DeadlineExceeded):
             server.ensure_running(Deadline.after(0.5))
-        assert time.monotonic() - began < 1.5
     finally:
         os.kill(pid, signal.SIGCONT)
     assert one(server.ensure_running(soon()).runtime_dsn, "select 1") == 1
@@ -641,21 +625,24 @@ def test_data_of_an_earlier_layout_is_moved_when_its_server_has_ended(used_home:
 # -- places
 
 
-@pytest.mark.parametrize(
-    "name", ["with space", "Grüße-日本", "quo'te\"s $(false) `x` \\", "comma, in it", "long-" + "x" * 120]
-)
+# Whatever a name may contain is in one; a long one takes another way, through a shorter path.
+@pytest.mark.parametrize("name", ["Grüße-日本, quo'te\"s $(false) `x` \\", "long-" + "x" * 120])
 @pytest.mark.parametrize("has_own_folder", [True, False])
 def test_the_home_may_have_any_name(
-    open_home: Path, name: str, has_own_folder: bool, monkeypatch: pytest.MonkeyPatch
+    open_home: Path, stopped_home: Path, name: str, has_own_folder: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_own_folder:
         # As in a container whose user's folder is the hermes home itself: nothing of ours may be put beside it.
         monkeypatch.setenv("HOME", str(open_home.parent / name))
     folder = open_home.parent / name / "pgvector"
+    if not has_own_folder:
+        # Creation is tried with the other half.
+        folder.parent.mkdir(parents=True)
+        subprocess.run(["cp", "-a", str(stopped_home), str(folder)], check=True)
     server = EmbeddedPostgres(folder, extra_settings=FAST)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(server.stop, soon(), mode="immediate")
-        run(server.ensure_running(soon()).owner_dsn, "create table kept as select 42 as n")
+        run(server.ensure_running(soon()).owner_dsn, "create table if not exists kept as select 42 as n")
         sockets = Path(server.status().address)
         assert not sockets.is_relative_to(folder.parent)
         assert sockets.stat().st_mode & 0o777 == 0o700
@@ -698,7 +685,7 @@ def test_a_disk_that_fills_up_during_creation_is_named_and_nothing_stays(home: P
         with pytest.raises(ServerError, match="the disk is full"):
             EmbeddedPostgres(home, binaries=broken).ensure_running(soon())
     assert not list(home.glob("postgres*/"))
-    assert one(EmbeddedPostgres(home).ensure_running(soon()).runtime_dsn, "select 1") == 1
+    assert one(EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon()).runtime_dsn, "select 1") == 1
 
 
 def test_a_start_that_fails_is_told_and_the_next_one_succeeds(used_home: Path) -> None:

@@ -30,6 +30,7 @@ from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.folder import DATA_NAME
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from testing.agent import PLAIN
+from testing.cases import some_of
 from testing.command import Commands, with_password
 from testing.faulty import FaultyServer, new_database
 from testing.postgres import DIM, MODEL, Database
@@ -180,10 +181,12 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_new_process_goes_on_with_the_last_good_settings(home: ConfiguredHome, damage: str) -> None:
+@pytest.mark.parametrize("damage", some_of(DAMAGES, "invalid", "cut after a value", "gone", "a pipe"))
+def test_a_new_process_goes_on_with_the_last_good_settings(
+    home: ConfiguredHome, damage: Callable[[Path], object]
+) -> None:
     once(home)
-    DAMAGES[damage](home.config)
+    damage(home.config)
     known, unknown = "Said after the file was damaged, to the same people.", "Said by somebody who is on no list."
     home.say_elsewhere(
         "trading", known, "stranger", unknown,
@@ -197,15 +200,15 @@ def test_a_new_process_goes_on_with_the_last_good_settings(home: ConfiguredHome,
     )
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", some_of(DAMAGES, "half-written", "empty", "without our section", "a folder"))
 def test_a_running_process_goes_on_with_the_last_good_settings(
-    home: ConfiguredHome, damage: str, caplog: pytest.LogCaptureFixture
+    home: ConfiguredHome, damage: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     home.say("Before anything happened to the file.")
     home.arrive("Before anything happened to the file.")
     good = home.config.read_bytes()
     caplog.set_level(logging.WARNING, "hermes_memory_pgvector")
-    DAMAGES[damage](home.config)
+    damage(home.config)
     for number in range(3):
         home.say(f"Said while the file is damaged, number {number}.", "trading")
     for number in range(3):

@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
+from hermes_memory_pgvector.embedding.configured import setting_fault
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.writer import embed_pending
+from testing.cases import some_of
 from testing.command import Commands
 from testing.embed_server import EmbedServer
 from testing.faulty import SURVIVES_A_STOP
@@ -156,7 +159,14 @@ def say(home: Home, number: int) -> PgvectorMemoryProvider:
     return agent
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+# Beyond naming the fault, all wrong addresses take the same way: these go it to the end.
+EVERYDAY = (
+    "an unset variable", "a user and a password", "a key in the query", "openai without a url",
+    "a dimension the local model lacks", "no model", "a key of two lines", "the key itself",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", some_of(WRONG, *EVERYDAY))
 def test_every_write_lands_is_recalled_by_words_and_gets_its_vector_when_the_setting_is_right(
     home: Home, wrong: Wrong, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,6 +199,17 @@ def test_every_write_lands_is_recalled_by_words_and_gets_its_vector_when_the_set
     home.configure()
     home.provider()
     wait_until(lambda: home.with_vector() == (3, 1))
+
+
+def test_every_fault_is_named_by_its_setting_and_never_by_its_secret(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    for name, wrong in WRONG.items():
+        commands.configure(**{"embed_model": MODEL, "embed_api_key_env": KEY_VARIABLE, **wrong.settings})
+        if wrong.key is not None:
+            (commands.home / ".env").write_text(f"{KEY_VARIABLE}='{wrong.key}'\n", encoding="utf-8")
+        fault = setting_fault(commands.home, settings_file.load(commands.home).settings)
+        assert wrong.names in fault, name
+        assert CANARY not in fault, name
 
 
 def test_a_local_model_that_is_not_installed_costs_the_vectors_only(

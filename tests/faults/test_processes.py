@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import psycopg
@@ -46,8 +47,21 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).parent.parent.name)
-@pytest.mark.parametrize("ending", list(ENDINGS.values()), ids=list(ENDINGS))
+# Other Pythons differ in how threads and exit handlers end, which these endings meet.
+ELSEWHERE = {"falls off the end", "sys.exit in a thread's shadow"}
+LAST_WORDS = [
+    pytest.param(
+        ending,
+        python,
+        id=f"{name}-{Path(python).parent.parent.name}",
+        marks=[] if python == sys.executable or name in ELSEWHERE else [pytest.mark.large],
+    )
+    for name, ending in ENDINGS.items()
+    for python in interpreters()
+]
+
+
+@pytest.mark.parametrize(("ending", "python"), LAST_WORDS)
 def test_what_was_said_last_is_there_however_the_process_ends(home: AgentHome, ending: str, python: str) -> None:
     with home.start(WRITES + ending, "1", "21", python=python, **other_environment(python)) as child:
         assert child.stdout is not None
@@ -65,11 +79,12 @@ def test_a_clean_exit_delivers_by_itself(home: AgentHome, ending: str) -> None:
     assert heard(home) == (list(range(1, 21)), list(range(1, 21)))
 
 
-def test_kill_minus_nine_at_random_moments_loses_and_doubles_nothing(home: AgentHome) -> None:
+@pytest.mark.parametrize("rounds", [5, pytest.param(12, marks=pytest.mark.large)])
+def test_kill_minus_nine_at_random_moments_loses_and_doubles_nothing(home: AgentHome, rounds: int) -> None:
     chance = random.Random(11)
     acknowledged: list[int] = []
     started = 0
-    for _ in range(12):
+    for _ in range(rounds):
         with home.start(WRITES, str(started), str(started + 100_000)) as child:
             assert child.stdout is not None
             for _ in range(chance.randrange(1, 120)):
@@ -85,7 +100,7 @@ def test_kill_minus_nine_at_random_moments_loses_and_doubles_nothing(home: Agent
         assert len(found) == len(set(found)), "stored twice"
         assert set(acknowledged) <= set(found), "lost"
         # A hook may have done its work without living to say so.
-        assert len(found) <= len(acknowledged) + 12
+        assert len(found) <= len(acknowledged) + rounds
 
 
 def test_a_process_killed_while_its_transaction_waits_loses_nothing(home: AgentHome, database: Database) -> None:
@@ -164,7 +179,7 @@ def test_an_older_process_leaves_a_newer_ones_records_to_it(home: AgentHome, tmp
     assert home.stored.count("dead_letters") == 0
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(50, marks=pytest.mark.large)])
+@pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.large)])
 def test_many_processes_share_one_folder(home: AgentHome, count: int) -> None:
     children = [home.start(WRITES, str(n * 100), str(n * 100 + 15)) for n in range(count)]
     for child in children:
@@ -174,7 +189,7 @@ def test_many_processes_share_one_folder(home: AgentHome, count: int) -> None:
     expect(home, *(n * 100 + k for n in range(count) for k in range(15)), seconds=120)
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(50, marks=pytest.mark.large)])
+@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.large)])
 def test_many_homes_share_one_database(home: AgentHome, database: Database, tmp_path: Path, count: int) -> None:
     """More processes than the server has connections for: they take turns, and what waits for one is not lost."""
     homes = [AgentHome.create(tmp_path / f"home {n}", database, shutdown_drain_timeout=30) for n in range(count)]

@@ -381,13 +381,13 @@ def shared_database(postgres_server: ConnectionInfo, migrated_template: Database
 
 def test_undo_resume_branch_and_compression_in_any_order_lose_no_turn(shared_database: Database) -> None:
     machine = type("Machine", (Host,), {"database": shared_database})
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=15, stateful_step_count=12, derandomize=True, database=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12))
 
 
 @pytest.mark.large
 @pytest.mark.timeout(3600)
 def test_undo_resume_branch_and_compression_in_any_order_lose_no_turn_for_long(shared_database: Database) -> None:
     machine = type("Machine", (Host,), {"database": shared_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30))
+    run_state_machine_as_test(
+        machine, settings=settings(settings.get_profile("search"), max_examples=150, stateful_step_count=30)
+    )

@@ -177,4 +177,6 @@ def test_rows_follow_the_real_memory_tool(shared_database: Database, monkeypatch
 def test_rows_follow_the_real_memory_tool_for_long(shared_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
     machine = type("Machine", (Mirrored,), {"database": shared_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=30))
+    run_state_machine_as_test(
+        machine, settings=settings(settings.get_profile("search"), max_examples=150, stateful_step_count=30)
+    )

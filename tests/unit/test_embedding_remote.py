@@ -17,6 +17,7 @@ from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.embedding.url import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
 from testing.embed_server import EmbedServer, Mode, meaningful_vector
+from testing.waiting import promptly
 
 DIM = 64
 KEY = "sk-KEY-that-must-stay-secret"
@@ -138,18 +139,14 @@ def test_the_deadline_covers_the_whole_call(
     server: EmbedServer, make: MakeEmbedder, protocol: ProtocolName, mode: Mode
 ) -> None:
     server.mode = mode
-    started = time.monotonic()
-    with pytest.raises(EmbeddingUnavailable, match="in time"):
+    with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
         make(protocol=protocol).embed_query("anything", soon(0.5))
-    assert 0.4 <= time.monotonic() - started <= 1.5
 
 
 def test_one_deadline_covers_all_batches(server: EmbedServer, make: MakeEmbedder) -> None:
     server.latency = 0.2
-    started = time.monotonic()
-    with pytest.raises(EmbeddingUnavailable):
+    with promptly(), pytest.raises(EmbeddingUnavailable):
         make(batch=1).embed_documents([f"text {index}" for index in range(50)], soon(0.5))
-    assert time.monotonic() - started <= 1.5
     assert len(server.requests) <= 4
 
 
@@ -399,10 +396,8 @@ def test_auto_is_not_decided_by_a_passing_failure(server: EmbedServer, make: Mak
 def test_auto_gives_both_tries_one_deadline(server: EmbedServer, make: MakeEmbedder) -> None:
     server.protocols = ("ollama",)
     server.latency = 0.4
-    started = time.monotonic()
-    with pytest.raises(EmbeddingUnavailable):
+    with promptly(), pytest.raises(EmbeddingUnavailable):
         make(protocol="auto").embed_query("anything", soon(0.6))
-    assert time.monotonic() - started <= 1.6
     assert [request.path for request in server.requests] == ["/v1/embeddings", "/api/embed"]
 
 

@@ -25,6 +25,7 @@ from hermes_memory_pgvector.embedding import dial as dialing
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
 from testing.embed_server import EmbedServer
+from testing.waiting import promptly
 
 
 def embedder_at(url: str) -> RemoteEmbedder:
@@ -91,18 +92,13 @@ def test_the_deadline_holds_inside_tls(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     tls_server.mode = "drip" if mode == "drip" else "hang"
-    started = time.monotonic()
-    with pytest.raises(EmbeddingUnavailable, match="in time"):
+    with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
         embedder_at(tls_server.url).embed_query("anything", Deadline.after(0.5))
-    assert time.monotonic() - started <= 1.5
 
 
 def test_a_server_silent_in_the_handshake_is_given_up_in_time() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        started = time.monotonic()
-        with pytest.raises(EmbeddingUnavailable):
-            embedder_at(f"https://127.0.0.1:{listener.getsockname()[1]}").embed_query("anything", Deadline.after(0.5))
-        assert 0.4 <= time.monotonic() - started <= 1.5
+    with socket.create_server(("127.0.0.1", 0)) as listener, promptly(), pytest.raises(EmbeddingUnavailable):
+        embedder_at(f"https://127.0.0.1:{listener.getsockname()[1]}").embed_query("anything", Deadline.after(0.5))
 
 
 def test_a_server_that_does_not_accept_is_given_up_in_time() -> None:
@@ -117,10 +113,8 @@ def test_a_server_that_does_not_accept_is_given_up_in_time() -> None:
             client.setblocking(False)
             client.connect_ex(address)
             waiting.append(client)
-        started = time.monotonic()
-        with pytest.raises(EmbeddingUnavailable):
+        with promptly(), pytest.raises(EmbeddingUnavailable):
             embedder_at(f"http://127.0.0.1:{address[1]}").embed_query("anything", Deadline.after(0.5))
-        assert time.monotonic() - started <= 1.5
         for client in waiting:
             client.close()
 
@@ -137,10 +131,8 @@ def test_a_server_that_does_not_read_is_given_up_in_time() -> None:
             api_key=None,
             batch=5_000,
         )
-        started = time.monotonic()
-        with pytest.raises(EmbeddingUnavailable, match="in time"):
+        with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
             embedder.embed_documents(["ä" * 8_000] * 1_000, Deadline.after(1.0))
-        assert time.monotonic() - started <= 2.5
 
 
 def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
@@ -165,11 +157,9 @@ def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
             api_key=None,
             batch=5_000,
         )
-        started = time.monotonic()
         try:
-            with pytest.raises(EmbeddingUnavailable, match="in time"):
+            with promptly(), pytest.raises(EmbeddingUnavailable, match="in time"):
                 embedder.embed_documents(["x" * 8_000] * 1_500, Deadline.after(2.0))
-            assert time.monotonic() - started <= 5
         finally:
             over.set()
             thread.join(10)
@@ -214,10 +204,8 @@ def test_a_hanging_resolver_costs_few_threads_and_nobody_more_than_their_deadlin
     before = looking_up()
     try:
         for host in ("one.example", "one.example", "one.example", "two.example", "three.example"):
-            started = time.monotonic()
-            with pytest.raises(EmbeddingUnavailable, match=r"in time|stuck"):
+            with promptly(), pytest.raises(EmbeddingUnavailable, match=r"in time|stuck"):
                 embedder_at(f"http://{host}/").embed_query("anything", Deadline.after(0.2))
-            assert time.monotonic() - started <= 1.2
         assert looking_up() - before == dialing.MAX_LOOKUPS
     finally:
         release.set()
@@ -242,7 +230,7 @@ def test_an_unreachable_first_address_leaves_time_for_the_second(monkeypatch: py
         addresses = [(socket.AF_INET, full.getsockname()), (socket.AF_INET, ("127.0.0.1", port))]
         monkeypatch.setattr(dialing, "_resolve", lambda *_: addresses)
         embedder = embedder_at("http://two-addresses.example/")
-        assert embedder.embed_query("anything", Deadline.after(1.0)) is not None
+        assert embedder.embed_query("anything", Deadline.after(2.0)) is not None
         embedder.close()
         for client in clients:
             client.close()

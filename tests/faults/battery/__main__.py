@@ -312,6 +312,8 @@ def run_tests(verdicts: list[Verdict]) -> None:
             if report.when == "call" or report.failed:
                 self.outcomes.setdefault(name, Counter())[report.outcome] += 1
 
+    # The tests of every day try the same examples each time; here new ones are looked for.
+    os.environ["HYPOTHESIS_PROFILE"] = "search"
     # The tests look at what is logged, which only the battery does not want to see.
     logging.getLogger("hermes_memory_pgvector").setLevel(logging.NOTSET)
     collector = Collector()
