@@ -4,10 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-full check format docs samples bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-full test-portable check format docs samples bench bench-full faults build smoke clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make the virtual environment with everything the project needs
 	$(PYTHON) -c 'import start; start.install("dev")'
@@ -23,6 +23,9 @@ test: ## every test but the long ones, the same each time; what CI runs
 
 test-full: setup ## the long ones too, in random order and with examples nobody has tried
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n 4 --dist loadfile -m ''
+
+test-portable: setup ## every test but the long ones, as on a system that is not Linux
+	HERMES_PGVECTOR_PORTABLE=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile -m 'not large and not linux'
 
 check: setup ## lint, types, rooms, generated files
 	$(BIN)/ruff check src testing tests bench docs start.py

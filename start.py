@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From a fresh clone to a working provider, or to a finished test run, with nothing but Python 3.11 to 3.13.
+"""From a fresh clone to a working provider, or to a finished test run, with nothing but Python 3.11 to 3.14.
 
 python3 start.py              make .venv, install the package into it, run `hermes-pgvector up`
 python3 start.py test         make .venv, install what the tests need, run every test
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
-OLDEST, NEWEST = (3, 11), (3, 13)
+OLDEST, NEWEST = (3, 11), (3, 14)
 INTERRUPTED = 130
 STAGES = ("Collecting", "Downloading", "Building", "Preparing", "Installing", "Using cached")
 

@@ -15,10 +15,9 @@ import json
 import time
 from pathlib import Path
 
-from hermes_memory_pgvector import files
+from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.values import Moment
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LATEST_US = 32_503_680_000_000_000
 """The year 3000."""
 # Where there is no such clock, the monotonic one counts sleep, too.
@@ -36,7 +35,7 @@ class Clock:
     def of_home(cls, folder: Path) -> Clock:
         """The clock shared by all processes that use this folder."""
         path = folder / "clock.json"
-        boot = _boot_id()
+        boot = boot_of_clock()
         known = _read(path)
         if known is not None and known[0] == boot:
             return cls(known[1])
@@ -64,12 +63,10 @@ def _offset_now() -> int:
     return time.time_ns() // 1000 - _since_boot_us()
 
 
-def _boot_id() -> str:
-    try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        # Elsewhere the start of the clock, to the minute, distinguishes boots well enough.
-        return str(_offset_now() // 60_000_000)
+def boot_of_clock() -> str:
+    """What distinguishes this boot from others."""
+    # Without one, the start of the clock, to the minute, distinguishes boots well enough.
+    return machine.boot_id() or str(_offset_now() // 60_000_000)
 
 
 def _read(path: Path) -> tuple[str, int, int] | None:

@@ -192,14 +192,14 @@ def test_start_installs_once_until_the_package_needs_something_else(start: Any) 
     assert len(start.taken) == 6
 
 
-@pytest.mark.parametrize("version", [(3, 10, 14), (3, 14, 0)], ids=["older", "newer"])
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 15, 0)], ids=["older", "newer"])
 def test_start_refuses_another_python(
     start: Any, version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(start, "sys", SimpleNamespace(version_info=version, version=".".join(map(str, version))))
     assert start.main([]) == 2
     assert start.taken == []
-    assert "3.11 to 3.13" in capsys.readouterr().out
+    assert "3.11 to 3.14" in capsys.readouterr().out
 
 
 def test_start_serves_the_pythons_the_package_serves(start: Any) -> None:

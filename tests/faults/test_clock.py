@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.clock import BOOT_ID, Clock
+from hermes_memory_pgvector.clock import Clock, boot_of_clock
 from testing.agent import AgentHome
 from testing.faulty import heard
 from testing.postgres import Database
@@ -103,7 +103,7 @@ def test_what_is_said_after_the_machine_has_slept_comes_after_what_other_homes_s
 
 
 def test_an_offset_of_another_clock_is_not_taken_over_and_not_gone_back_behind(tmp_path: Path) -> None:
-    boot = BOOT_ID.read_text().strip()
+    boot = boot_of_clock()
     ahead = time.time_ns() // 1000 + HOUR * 10**6
     known = {"boot": boot, "offset_us": 5, "written_us": ahead}
     (tmp_path / "clock.json").write_text(json.dumps(known))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector import hook_guard
-from hermes_memory_pgvector.clock import BOOT_ID
+from hermes_memory_pgvector.clock import boot_of_clock
 from hermes_memory_pgvector.engine import status_file
 from testing.agent import AgentHome
 from testing.command import Commands
@@ -17,7 +17,7 @@ from testing.faulty import expect, say
 from testing.postgres import Database
 from testing.waiting import wait_until
 
-BOOT = BOOT_ID.read_text(encoding="ascii").strip()
+BOOT = boot_of_clock()
 
 
 def clock(**values: object) -> str:

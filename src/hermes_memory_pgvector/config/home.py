@@ -16,14 +16,13 @@ import json
 import logging
 import os
 import secrets
-import socket
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector import files
+from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.config.settings_file import data_folder
 
 logger = logging.getLogger(__name__)
@@ -31,8 +30,6 @@ logger = logging.getLogger(__name__)
 KEY_BYTES = 32
 ID_NAME = "home-id"
 LONGEST_LINEAGE = 32
-_MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-_BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def identity(home: Path) -> HomeIdentity:
             known = _parse(file.read().decode("utf-8", "surrogateescape"))
     except OSError:
         # A home that cannot be written to still needs an identity that does not change between processes.
-        return HomeIdentity(_digest(socket.gethostname(), str(home)))
+        return HomeIdentity(_digest(machine.host_name(), str(home)))
     return _resolve(path, known, found)
 
 
@@ -210,18 +207,9 @@ def _original(noted: Place, found: Place, known_id: str) -> str:
 
 
 def _place_of(path: Path, status: os.stat_result) -> Place:
-    return Place(_machine(), socket.gethostname(), _first_line(_BOOT_FILE), status.st_dev, status.st_ino, _real(path))
-
-
-def _machine() -> str:
-    return next(filter(None, map(_first_line, _MACHINE_FILES)), "")
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
-    except OSError:
-        return ""
+    return Place(
+        machine.machine_id(), machine.host_name(), machine.boot_id(), status.st_dev, status.st_ino, _real(path)
+    )
 
 
 def _real(path: Path) -> str:

@@ -11,6 +11,7 @@ import array
 import importlib.util
 import logging
 import re
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -34,7 +35,11 @@ DIM = 256
 _PACKAGE = "wordllama"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-_EXTRA = "install hermes-memory-pgvector[embedded], or set embed_url to an embedding endpoint"
+_EXTRA = (
+    "install hermes-memory-pgvector[embedded], or set embed_url to an embedding endpoint"
+    if sys.version_info < (3, 14)
+    else "it has no build for Python 3.14 yet; set embed_url to an embedding endpoint"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.breaker import BreakerStatus
-from hermes_memory_pgvector.process import start_of
+from hermes_memory_pgvector.machine import IS_LINUX, start_of
 
 FOLDER_NAME = "processes"
 MAX_BYTES = 256 * 1024
@@ -86,7 +86,7 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
     """A snapshot of this process, now; `figures` are the fields of Snapshot that the caller knows."""
     return Snapshot(
         pid=os.getpid(),
-        started=start_of("self"),
+        started=start_of(os.getpid()),
         command=_command(),
         updated=time.time(),
         breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
@@ -168,7 +168,7 @@ def _is_alive(shot: Snapshot) -> bool:
 def _namespace() -> str:
     """The namespace of our pids; empty where the system does not say."""
     try:
-        return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))
+        return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink()))) if IS_LINUX else ""
     except OSError:
         return ""
 

@@ -2,7 +2,7 @@
 
 A writer's id is made once and never used again. Its lock file carries an flock for as long as the process lives; the
 kernel drops it however the process ends. After a fork the child closes what it inherited without unlocking: the lock
-belongs to the parent. Where locks do not exclude, only proof from /proc that the process is gone counts.
+belongs to the parent. Where locks do not exclude, only proof from the system that the process is gone counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from hermes_memory_pgvector.fork import hold_during_fork
-from hermes_memory_pgvector.process import start_of
+from hermes_memory_pgvector.machine import boot_id, pid_namespace, start_of
 
 WRITER_ID = re.compile(r"[0-9a-f]{11}-[0-9a-f]{16}")
 _CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -164,10 +164,5 @@ def _is_still(path: Path, fd: int) -> bool:
 
 
 def _this_process() -> dict[str, str | int]:
-    boot = namespace = ""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        # In a container that sees another one's /proc, what stands there under our pid is somebody else.
-        if str(Path("/proc/self").readlink()) == str(os.getpid()):
-            namespace = str(Path("/proc/self/ns/pid").readlink())
-    return {"pid": os.getpid(), "boot": boot, "namespace": namespace, "started": start_of(os.getpid())}
+    pid = os.getpid()
+    return {"pid": pid, "boot": boot_id(), "namespace": pid_namespace(), "started": start_of(pid)}

@@ -8,6 +8,7 @@ time says since when: a hint for how long to keep it, seen by every process, nev
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import stat
@@ -19,7 +20,6 @@ from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import lock
 from hermes_memory_pgvector.journal.frame import Frame, Junk, seed_of, walk
 
-_flush = getattr(os, "fdatasync", os.fsync)
 _SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
 _DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
 _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
@@ -144,7 +144,13 @@ def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
 
 def sync_file(fd: int) -> None:
     """Make what was written to a file survive the machine."""
-    _flush(fd)
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        # On macOS fsync leaves it in the drive's cache.
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
 
 
 def list_directory(directory: Path) -> Listing:

@@ -18,14 +18,13 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector import files
+from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.config.home import ID_NAME, identity, root_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import data_folder
@@ -175,10 +174,7 @@ class PostgresFolder:
 
         The snapshot of a file system has the inodes, and so the cluster's name, of its original.
         """
-        try:
-            return os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), self.data.stat())
-        except OSError:
-            return None
+        return machine.works_in(pid, self.data)
 
     def answering(self, deadline: Deadline) -> Postmaster | None:
         """The server of this very data, if it is running and accepts connections."""
@@ -194,7 +190,7 @@ class PostgresFolder:
         ):
             connection.settimeout(max(0.001, deadline.earlier(1).remaining()))
             connection.connect(os.fsencode(self.socket_path()) if known.uses_socket else ("127.0.0.1", known.port))
-            if known.uses_socket and _peer_uid(connection) not in (None, self.data.stat().st_uid):
+            if known.uses_socket and machine.peer_uid(connection) not in (None, self.data.stat().st_uid):
                 return None
             connection.sendall(HELLO)
             return known if connection.recv(1) in (b"N", b"S") else None
@@ -470,14 +466,6 @@ def _home_of(uid: int) -> Path | None:
             if folder.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == uid:
                 return folder
     return None
-
-
-def _peer_uid(connection: socket.socket) -> int | None:
-    """The user at the other end of a socket; None where the system does not say."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return int(uid)
 
 
 def _fits_socket(path: Path) -> bool:

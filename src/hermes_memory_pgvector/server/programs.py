@@ -7,12 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector import files
+from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 
@@ -60,12 +59,13 @@ def reachable(directory: Path, account: Account) -> Iterator[tuple[str, tuple[in
     An open descriptor leads to the directory whatever the permissions of its parents: a home below /root can hold its
     own data and still stay closed to everybody.
     """
-    if not (account.switches and sys.platform.startswith("linux")):
+    if not account.switches:
         yield str(directory), ()
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{descriptor}", (descriptor,)
+        path = machine.path_of_descriptor(descriptor)
+        yield path or str(directory), (descriptor,) if path else ()
     finally:
         os.close(descriptor)
 
@@ -117,23 +117,7 @@ def free_port() -> int:
 
 def processes_named(name: str, *, only: int | None = None) -> list[int]:
     """The live Postgres processes with a cluster name in their command line or title; zombies have none."""
-    commands: dict[int, str] = {}
-    if Path("/proc/self/cmdline").exists():
-        for process in [Path("/proc", str(only))] if only else Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if process.name.isdigit():
-                    commands[int(process.name)] = (process / "cmdline").read_bytes().decode(errors="replace")
-    else:
-        ps = ["/bin/ps", "-axww", "-o", "pid=,command="]
-        listing = subprocess.run(ps, capture_output=True, text=True, timeout=10, check=False).stdout  # noqa: S603
-        for line in listing.splitlines():
-            pid, _, command = line.strip().partition(" ")
-            commands[int(pid)] = command
-    return [
-        pid
-        for pid, command in commands.items()
-        if name in command and "postgres" in command and (only is None or pid == only)
-    ]
+    return [pid for pid, command in machine.command_lines(only).items() if name in command and "postgres" in command]
 
 
 def _popen(
