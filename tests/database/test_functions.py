@@ -183,9 +183,9 @@ def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> 
     assert value(owner, "hermes_rank(NULL, 0.25, NULL, NULL, NULL, interval '1 day', 0)") == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(
-    ("similarity", "coverage", "exact", "needs_both", "is_hit"),
-    [
+def test_is_hit_says_what_is_near_enough(owner: psycopg.Connection[TupleRow]) -> None:
+    call = "hermes_is_hit(%s::real, %s::real, %s::double precision, 0.24::real, 0.1::real, %s)"
+    for *given, is_hit in (
         # Asked: one of the two is enough.
         (0.24, 0.0, None, False, True),
         (0.23, 0.1, None, False, True),
@@ -201,18 +201,8 @@ def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> 
         (0.0, 0.0, 0.6, True, True),
         (0.0, 0.9, 0.5, True, False),
         (None, 0.1, None, True, True),
-    ],
-)
-def test_is_hit_says_what_is_near_enough(
-    owner: psycopg.Connection[TupleRow],
-    similarity: float | None,
-    coverage: float,
-    exact: float | None,
-    needs_both: bool,
-    is_hit: bool,
-) -> None:
-    call = "hermes_is_hit(%s::real, %s::real, %s::double precision, 0.24::real, 0.1::real, %s)"
-    assert value(owner, call, similarity, coverage, exact, needs_both) is is_hit
+    ):
+        assert value(owner, call, *given) is is_hit, given
 
 
 def test_refresh_statistics_takes_over_what_analyze_knows(database: Database) -> None:

@@ -133,7 +133,7 @@ def test_a_hostile_question_is_answered(store: Store, text: str) -> None:
     asked(store, text)
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(n, marks=pytest.mark.large) for n in range(2, 10))])
 def test_a_corpus_of_generated_questions_is_answered(store: Store, batch: int) -> None:
     for number in range(50):
         asked(store, generated(batch * 50 + number))

@@ -14,6 +14,7 @@ from database.searching import Said, Store, store_of, unit
 from psycopg import sql
 
 from hermes_memory_pgvector.admin import index_progress, vector_indexes
+from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
 from testing.postgres import Database
@@ -174,7 +175,7 @@ def test_what_an_interrupted_build_has_left_is_replaced(indexes: VectorIndexes, 
     everywhere = sql.SQL(vector_indexes.PUBLIC_ROWS)
     for made, rows in ((name, sql.SQL("agent_identity = 'large'")), ("turn_vectors_1_all", everywhere)):
         parts = {"name": sql.Identifier(made), "table": sql.Identifier("turn_vectors_1"), "rows": rows}
-        interrupt(database, sql.SQL(vector_indexes.CREATE).format(graph=sql.SQL(vector_indexes.GRAPH), **parts))
+        interrupt(database, admin_statement("indexes/create").format(**parts))
     survey = indexes.survey(large=LARGE)
     assert [(index.name, index.is_valid, index.is_building) for index in survey.shared] == [
         ("turn_vectors_1_all", False, False)
@@ -223,8 +224,7 @@ def test_writes_go_on_while_an_index_is_made_and_its_progress_is_told(
 
 def test_an_index_that_someone_else_is_making_is_left_alone(indexes: VectorIndexes, database: Database) -> None:
     name = theme_index_name(indexes.model.id, "large")
-    statement = sql.SQL(vector_indexes.CREATE).format(
-        graph=sql.SQL(vector_indexes.GRAPH),
+    statement = admin_statement("indexes/create").format(
         name=sql.Identifier(name),
         table=sql.Identifier("turn_vectors_1"),
         rows=sql.SQL("agent_identity = 'large'"),

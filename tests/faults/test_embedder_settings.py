@@ -121,6 +121,7 @@ class Home:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed_pending, "HOLD_SECONDS", 0.2)
+    monkeypatch.setattr(embed_pending, "RETURN_PAUSE_SECONDS", 0.2)
 
 
 @pytest.fixture

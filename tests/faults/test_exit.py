@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.deadline import Deadline
 from testing.agent import PREAMBLE, AgentHome
+from testing.cases import some_of
 from testing.faulty import expect, heard
 from testing.interpreters import interpreters, other_environment
 from testing.waiting import wait_until
@@ -45,7 +47,9 @@ def run(home: AgentHome, source: str, *arguments: str, python: str = sys.executa
 
 
 @pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).parent.parent.name)
-@pytest.mark.parametrize("before", [["1"], []], ids=["after earlier writes", "as the first write"])
+@pytest.mark.parametrize(
+    "before", some_of({"after earlier writes": ["1"], "as the first write": []}, "as the first write")
+)
 def test_a_hook_that_runs_after_our_exit_handler_is_kept(home: AgentHome, before: list[str], python: str) -> None:
     home.settings["shutdown_drain_timeout"] = 20
     said = run(home, LATE + PREAMBLE + WRITES_AND_LEAVES, *before, python=python)
@@ -58,6 +62,18 @@ def test_what_is_said_after_our_exit_handler_arrives_by_itself(home: AgentHome) 
     home.settings["shutdown_drain_timeout"] = 20
     run(home, LATE + PREAMBLE + WRITES_AND_LEAVES, "1")
     assert heard(home) == ([1, 2], [1, 2])
+
+
+def test_nobody_waits_for_vectors_that_nobody_makes_any_more(home: AgentHome) -> None:
+    """A host that ends its agents after our exit handler would wait for as long as an exit may take."""
+    home.settings["embed_on_write"] = True
+    agent = home.provider()
+    agent.sync_turn("question 1", "answer 1", session_id="s1")
+    engine = home.engine
+    engine.rest(Deadline.after(0.5))
+    agent.sync_turn("question 2", "answer 2", session_id="s1")
+    assert not engine.flush(Deadline.after(3600))
+    assert [text for role, _, text in home.stored.turns("marketing") if role == "user"] == ["question 1", "question 2"]
 
 
 def test_a_process_that_said_nothing_leaves_no_journal(home: AgentHome) -> None:

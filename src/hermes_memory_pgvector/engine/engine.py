@@ -322,7 +322,7 @@ class Engine:
         self.is_retired = True
 
     def flush(self, deadline: Deadline) -> bool:
-        """Give what was recorded a chance to arrive and to get its vectors; False when the deadline came first."""
+        """Give what was recorded a chance to arrive and to get its vectors; False when some of it has not."""
         if not self._started and self.journal.last_seq:
             self.try_start()
         if not self._started or self.writer.breaker.is_open:
@@ -330,12 +330,18 @@ class Engine:
         if not self.writer.flush(deadline):
             return False
         self._rows_stored()
-        # A task that the database put off will not be done before the deadline either.
-        while self.backlog.is_due() and not self.backlog.breaker.is_open and not self.tasks.problems.get("vectors"):
-            if deadline.is_over:
-                break
+        while self.backlog.is_due() and self._vectors_are_coming() and not deadline.is_over:
             time.sleep(0.01)
         return not self.backlog.is_due()
+
+    def _vectors_are_coming(self) -> bool:
+        """Whether waiting for vectors makes sense: not once the tasks have ended, or while they have put it off."""
+        return (
+            self.tasks.is_running
+            and not self.tasks.is_stopping
+            and not self.backlog.breaker.is_open
+            and not self.tasks.problems.get("vectors")
+        )
 
     def rest(self, deadline: Deadline) -> None:
         """The process is about to end: flush and sync what there is, but stay ready for hooks that come after this.
