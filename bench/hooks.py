@@ -41,7 +41,7 @@ class Call:
 Row = tuple[str, str, float, float, float]
 
 # p50 and p99 in microseconds that the hook of a turn has to keep, by situation.
-TARGETS = {"idle": (20.0, 200.0), "beside two busy threads": (float("inf"), 300.0)}
+TARGETS = {"idle": (60.0, 300.0), "beside two busy threads": (float("inf"), 300.0)}
 
 
 def text(number: int, size: int) -> str:

@@ -73,8 +73,8 @@ def profile(home: BareHome, name: str) -> Path:
 
 
 def test_a_profile_is_cloned_while_the_server_runs(cloned: BareHome) -> None:
-    ids = {home_id(path) for path in homes_of(cloned.path)}
-    assert len(ids) == 3
+    homes = [cloned.path, profile(cloned, "work"), profile(cloned, "deep")]
+    assert len({home_id(path) for path in homes}) == 3
     assert identity(profile(cloned, "deep")).predecessors == (
         home_id(profile(cloned, "work")),
         home_id(cloned.path),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.setup import plugin_folder
 from testing.hermes import MakeHome
@@ -21,7 +23,7 @@ def test_a_chat_lands_in_theme_hermes_with_both_sides_and_vectors(hermes_home: H
     assert hermes_home.stored.themes() == {"hermes"}
 
 
-def test_a_memory_of_one_home_is_in_the_request_of_another(
+def test_a_memory_of_one_home_is_in_the_request_of_another_and_never_stored_as_something_said(
     make_home: MakeHome, hermes_home: HermesHome, llm: ScriptedLLM
 ) -> None:
     fact = "The lighthouse keeper's daughter is allergic to walnuts"
@@ -33,6 +35,9 @@ def test_a_memory_of_one_home_is_in_the_request_of_another(
     (request,) = llm.about(question)
     assert fact in request.recalled
     assert fact not in request.system
+    said = [content for _, _, content in hermes_home.stored.turns("hermes")]
+    assert question in said
+    assert not any("memory-context" in content or fact in content for content in said)
 
 
 def test_what_the_host_shows_anyway_is_not_recalled_beside_it(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
@@ -73,25 +78,11 @@ def test_a_profile_keeps_its_own_theme(hermes_home: HermesHome) -> None:
     assert hermes_home.stored.themes() == {"coder"}
 
 
+@pytest.mark.large
 def test_short_words_are_not_kept(hermes_home: HermesHome, llm: ScriptedLLM) -> None:
     llm.when("thanks a lot", Say("ok"))
     hermes_home.ask("thanks a lot")
     assert hermes_home.stored.turns("hermes") == []
-
-
-def test_what_was_recalled_is_never_stored_as_something_said(
-    make_home: MakeHome, hermes_home: HermesHome, llm: ScriptedLLM
-) -> None:
-    fact = "The violin maker stores his spruce wood for eleven years before carving"
-    llm.when("keep the spruce", Call("memory", {"action": "add", "content": fact}), Say("Kept."))
-    hermes_home.ask("Please keep the spruce fact of the violin maker in mind.")
-    question = "For how many years does the violin maker store his spruce wood?"
-    make_home(dsn=hermes_home.dsn).ask(question)
-    (request,) = llm.about(question)
-    assert fact in request.recalled
-    said = [content for _, _, content in hermes_home.stored.turns("hermes")]
-    assert question in said
-    assert not any("memory-context" in content or fact in content for content in said)
 
 
 def test_memory_md_is_imported_and_follows_hand_edits(hermes_home: HermesHome) -> None:
