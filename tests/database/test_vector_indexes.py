@@ -238,9 +238,9 @@ def test_an_index_that_someone_else_is_making_is_left_alone(indexes: VectorIndex
     with writing(database):
         building.start()
         assert wait_until(lambda: any(one.index is not None for one in indexes.survey(large=LARGE).themes))
-        with pytest.raises(DatabaseUnavailable, match="being built by someone else"):
+        with pytest.raises(DatabaseUnavailable, match="another process is building index"):
             indexes.create_theme("large", large=LARGE)
-        with pytest.raises(DatabaseUnavailable, match="being built by someone else"):
+        with pytest.raises(DatabaseUnavailable, match="another process is building index"):
             indexes.drop_theme("large")
     building.join(30)
     assert not indexes.create_theme("large", large=LARGE).is_new

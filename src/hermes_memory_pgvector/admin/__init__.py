@@ -1,1 +1,1 @@
-"""DDL, with the owner's login: migrations, model tables, indexes. Nothing at run time imports this room."""
+"""DDL, with the owner's login: migrations, model tables, functions, indexes. Nothing at run time imports this room."""

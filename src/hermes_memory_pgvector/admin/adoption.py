@@ -1,7 +1,7 @@
-"""Takes over a database made by the seed's schema or by the published package: every row and vector is carried over.
+"""Takes over a database made by the seed's schema or by the published package, with every row and vector.
 
-The old tables are set aside under another name first, the new ones are made, and the rows are copied within the same
-transaction. The old tables stay, renamed, until the operator drops them: nothing of theirs is destroyed.
+One transaction renames the old tables, creates the new ones and copies the rows. The old tables stay under their new
+names until the operator drops them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hermes_memory_pgvector.store.statements import vector_tables
 PREFIX: LiteralString = "adopted_"
 TABLES: tuple[LiteralString, ...] = ("memory_entries", "conversations")
 OWN_COLUMN: LiteralString = "lexemes"
-"""What no earlier installation's tables have."""
+"""A column that only our tables have."""
 
 
 @dataclass(slots=True)
 class Adopted:
-    """What was carried over."""
+    """What was copied."""
 
     memories: int = 0
     turns: int = 0
@@ -51,7 +51,7 @@ class Adoption:
             return None
         if any(_has_column(connection, name, OWN_COLUMN) for name in present):
             raise SchemaError(
-                "the tables in this schema are this package's own, but what was applied to them is not recorded "
+                "the tables in this schema are this package's own, but there is no record of their migrations "
                 "(hermes_pgvector_migrations is empty); restore that table from your backup, "
                 "then run: hermes-pgvector migrate"
             )
@@ -63,7 +63,7 @@ class Adoption:
         return cls(connection, present)
 
     def intention(self, schema: str) -> str:
-        """What is about to be taken over, in words for the operator."""
+        """A sentence for the operator about what is going to be adopted."""
         tables = " and ".join(f"{table} ({self._rows(table):,} rows)" for table in self.tables)
         return (
             f'adopting the tables of an earlier installation in schema "{schema}": {tables}; '
@@ -122,7 +122,7 @@ class Adoption:
         old, new = self._rows(PREFIX + table), self._rows(table)
         if old != new:
             raise SchemaError(
-                f"only {new} of {old} rows of {table} could be carried over; nothing was changed. "
+                f"only {new} of {old} rows of {table} could be copied; nothing was changed. "
                 "Please report this with the output of: hermes-pgvector migrate --print"
             )
 

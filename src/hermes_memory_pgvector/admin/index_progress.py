@@ -1,4 +1,4 @@
-"""Progress of an index build, reported while its connection is busy with it."""
+"""The progress of an index build, read over a second connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build has come."""
+    """How far a build has got."""
 
     name: str
     phase: str
@@ -33,7 +33,7 @@ Watch = Callable[[Progress], None]
 
 @contextmanager
 def watched(name: str, building: psycopg.Connection[TupleRow], dsn: str, watch: Watch) -> Iterator[None]:
-    """Report the progress of one connection's build through a second; if that fails, the build goes on all the same."""
+    """Report the progress of a build on one connection through another; if that fails, the build goes on."""
     ended = threading.Event()
     builder = building.info.backend_pid
 

@@ -1,8 +1,8 @@
-"""Brings a database to the schema this package needs. Admin only: nothing the runtime uses imports this module.
+"""Creates or updates the schema this package needs. For administrators: nothing at run time imports this module.
 
-Everything happens in one transaction under an advisory lock, so any number of migrations may run at once and a failed
-one leaves nothing behind. What was applied is recorded with its hash. A database made by the seed's schema or by the
-published package's migrations is adopted: its tables are set aside, and every row and vector is carried over.
+Everything happens in one transaction under an advisory lock, so several migrations may run at once, and a failed one
+leaves nothing behind. A ledger records each migration with its hash. A database made by the seed's schema or by the
+published package is adopted, with every row and vector.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ DEFAULT_ROLE = "hermes"
 
 
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
-# Functions come before the tables they read and before each other.
+# Functions are created before the tables they read, and in no particular order.
 UNCHECKED: LiteralString = "SET LOCAL check_function_bodies = off"
 
-# Migrations that used to make or change functions too, by the hash they had then; the tables they make are the same.
+# Hashes of migrations that once created functions too; the tables they create are the same.
 REWRITTEN = {
     1: "1d926c627e4ee2ec26552759e97df559d4a5e6d0c22c053162f26c386e8687c7",
     2: "08b058c4a062c4eebdb98c04e82c08c19aa2eab88d3bbbecdbe264d6ee209574",
@@ -51,12 +51,12 @@ class Migration:
 
     @property
     def title(self) -> str:
-        """The name as people read it."""
+        """The name, with spaces."""
         return self.name.replace("_", " ")
 
     @property
     def sha256(self) -> str:
-        """What the ledger remembers of the file."""
+        """The hash that the ledger records."""
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
 
 
@@ -84,7 +84,7 @@ def migrations() -> list[Migration]:
 
 
 def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
-    """All the SQL a new database gets in that schema, without connecting to one."""
+    """All the SQL for a new database, without connecting to one."""
     yield f"-- for schema {schema}\n-- ledger\n{sql_text('admin/schema/ledger.sql')}"
     yield f"-- functions\n{EXTENSION};\n{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
     for migration in migrations():
@@ -111,7 +111,7 @@ def apply(
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
-    `report` is told each step, `announce` what is about to be adopted.
+    `report` gets a line per step; `announce` gets a sentence about what is going to be adopted.
     """
     outcome = Outcome()
     with translated():
@@ -149,7 +149,7 @@ def apply(
                 outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
             _ensure_role(connection, runtime_role, runtime_password, outcome)
             _grant(connection, runtime_role, outcome)
-        # Fresh statistics make the first searches plan like later ones.
+        # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
@@ -178,7 +178,7 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
         if migration.version in done:
             if done[migration.version][1] not in (migration.sha256, REWRITTEN.get(migration.version)):
                 raise SchemaError(
-                    f"migration {migration.version:04d} was applied with other text than this package has; "
+                    f"migration {migration.version:04d} was applied in another form than this package has; "
                     "install the package version that migrated this database"
                 )
             continue
@@ -230,21 +230,21 @@ def _schema_to_migrate(connection: psycopg.Connection) -> str:
 
 
 def _stay_within(connection: psycopg.Connection, schema: str) -> None:
-    """Let names mean this schema's objects and nobody else's, now and in the functions that are made.
+    """Resolve names in this schema only, here and in the functions we create.
 
-    Another schema further along the login's search_path may hold another installation, which is not ours to touch.
-    Temporary tables are found last, so that none can stand in for one of ours.
+    Another schema further along the login's search_path may hold another installation, which we must not touch.
+    Temporary tables come last, so that none can shadow one of ours.
     """
     connection.execute(admin_statement("schema/stay_within"), (schema,))
 
 
 def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:
-    """Say when other schemas of this database hold memories too: a search_path is easily another than was meant."""
+    """Tell the operator about memories in other schemas: it is easy to connect with the wrong search_path."""
     if connection.execute("SELECT 1 FROM hermes_pgvector_migrations LIMIT 1").fetchone() is not None:
         return
     for name in other_installations(connection, schema):
         outcome.notices.append(
-            f'schema "{name}" of this database holds memories too; they stay there, and "{schema}" starts by itself'
+            f'schema "{name}" of this database holds memories too; they stay there, and "{schema}" starts empty'
         )
 
 
@@ -267,9 +267,11 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
             if exists is None:
                 connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
                 if password is None:
-                    outcome.notices.append(f'role "{role}" was created without a password; set one if it needs it')
+                    outcome.notices.append(
+                        f'role "{role}" was created without a password; set one if the server asks for it'
+                    )
             if password is not None:
-                # A server that logs statements, and whoever reads its log, learns a verifier and not the password.
+                # A server that logs statements gets to see a verifier, not the password.
                 verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
                 connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, sql.Literal(verifier.decode())))
     except psycopg.errors.InsufficientPrivilege:
@@ -286,7 +288,7 @@ def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
     current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
     if current is not None:
         connection.execute(_views_sql(int(current[0])))
-    # A new model's tables and remade views belong to every role that runs agents, not only to the one named now.
+    # Every role that runs agents needs the new tables and views, not only the one named now.
     for name in {role, *_runtime_roles(connection)}:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
     may_create = connection.execute(admin_statement("roles/may_create"), (role,)).fetchone()

@@ -1,4 +1,4 @@
-"""Vector tables of an embedding model: registered and created by an administrator, once per model and dimension."""
+"""The vector tables of an embedding model, created once per model and dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes_memory_pgvector.store.statements import vector_tables
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The embedding model whose vector tables are to exist."""
+    """An embedding model that needs vector tables."""
 
     name: str
     dim: int

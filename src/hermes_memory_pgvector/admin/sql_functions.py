@@ -1,9 +1,9 @@
-"""The SQL functions: one file each in sql/functions, made anew by every migration.
+"""The SQL functions: one file each in sql/functions, created anew by every migration.
 
-functions/*.sql are made once and before the tables, whose indexes and triggers use some of them. per_kind/*.sql are
-made twice, for turns and for memories; per_model/*.sql twice for every embedding model. The type of the first argument
-says which one is meant: NULL::conversations, NULL::turn_vectors_1. Searches are functions so that their statements are
-planned once per connection, for any theme, and nothing has to be set around them.
+functions/*.sql are created once, before the tables, because indexes and triggers use some of them. per_kind/*.sql are
+created twice, for turns and for memories; per_model/*.sql twice for every embedding model. The type of the first
+argument says which one is meant: NULL::conversations, NULL::turn_vectors_1. Searches are functions so that Postgres
+plans their statements once per connection, and callers need no settings around them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Kind:
     table: LiteralString
     ts: LiteralString
     place: LiteralString
-    """The column that `narrow` is about."""
+    """The column that `narrow` filters by."""
     role: LiteralString
     """Who said row `r`."""
     step: LiteralString
-    """How far each further hit of the same place steps back."""
+    """How much each further hit from the same place loses."""
     vectors: LiteralString
     content_hash: LiteralString
     """Equal for vectors `v` of the same text."""
@@ -62,19 +62,19 @@ MEMORIES = Kind(
 
 
 def shared_functions(schema: str) -> sql.Composed:
-    """Those that are the same for every kind of row and every model; no table needs to be there yet."""
+    """The functions that do not depend on a kind of row or a model; they need no table yet."""
     return sql.SQL("\n").join(_rendered("", _schema_names(schema)))
 
 
 def kind_functions(schema: str) -> sql.Composed:
-    """The search by words, of turns and of memories."""
+    """Keyword search, for turns and for memories."""
     return sql.SQL("\n").join(
         file for kind in (TURNS, MEMORIES) for file in _rendered("per_kind", {**_names(kind), **_schema_names(schema)})
     )
 
 
 def model_functions(model_id: int) -> sql.Composed:
-    """The search by meaning in a model's vector tables."""
+    """Vector search in a model's tables."""
     tables = vector_tables(model_id)
     return sql.SQL("\n").join(
         file
@@ -84,7 +84,7 @@ def model_functions(model_id: int) -> sql.Composed:
 
 
 def drop_functions(connection: psycopg.Connection) -> None:
-    """Drop what is about to be made anew, whatever its arguments; what a table depends on stays and is replaced."""
+    """Drop the functions that will be created anew, whatever their arguments; those a table depends on are replaced."""
     names = {
         f"hermes_{file.removesuffix('.sql')}" for folder in ("", "per_kind", "per_model") for file in _files(folder)
     }

@@ -1,9 +1,9 @@
-"""Approximate indexes that are worth having at size only: one over all themes, and one of a very large theme's own.
+"""Approximate indexes, which pay off only at size: one over all themes, and one for each very large theme.
 
-Admin only: nothing the runtime uses imports this module. Indexes are made and dropped CONCURRENTLY, so agents go on
-writing. A build that was interrupted leaves an index that Postgres calls invalid and never reads; whoever makes the
-index again replaces it. A theme's index is used from the moment it is listed in `theme_indexes`, which is after it is
-complete and until before it goes.
+For administrators: nothing at run time imports this module. Indexes are created and dropped CONCURRENTLY, so agents
+keep writing. An interrupted build leaves an index that Postgres calls invalid and never reads; the next attempt
+replaces it. Searches use a theme's index while it is listed in `theme_indexes`: it is listed once it is complete and
+unlisted before it is dropped.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Connection = psycopg.Connection[TupleRow]
 LARGE = 150_000
 """Vectors above which an approximate index is faster than reading every code."""
 MOST_THEMES = 24
-"""Indexes of single themes a model may have: each costs every statement on the table planning time."""
+"""How many themes may have an index of their own: each adds planning time to every statement on the table."""
 MOST_MEMORY_MB = 1024
-"""How much memory a build takes at most by default."""
+"""The most memory a build takes by default."""
 LOCK_KEY = 0x6865726D65736978
-# What the graph needs beside each code while it is built.
+# What a build needs per vector, beside its code.
 NODE_BYTES = 1000
 
 PUBLIC_ROWS: LiteralString = "NOT hermes_is_private(agent_identity)"
@@ -59,7 +59,7 @@ class Index:
 
     @property
     def is_public(self) -> bool:
-        """Whether it is one over all shared themes, whoever made it."""
+        """Whether it covers all shared themes, whoever created it."""
         return _IS_PUBLIC.search(self.definition) is not None
 
 
@@ -74,7 +74,7 @@ class ThemeVectors:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What there is for the current model."""
+    """The indexes and large themes of the current model."""
 
     model: EmbeddingModel
     public_vectors: int
@@ -85,19 +85,19 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was made, found, or dropped."""
+    """What was created, found or dropped."""
 
     name: str
     is_new: bool
     seconds: float
     size_bytes: int
     replaced: int = 0
-    """How many unfinished indexes of an interrupted build were in its place."""
+    """How many unfinished indexes of interrupted builds it replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """An index to be made."""
+    """An index to create."""
 
     name: str
     table: str
@@ -107,7 +107,7 @@ class _Plan:
 
 
 def theme_index_name(model_id: int, theme: str) -> str:
-    """What the index of a theme is called."""
+    """The name of a theme's index."""
     return f"turn_vectors_{model_id}_theme_{hashlib.sha256(theme.encode()).hexdigest()[:16]}"
 
 
@@ -138,12 +138,12 @@ class VectorIndexes:
             model = current_model(connection)
             if model is None:
                 raise SchemaError(f"there are no vector tables yet; run: {MIGRATE_COMMAND}")
-            # A login may have limits that suit agents; a build takes as long as it takes.
+            # The login may have a time limit that suits agents; a build takes as long as it takes.
             connection.execute("SELECT set_config('statement_timeout', '0', false)")
             yield cls(dsn, connection, model)
 
     def survey(self, *, large: int = LARGE) -> Survey:
-        """The indexes there are, and the themes that are large."""
+        """The existing indexes, and the large themes."""
         counts = self._counts()
         indexes = {index.name: index for index in self._find()}
         named = {theme: indexes.get(theme_index_name(self.model.id, theme)) for theme in counts}
@@ -160,7 +160,7 @@ class VectorIndexes:
         )
 
     def create_all(self, *, memory_mb: int | None = None, watch: Watch = lambda _: None) -> list[Done]:
-        """Make the indexes over all shared themes, of turns and of memories, where they are missing."""
+        """Create the indexes over all shared themes, for turns and for memories, where they are missing."""
         with self._alone():
             memory_mb = memory_mb or self._need_mb(sum(self._counts().values()))
             made = []
@@ -180,7 +180,7 @@ class VectorIndexes:
         memory_mb: int | None = None,
         watch: Watch = lambda _: None,
     ) -> Done:
-        """Make the index of one theme's turns and have searches use it; ConfigError when it is not worth it."""
+        """Create the index of one theme's turns and have searches use it; ConfigError when it would not pay off."""
         name = theme_index_name(self.model.id, theme)
         with self._alone():
             vectors = self._count(theme)
@@ -188,7 +188,7 @@ class VectorIndexes:
                 raise ConfigError(f"no theme {theme!r} has vectors of {self.model.name}; see: hermes-pgvector status")
             if vectors < large and not force:
                 raise ConfigError(
-                    f"theme {theme!r} has {vectors:,} vectors; below {large:,} an index gains nothing and costs writes "
+                    f"theme {theme!r} has {vectors:,} vectors; below {large:,} an index gains nothing and slows writes "
                     "(--force makes it all the same)"
                 )
             others = [index.name for index in self._find() if index.name.startswith(f"{self._turns}_theme_")]
@@ -206,7 +206,7 @@ class VectorIndexes:
             return done
 
     def rebuild_keys(self, *, watch: Watch = lambda _: None) -> list[Done]:
-        """Build the vector tables' keys and codes anew: where much was deleted, their pages end up half empty."""
+        """Rebuild the keys and codes of the vector tables, whose pages end up half empty after large deletions."""
         with self._alone():
             keys: list[Any] = self._connection.execute(
                 admin_statement("indexes/find_keys"), {"turns": self._turns, "memories": self._memories}
@@ -223,7 +223,7 @@ class VectorIndexes:
         return Done(name, True, time.monotonic() - started, int(row[0]), len(leftovers))
 
     def drop_all(self) -> list[Done]:
-        """Drop the indexes over all themes, unfinished ones too."""
+        """Drop the indexes over all themes, including unfinished ones."""
         with self._alone():
             return [self._drop(index) for index in self._find() if index.is_public]
 
@@ -243,7 +243,7 @@ class VectorIndexes:
             return Done(name, False, 0.0, 0)
 
     def _ensure(self, plan: _Plan, present: Sequence[Index]) -> Done:
-        """The index over these rows, made unless there is one; unfinished ones are dropped first."""
+        """Create the index unless there is one; drop unfinished ones first."""
         started = time.monotonic()
         unfinished = [index for index in present if not index.is_valid]
         for index in unfinished:
@@ -260,7 +260,7 @@ class VectorIndexes:
             try:
                 self._connection.execute(statement)
             except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
-                # Workers share the graph in shared memory, of which a container may have little; alone it needs none.
+                # Parallel workers need shared memory, of which a container may have little; a single one needs none.
                 self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(made))
                 self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
                 self._connection.execute(statement)
@@ -270,12 +270,12 @@ class VectorIndexes:
     def _drop(self, index: Index) -> Done:
         started = time.monotonic()
         if index.is_building:
-            raise DatabaseUnavailable(f"index {index.name} is being built by someone else; wait for its end")
+            raise DatabaseUnavailable(f"another process is building index {index.name}; wait until it has finished")
         self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.name)))
         return Done(index.name, False, time.monotonic() - started, index.size_bytes)
 
     def _need_mb(self, vectors: int) -> int:
-        """What a graph of so many codes takes while it is built, within reason."""
+        """The memory a build of that many vectors needs, up to a limit."""
         row: Any = self._connection.execute(admin_statement("indexes/code_bits"), (self._turns,)).fetchone()
         return min(MOST_MEMORY_MB, vectors * (int(row[0]) // 8 + NODE_BYTES) // 2**20)
 
@@ -286,7 +286,7 @@ class VectorIndexes:
 
     def _counts(self) -> dict[str, int]:
         with self._connection.transaction():
-            # An index alone tells it; the table is many times larger.
+            # Count from an index; the table is many times larger.
             self._connection.execute("SET LOCAL enable_seqscan = off")
             rows: list[Any] = self._connection.execute(
                 admin_statement("indexes/theme_counts").format(turn_vectors=sql.Identifier(self._turns))
@@ -300,10 +300,12 @@ class VectorIndexes:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One command at a time; the second fails at once, because waiting within Postgres would hold up the first."""
+        """Run one command at a time; a second one fails at once, as waiting inside Postgres would block the first."""
         row: Any = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,)).fetchone()
         if not row[0]:
-            raise DatabaseUnavailable("another `hermes-pgvector index` is at work on this database; wait for its end")
+            raise DatabaseUnavailable(
+                "another `hermes-pgvector index` is running on this database; wait until it has finished"
+            )
         try:
             yield
         finally:

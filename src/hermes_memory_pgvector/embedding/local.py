@@ -2,7 +2,7 @@
 
 Only two data files of the wheel are read. Its Python code is not imported: it configures the host's root logger on
 import, and its loader downloads a tokenizer that the wheel already has. A text's vector is the mean of its tokens'
-vectors; that is the whole model. Loading takes 0.2 to 0.4 s, a query 40 to 110 µs, on an idle and on a busy machine.
+vectors; that is the whole model. Loading takes 0.2 to 0.4 s and a query 40 to 110 µs, busy machines included.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class LocalEmbedder:
         return LOCAL_MODEL
 
     def info(self, deadline: Deadline) -> ModelInfo:  # noqa: ARG002 - nothing to wait for
-        """The model's facts, without loading it; EmbeddingUnavailable when it is not installed."""
+        """What is known of the model without loading it; EmbeddingUnavailable when it is not installed."""
         _folder()
         return ModelInfo(
             name=LOCAL_MODEL,
@@ -158,7 +158,7 @@ class LocalEmbedder:
         vectors: list[Vector | None] = []
         for text in texts:
             if deadline.is_over:
-                raise EmbeddingUnavailable(f"time ended after {len(vectors)} of {len(texts)} texts")
+                raise EmbeddingUnavailable(f"ran out of time after {len(vectors)} of {len(texts)} texts")
             clean = embeddable(text, WORDLLAMA.max_chars)
             vectors.append(_mean(model, clean) if clean is not None else None)
         return vectors

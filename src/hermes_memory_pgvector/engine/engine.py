@@ -263,7 +263,7 @@ class Engine:
         return self.mirror.file_entries()
 
     def degradation(self) -> str:
-        """One sentence while something does not work, else nothing."""
+        """One sentence while something is not working, otherwise empty."""
         if self.settings.hold:
             return "The memory's settings cannot be read: what you save is kept and arrives later, recall is empty."
         return self.status.degradation()

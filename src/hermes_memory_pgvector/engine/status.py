@@ -20,7 +20,7 @@ PUBLISH_SECONDS = 15.0
 
 
 class Status:
-    """Looks at the parts of one engine."""
+    """Reports on the parts of one engine."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Status:
         return [breaker.status() for breaker in parts]
 
     def degradation(self) -> str:
-        """One sentence while something does not work, else nothing."""
+        """One sentence while something is not working, otherwise empty."""
         if self._writer.breaker.is_open or self._reads.is_open:
             return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
         if self._embedder.fault:
@@ -59,7 +59,7 @@ class Status:
         return ""
 
     def publish(self) -> float:
-        """Write the file when something has changed, and now and then; return the seconds until it is due again."""
+        """Write the file when something has changed, and at intervals; return the seconds until the next time."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
         refused, failed = self._refusals.status(), hook_guard.failures()
         figures = (

@@ -1,4 +1,4 @@
-"""How a record looks on disk, and how to recognise an intact one.
+"""The format of a record on disk, and how to recognise an intact one.
 
 A frame is magic, payload length, sequence number, wall-clock microseconds, header check, payload check, payload.
 The magic consists of bytes that no UTF-8 text contains. Both checks are CRC-32 seeded with the writer's id, so a
@@ -35,12 +35,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Junk:
-    """Bytes that are no intact record of this writer."""
+    """Bytes that are not an intact record of this writer."""
 
     start: int
     end: int
     is_torn: bool
-    """The bytes end the file and are the beginning of a frame: a write that was cut off, not damage."""
+    """The bytes are at the end of the file and start a frame: a write that was cut off, not damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Header:
 
 
 ReadAt = Callable[[int, int], bytes]
-"""`read_at(offset, count)`: that many bytes from there, fewer only at the end."""
+"""`read_at(offset, count)` returns `count` bytes from `offset`, fewer only at the end of the file."""
 
 
 def seed_of(writer: str) -> int:
@@ -71,7 +71,7 @@ def encode(seed: int, seq: int, micros: int, payload: bytes) -> bytes:
 def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Frame | Junk]:
     """Every intact frame between offset and size in file order, and what lies between them.
 
-    Nothing is skipped on the word of a damaged frame: after one, the search goes on with the next byte.
+    A damaged frame is not trusted about its own length: after one, the search continues at the next byte.
     """
     window, base = b"", offset
     position, junk = offset, -1
@@ -79,7 +79,7 @@ def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Fra
         if position + HEADER_BYTES > base + len(window) < size:
             window, base = read_at(position, min(_WINDOW, size - position)), position
             if not window:
-                # The file is shorter than it was a moment ago: what follows does not exist.
+                # The file has been cut since we asked for its size.
                 size = position
                 break
         header = _header(window, position - base, seed)
@@ -99,7 +99,7 @@ def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Fra
         if junk < 0:
             junk = position
         found = window.find(MAGIC, position - base + 1)
-        # A magic may straddle two windows, so the last three bytes of this one are looked at again with the next.
+        # A magic may straddle two windows, so the next one starts with the last three bytes of this one.
         position = base + found if found >= 0 else max(position + 1, base + len(window) - len(MAGIC) + 1)
     if 0 <= junk < size:
         yield Junk(junk, size, is_torn=_is_torn(read_at(junk, HEADER_BYTES), size - junk, seed))
@@ -116,7 +116,7 @@ def _header(data: bytes, at: int, seed: int) -> _Header | None:
 
 
 def _is_torn(head: bytes, remaining: int, seed: int) -> bool:
-    """Whether the rest of a file is the beginning of one frame and no more."""
+    """Whether the rest of a file is nothing but the beginning of one frame."""
     if remaining < HEADER_BYTES:
         return head[: len(MAGIC)] == MAGIC[: len(head)]
     header = _header(head, 0, seed)

@@ -1,8 +1,8 @@
-"""The files of a journal: their names, how one is made, and what is found in one.
+"""The files of a journal: their names, how to create one, and what is in it.
 
 `<writer>.<number>` holds frames and nothing else. A file that is read-only has been drained, and its modification
 time says since when: a hint for how long to keep it, seen by every process, never a statement about its contents.
-`<writer>.<number>.damaged` is kept for a person to look at and takes no further part.
+`<writer>.<number>.damaged` is kept for a person to look at and is otherwise ignored.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ActiveSegment:
 
 
 def _find_write() -> Callable[[int, bytes, int], int] | None:
-    """The C library's write, called without releasing the interpreter lock; None where there is no such thing."""
+    """The C library's write, called without releasing the interpreter lock; None where that is not possible."""
     try:
         write = ctypes.PyDLL(None, use_errno=True).write
     except (AttributeError, OSError, TypeError):
@@ -110,7 +110,7 @@ def segment_path(directory: Path, writer: str, number: int) -> Path:
 
 
 def create_segment(directory: Path, writer: str, number: int) -> ActiveSegment:
-    """Make a new, empty segment with that number, or the next one that is free."""
+    """Create an empty segment with that number, or the next free one."""
     while True:
         path = segment_path(directory, writer, number)
         try:
@@ -134,7 +134,7 @@ def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
         offset = 0
         while data := os.pread(active.fd, _COPY_BYTES, offset):
             offset += os.write(fresh.fd, data)
-        _flush(fresh.fd)
+        sync_file(fresh.fd)
     except OSError:
         fresh.path.unlink(missing_ok=True)
         raise
@@ -143,7 +143,7 @@ def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
 
 
 def sync_file(fd: int) -> None:
-    """Make what was written to a file survive the machine."""
+    """Make what was written to a file survive a crash of the machine."""
     if hasattr(fcntl, "F_FULLFSYNC"):
         # On macOS fsync leaves it in the drive's cache.
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
@@ -154,7 +154,7 @@ def sync_file(fd: int) -> None:
 
 
 def list_directory(directory: Path) -> Listing:
-    """What is there; files that vanish while being listed are not."""
+    """The files in the directory, without those that vanish while we list them."""
     segments: list[SegmentFile] = []
     locks: set[str] = set()
     damaged = damaged_bytes = 0

@@ -68,7 +68,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._block: str | None = None
         self._recalled = 0
         self._unresolved: tuple[Any, dict[str, Any]] | None = None
-        """The arguments of initialize, until the session behind them is known."""
+        """The arguments of initialize, kept until the session is known."""
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._identify(session_id, kwargs)
 
     def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
-        """Resolve theme and session; until this has succeeded once, no hook of this provider does anything."""
+        """Resolve theme and session; until this succeeds, no hook of this provider does anything."""
         self._engine, parsed = engine_for(self._home, self._overrides)
         self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
@@ -231,7 +231,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         rewound: bool = False,
         **kwargs: Any,
     ) -> None:
-        """The agent goes on under another session id, or has undone its last exchange."""
+        """The agent continues under another session id, or has undone its last exchange."""
         engine = self._current()
         session = self._session
         new_id = session_name(new_session_id) or session.session_id
@@ -311,7 +311,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded(None)
     def shutdown(self) -> None:
-        """Wait a moment for the last turn to be stored; nothing depends on it."""
+        """Give the last turn a moment to be stored; nothing depends on it."""
         if self._engine is not None and not self._engine.is_retired:
             self._engine.flush(Deadline.after(self._engine.settings.shutdown_drain_timeout))
 

@@ -52,7 +52,7 @@ AMBIENT_CANDIDATES = 400
 
 
 class QueryEmbedder(Protocol):
-    """What recall needs of an embedder."""
+    """What recall needs from an embedder."""
 
     @property
     def model(self) -> str:
@@ -83,7 +83,7 @@ class RecallSettings(Protocol):
 
 
 Search = Callable[[Sequence[Question]], list["Answer"]]
-"""Answers questions in the same words, within a deadline that the caller has set."""
+"""Answers questions that share the same words, within the caller's deadline."""
 Reading = Callable[[Deadline], AbstractContextManager[Connection]]
 """Lends a connection for one read: a transaction whose statements the server ends at the deadline."""
 
@@ -165,7 +165,7 @@ class Recall:
         return Prepared(meaning, wording, degraded)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
-        """The same answers; those that found nothing say among how many rows, if somebody asked and it can be read."""
+        """The same answers; those without hits also say how many rows were searched, if wanted and known."""
         empty = [
             place
             for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
@@ -233,7 +233,7 @@ class Recall:
 
 
 class GuardedRecall:
-    """Recall that does not ask a database which is known to be out of reach."""
+    """Recall that says no at once while the database is known to be out of reach."""
 
     def __init__(
         self, recall: Recall, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True

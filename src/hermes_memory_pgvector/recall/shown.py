@@ -28,7 +28,7 @@ class ShownHits:
             return [hit for hit in hits if _hit_key(hit) not in shown]
 
     def add(self, session: Session, hits: Iterable[Hit]) -> None:
-        """These hits have now been shown to the session."""
+        """Note that the session has been shown these hits."""
         hits = list(hits)
         if not hits:
             return
@@ -44,7 +44,7 @@ class ShownHits:
                 shown.popitem(last=False)
 
     def clear(self, session: Session) -> None:
-        """The session's context was cut: what it was shown may no longer be in it."""
+        """Forget what the session was shown: its context was cut and may no longer contain it."""
         with self._lock:
             self._sessions.pop(_key(session), None)
 

@@ -111,7 +111,7 @@ class Lexemes:
 
     @property
     def binary(self) -> bytes:
-        """As Postgres receives it in binary: a third of the work on either side."""
+        """As Postgres receives it in binary, which is a third of the work on both sides."""
         parts = [
             (len(self.markers) + len(self.own) + len(self.context)).to_bytes(4, "big"),
             *(marker.encode() + _NO_POSITION for marker in self.markers),
@@ -306,7 +306,7 @@ def _words(folded: str) -> list[str]:
 
 def _weighted(lexemes: AbstractSet[str], weight: str) -> str:
     joined = f"'{weight} '".join(lexemes)
-    # One check of all lexemes is much cheaper than one per lexeme, and hardly any needs escaping.
+    # One check for all lexemes is much cheaper than one for each, and hardly any needs escaping.
     if "\\" in joined or joined.count("'") != 2 * (len(lexemes) - 1):
         return " ".join(quoted(lexeme) + weight for lexeme in lexemes)
     return f"'{joined}'{weight}"
