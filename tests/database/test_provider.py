@@ -21,6 +21,7 @@ from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from testing.agent import AgentHome
+from testing.cases import examples
 from testing.postgres import Database
 from testing.waiting import wait_until
 
@@ -247,7 +248,7 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 ANYTHING = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), PLAIN, max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(values=st.lists(ANYTHING, min_size=6, max_size=6))
 def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) -> None:
     provider = make()

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.agent import AgentHome
+from testing.cases import examples
 from testing.faulty import FaultyServer, expect, new_database, say
 from testing.postgres import Database
 
@@ -70,7 +71,7 @@ def shared_home(
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(100))
 def test_no_argument_of_any_hook_raises(shared_home: AgentHome, data: st.DataObject) -> None:
     draw = data.draw
     agent: Any = shared_home.provider("odd")

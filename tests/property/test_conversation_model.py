@@ -381,7 +381,7 @@ def shared_database(postgres_server: ConnectionInfo, migrated_template: Database
 
 def test_undo_resume_branch_and_compression_in_any_order_lose_no_turn(shared_database: Database) -> None:
     machine = type("Machine", (Host,), {"database": shared_database})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=12))
+    run_state_machine_as_test(machine, settings=settings(max_examples=8, stateful_step_count=12))
 
 
 @pytest.mark.large

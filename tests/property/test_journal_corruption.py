@@ -13,6 +13,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Adoption, Journal
 from hermes_memory_pgvector.journal.frame import MAGIC, encode, seed_of
 from hermes_memory_pgvector.journal.segment import segment_path
+from testing.cases import examples
 
 DEAD = "00000000001-00000000000000aa"
 OTHER = "00000000001-00000000000000bb"
@@ -101,7 +102,7 @@ class Bytes:
         return runs
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 @given(
     records=st.lists(payloads, min_size=1, max_size=24),
     per_segment=st.integers(1, 10),

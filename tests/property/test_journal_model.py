@@ -13,6 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Adoption, Journal
 from hermes_memory_pgvector.journal.segment import list_directory
+from testing.cases import examples
 
 
 class JournalMachine(RuleBasedStateMachine):
@@ -165,4 +166,4 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 TestJournalMachine = JournalMachine.TestCase
-TestJournalMachine.settings = settings(max_examples=60, stateful_step_count=30)
+TestJournalMachine.settings = settings(max_examples=examples(30), stateful_step_count=30)

@@ -16,6 +16,7 @@ from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from testing.cases import examples
 from testing.postgres import Database
 
 HOMES = ("home-a", "home-b")
@@ -78,7 +79,7 @@ def operations(draw: st.DrawFn, theme: str = "theme") -> list[MemoryOperation]:
 
 
 @given(operations())
-@settings(max_examples=500)
+@settings(max_examples=examples(200))
 def test_the_fold_is_what_the_contract_says(made: list[MemoryOperation]) -> None:
     model = PlainModel({})
     for operation in made:
@@ -98,7 +99,7 @@ def connection(postgres_server: object, migrated_template: Database) -> Iterator
 
 
 @given(data=st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 def test_the_rows_are_the_fold_in_any_order_of_arrival(connection: Connection, data: st.DataObject) -> None:
     """Operations of several writers arrive in any order, in batches of any size, some of them twice."""
     theme = f"theme {next(_themes)}"

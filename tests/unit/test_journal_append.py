@@ -500,6 +500,7 @@ class TestAdoption:
                 assert [record.payload for record in drain(journal, living.writer)] == [b"0", b"1", b"2", b"3", b"4"]
             journal.close(Deadline.after(5))
 
+    @pytest.mark.linux
     def test_nothing_is_adopted_where_locks_do_not_exclude_unless_the_process_is_provably_gone(
         self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

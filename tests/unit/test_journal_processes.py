@@ -94,9 +94,9 @@ def test_a_process_that_leaves_by_os_exit_loses_nothing(tmp_path: Path) -> None:
     journal.close(Deadline.after(5))
 
 
-def test_twenty_processes_share_one_directory(tmp_path: Path) -> None:
+def test_eight_processes_share_one_directory(tmp_path: Path) -> None:
     """Half of them are killed; the rest are drained by whoever lives, while they write."""
-    children = [start_writer(tmp_path, limit=300, segment_bytes=8000) for _ in range(20)]
+    children = [start_writer(tmp_path, limit=300, segment_bytes=8000) for _ in range(8)]
     journal = Journal(tmp_path, max_bytes=1 << 30)
     journal.open()
     acknowledged: dict[str, int] = {}
