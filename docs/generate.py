@@ -69,8 +69,8 @@ def with_migrations(page: Path) -> str:
     """A page whose sample outputs name the migrations there are."""
     listed = migrate.migrations()
     text = re.sub(r"\d+ migrations applied", f"{len(listed)} migrations applied", page.read_text(encoding="utf-8"))
-    lines = "".join(f"    · applying {each.version:04d} {each.name}\n" for each in listed)
-    return re.sub(r"(?:    · applying \d{4} \w+\n)+", lines, text)
+    lines = "".join(f"    · applying {each.version:04d} {each.title}\n" for each in listed)
+    return re.sub(r"(?:    · applying \d{4} [\w ]+\n)+", lines, text)
 
 
 def schema_snapshot() -> str:
