@@ -25,7 +25,7 @@ def runs_sql(tree: ast.Module) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("execute", "executemany", "copy")
-        and not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("copy", "shutil"))
+        and not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("copy", "shutil", "plan"))
         for node in ast.walk(tree)
     )
 

@@ -178,7 +178,7 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
         if migration.version in done:
             if done[migration.version][1] not in (migration.sha256, REWRITTEN.get(migration.version)):
                 raise SchemaError(
-                    f"migration {migration.version:04d} was applied in another form than this package has; "
+                    f"migration {migration.version:04d} was applied with other text than this package has; "
                     "install the package version that migrated this database"
                 )
             continue
