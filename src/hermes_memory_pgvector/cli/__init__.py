@@ -35,6 +35,7 @@ from hermes_memory_pgvector.cli import (
     mute,
     prune,
     recall,
+    remap,
     restore,
     sessions,
     show,
@@ -64,7 +65,7 @@ from hermes_memory_pgvector.setup import console, terminal
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
-    history, undo, restore, edit, mute, unmute,
+    history, undo, restore, edit, mute, unmute, remap,
     forget, prune, audit,
     import_, export,
     backfill, index, journal, homes,

@@ -16,7 +16,7 @@ GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
 GRANT SELECT, INSERT ON erasure_receipts, tombstones TO {role};
 GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {role};
 GRANT SELECT ON erasure_key TO {role};
-GRANT SELECT, INSERT, UPDATE ON theme_aliases TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON theme_aliases TO {role};
 GRANT USAGE ON SEQUENCE erasure_receipts_id_seq TO {role};
 -- What runs with the owner's rights.
 DO $$

@@ -318,7 +318,7 @@ def erase_history(
         connection.execute(statement("erase/drop_operations"), {**names, **columns})
     for item, new in _changes(plan):
         if new is not None:
-            connection.execute(statement("erase/change_operation"), {**names, **_operation_values(item, new)})
+            change_operation(connection, theme, target, item, new)
     left = fold(new for _, new in plan if new is not None)
     said = {item.operation.content for item, new in plan if new is None and isinstance(item.operation, AddMemory)}
     said |= {
@@ -420,6 +420,12 @@ def mend_sessions(connection: Connection, sessions: Collection[tuple[str, str]])
         had_vector |= {(theme, row_id) for theme, row_id in found}
     vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
     return len(changed)
+
+
+def change_operation(connection: Connection, theme: str, target: Target, item: Placed, new: MemoryOperation) -> None:
+    """Give an operation in a history another meaning."""
+    names = {"theme": theme, "target": target}
+    connection.execute(statement("erase/change_operation"), {**names, **_operation_values(item, new)})
 
 
 def drop_pending(connection: Connection, keys: Sequence[vectors.Key]) -> None:

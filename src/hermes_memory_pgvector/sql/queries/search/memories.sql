@@ -1,6 +1,7 @@
 -- The best memories for a question, by meaning and by words.
 --
--- source: a model's vector table, or memory_entries for words alone. theme. all_themes: true adds every public theme.
+-- source: a model's vector table, or memory_entries for words alone. theme: under the name it has now.
+-- all_themes: true adds every public theme.
 -- narrow: targets, null for all. since, until: null for open, until is exclusive.
 -- terms, queries, own_queries, weights, is_exact: text.lexemes.Term as five arrays.
 -- vector, candidates: the question's vector and how many rows are compared exactly; null for words alone.
@@ -8,7 +9,9 @@
 -- the question names, null for nothing. half_life_days: 0 leaves age out. now. limit.
 SELECT agent_identity, id, ts, content, similarity, rank, count, place AS target
 FROM hermes_search(
-    NULL::{source}, %(theme)s::text, %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,
+    NULL::{source},
+    coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text),
+    %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,
     %(until)s::timestamptz, %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
     %(is_exact)s::boolean[], %(vector)s::halfvec, %(candidates)s::integer, %(min_similarity)s::real, %(min_coverage)s::real,
     %(needs_both)s::boolean, %(asks_when)s::boolean, %(speaker)s::text, %(period_start)s::timestamptz, %(period_end)s::timestamptz, %(half_life_days)s::real,

@@ -1,0 +1,2 @@
+-- Everything has been moved.
+UPDATE theme_aliases SET finished_at = now() WHERE old = %(old)s;

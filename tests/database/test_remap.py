@@ -1,0 +1,218 @@
+"""One theme goes into another: nothing is lost, nothing is doubled, and what is written to the old name follows."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.care import remapping
+from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import memories, remap
+from hermes_memory_pgvector.store.memory_state import fold
+from hermes_memory_pgvector.store.pool import Pool
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import DIM, Database
+from testing.unchanged import nothing_changes
+from testing.waiting import wait_until
+
+SOMEBODY = Actor("ada@desk", "home-1")
+
+
+def fill(home: AgentHome) -> None:
+    for theme in ("sales", "marketing"):
+        agent = home.provider(theme)
+        for entry in ("Tea is green", f"Only {theme} knows tea", "Gone soon"):
+            agent.on_memory_write("add", "memory", entry, metadata={})
+        agent.on_memory_write("remove", "memory", "", metadata={"old_text": f"Only {theme}"})
+        agent.on_memory_write("replace", "user", f"User of {theme}", metadata={"old_text": "nobody"})
+        for number in range(4):
+            agent.sync_turn(f"{theme} asks question {number}", f"{theme} answers {number}", session_id=f"{theme}-1")
+        agent.on_delegation(f"Task of {theme}", "Done", child_session_id=f"{theme}-child")
+    # The same turn under both names, as after a retry.
+    for theme in ("sales", "marketing"):
+        home.provider(theme).sync_turn("Told in both themes", "Heard in both themes", session_id="both")
+    home.settle()
+    with psycopg.connect(home.stored.dsn) as owner:
+        owner.execute(
+            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
+            f" SELECT agent_identity, id, ts, 1, array_fill(0.125, ARRAY[{DIM}])::halfvec FROM conversations"
+        )
+        owner.execute("INSERT INTO pending_vectors SELECT agent_identity, 'memory', id FROM memory_entries")
+
+
+def commands_of(home: AgentHome, database: Database, folder: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(folder, [password])
+    made.configure(dsn=runtime)
+    return made
+
+
+def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:
+    fill(agent_home)
+    commands = commands_of(agent_home, database, tmp_path / "operator")
+    stored = agent_home.stored
+    with nothing_changes(stored):
+        dry = commands.call("remap", "sales", "marketing", "--json").json
+        assert commands.call("remap", "sales", "marketing").code == 0
+    assert (dry["executed"], dry["is_new"], dry["contents"]["turns"], dry["contents"]["duplicates"]) == (
+        False, False, 11, 2,
+    )  # fmt: skip
+    done = commands.call("remap", "sales", "marketing", "--execute", "--json")
+    assert done.code == 0, done
+    assert done.json["moved"] == {
+        "history": 5, "memories": 1, "duplicates": 4, "turns": 9, "delegations": 1,
+    }  # fmt: skip
+    assert stored.themes() == {"marketing"}
+    contents = [content for _, _, content in stored.turns("marketing")]
+    assert len(contents) == len(set(contents)) == 20
+    assert {content for _, content in stored.memories("marketing")} == {
+        "Tea is green", "Gone soon", "User of sales", "User of marketing",
+    }  # fmt: skip
+    assert {theme for (theme,) in stored.rows("SELECT agent_identity FROM turn_vectors_1")} == {"marketing"}
+    assert {theme for (theme,) in stored.rows("SELECT agent_identity FROM pending_vectors")} == {"marketing"}
+    assert stored.rows("SELECT count(*) FROM conversations WHERE lexemes::text LIKE '%%~=sales%%'") == [(0,)]
+    # The entries are still what the history makes of them.
+    with psycopg.connect(database.runtime_dsn) as connection:
+        left = fold(item.operation for item in memories.history(connection, "marketing", "memory"))
+    assert set(left) == {"Tea is green", "Gone soon"}
+    # What is written to the old name follows, and so does what is asked under it.
+    agent = agent_home.provider("sales", "later")
+    agent.sync_turn("A late lavender question", "A late answer to it", session_id="later")
+    agent.on_memory_write("add", "memory", "Lavender is late", metadata={})
+    agent_home.settle()
+    assert ("user", "later", "A late lavender question") in stored.turns("marketing")
+    assert ("memory", "Lavender is late") in stored.memories("marketing")
+    assert "lavender" in agent.handle_tool_call("recall_conversation", {"query": "lavender question"})
+    ((action, theme, subject),) = stored.rows("SELECT action, theme, subject FROM audit_log WHERE action = 'remap'")
+    assert (action, theme, subject) == ("remap", "marketing", "from sales")
+    # And back again, under another name.
+    assert commands.call("remap", "--old", "marketing", "--new", "sales", "--execute").code == 0
+    assert stored.themes() == {"sales"}
+
+
+def test_what_cannot_be_done_is_said(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:
+    fill(agent_home)
+    commands = commands_of(agent_home, database, tmp_path / "operator")
+    unknown = commands.call("remap", "sale", "marketing")
+    assert unknown.code == 1
+    assert "sales" in unknown.err
+    assert commands.call("remap", "sales", "sales").code == 1
+    assert commands.call("remap", "sales").code == 1
+    assert commands.call("remap", "sales", "trading", "--execute").code == 0
+    again = commands.call("remap", "sales", "trading")
+    assert again.code == 1
+    assert "merged into 'trading'" in again.err
+    assert "merged into 'trading'" in commands.call("remap", "marketing", "sales").err
+
+
+def test_a_move_that_was_interrupted_goes_on(
+    agent_home: AgentHome, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(agent_home)
+    monkeypatch.setattr(remap, "BATCH", 2)
+    pool = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=5)
+    interruptions = 0
+
+    def interrupt(_: remap.Moved) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        while True:
+            with pool.connection(Deadline.after(10)) as connection:
+                plan = remapping.plan(connection, "sales", "marketing")
+            agent_home.provider("sales").sync_turn(f"Meanwhile {interruptions}", "Yes, go on", session_id="meanwhile")
+            agent_home.settle()
+            try:
+                remapping.carry_out(pool, plan, SOMEBODY, interrupt)
+            except KeyboardInterrupt:
+                interruptions += 1
+                if remap_is_finished(agent_home):
+                    break
+    finally:
+        pool.close()
+    assert interruptions > 5
+    assert agent_home.stored.themes() == {"marketing"}
+    said = {content for _, _, content in agent_home.stored.turns("marketing", "Meanwhile")}
+    assert said == {f"Meanwhile {number}" for number in range(interruptions)}
+
+
+def remap_is_finished(home: AgentHome) -> bool:
+    return home.stored.rows("SELECT finished_at IS NOT NULL FROM theme_aliases") == [(True,)]
+
+
+WRITES = """
+import time
+agents = [provider("sales", "s"), provider("marketing", "s")]
+number = 0
+say("ready")
+while True:
+    for agent, theme in zip(agents, ("sales", "marketing")):
+        agent.sync_turn(f"{theme} said {number}", f"{theme} heard {number}", session_id="s")
+        agent.on_memory_write("add", "memory", f"{theme} noted {number}", metadata={})
+        say(f"{theme} {number}")
+    number += 1
+    time.sleep(0.04)
+"""
+
+
+@pytest.mark.large
+def test_killed_twenty_times_under_fifty_writes_a_second(
+    agent_home: AgentHome, database: Database, tmp_path: Path
+) -> None:
+    commands = commands_of(agent_home, database, tmp_path / "operator")
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
+            " SELECT 'sales', 'old', 'user', 'old ' || n, now() - n * interval '1 s',"
+            " hermes_turn_digest('user', 'old ' || n), 1 FROM generate_series(1, 60000) AS n"
+        )
+    writer = agent_home.start(WRITES)
+    assert writer.stdout is not None
+    assert writer.stdout.readline().strip() == "ready"
+    kills = 0
+    chance = random.Random(7)
+    while kills < 20:
+        before = len(agent_home.stored.turns("sales"))
+        process = commands.start("remap", "sales", "marketing", "--execute")
+        try:
+            process.wait(chance.uniform(0.8, 3.0))
+            process.communicate()
+            if not agent_home.stored.turns("sales"):
+                # It was faster than we were: begin again.
+                with psycopg.connect(database.owner_dsn) as owner:
+                    owner.execute(
+                        "UPDATE conversations SET agent_identity = 'sales' WHERE agent_identity = 'marketing'"
+                        " AND session_id = 'old'; UPDATE theme_aliases SET finished_at = NULL"
+                    )
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            # Only those count that came in the middle of the move.
+            kills += 0 < len(agent_home.stored.turns("sales")) < before
+    done = commands.run("remap", "sales", "marketing", "--execute")
+    assert done.code == 0, done
+    time.sleep(0.5)
+    writer.kill()
+    acknowledged = writer.stdout.read().split("\n")
+    writer.stdout.close()
+    writer.wait()
+    said = [line for line in acknowledged if line.count(" ") == 1]
+    agent_home.provider("marketing", "after").sync_turn("The end of it", "Is near", session_id="after")
+    wanted = {f"{theme} said {number}" for theme, number in (line.split() for line in said)}
+    noted = {f"{theme} noted {number}" for theme, number in (line.split() for line in said)}
+    stored = agent_home.stored
+    wait_until(lambda: wanted <= {content for _, _, content in stored.turns("marketing")}, seconds=60)
+    assert stored.themes() == {"marketing"}
+    contents = [content for _, _, content in stored.turns("marketing")]
+    assert len(contents) == len(set(contents))
+    assert sum(content.startswith("old ") for content in contents) == 60_000
+    found = [content for _, content in stored.memories("marketing")]
+    assert len(found) == len(set(found))
+    assert noted <= set(found)
