@@ -103,7 +103,10 @@ def run(args: argparse.Namespace) -> int:
     _accept_database(home, quiet=quiet)
     if host is not None and host.sees_package:
         changed += _activate(home, quiet=quiet)
-    others = [_set_up_profile(each, host, quiet=quiet) for each in profiles.below(home)] if args.all_profiles else []
+    others = [
+        _set_up_profile(each, host, may_move=args.yes, quiet=quiet)
+        for each in (profiles.below(home) if args.all_profiles else ())
+    ]
     findings = list(examination.examine(home))
     if host is not None and not host.sees_package:
         # What is missing there, and the command for it, is said at the end.
@@ -307,9 +310,32 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
     return ["memory.provider"] if is_new else []
 
 
-def _set_up_profile(home: Path, host: HostPython | None, *, quiet: bool) -> dict[str, Any]:
+def _offer_move(home: Path, *, may_move: bool, quiet: bool) -> bool:
+    """Offer to bring the memories of a profile's own server into the root home's database; True when that was done."""
+    if not profiles.has_own_server(home) or load(home).settings.own_server or load(root_of(home)).settings.dsn:
+        return False
+    question = f"   Profile {home.name} has a Postgres of its own. Move its memories into the shared database?"
+    if not (may_move if quiet else terminal.confirm(question, yes=may_move)):
+        return False
+    from hermes_memory_pgvector.setup.moving_in import move_in
+
+    try:
+        with terminal.progress(f"moving profile {home.name}", unit="row", quiet=quiet) as bar:
+            tally = move_in(home, bar.advance)
+    except MemoryPluginError as error:
+        if not quiet:
+            terminal.bullet("problem", f"profile {home.name} keeps its own Postgres: {error}")
+        return False
+    if not quiet:
+        moved = terminal.count(tally.new, "row")
+        terminal.bullet("ok", f"profile {home.name}: {moved} moved; the old data is kept in {data_folder(home)}")
+    return True
+
+
+def _set_up_profile(home: Path, host: HostPython | None, *, may_move: bool, quiet: bool) -> dict[str, Any]:
     """Give one profile the memory of its root home: settings, plugin folder, provider; each keeps its own theme."""
-    changed = profiles.join(home)
+    has_moved = _offer_move(home, may_move=may_move, quiet=quiet)
+    changed = [*profiles.join(home), *(["database"] if has_moved else [])]
     settings = load(home).settings
     has_own = profiles.has_own_server(home)
     if not has_own:

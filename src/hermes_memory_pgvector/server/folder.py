@@ -20,7 +20,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +55,8 @@ DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 # In the user's home folder: theirs alone, the same in every service and session, and outside hermes homes.
 PERSONAL_NAME = ".hermes-pgvector"
+MOVED_NAME = "moved-to-root-home"
+"""In a profile's folder: its memories are in the root home's database, whatever dumps of its own there still are."""
 USUAL_NAME = ".hermes"
 SIGNS_OF_A_HOME = ("config.yaml", ".env", "state.db", "SOUL.md", "pgvector")
 
@@ -100,6 +102,20 @@ class PostgresFolder:
         """Make a complete cluster the data, in one step."""
         new.rename(self.data)
         files.sync_folder(self.data.parent)
+
+    def set_data_aside(self) -> Callable[[], object]:
+        """Keep the data of a stopped server under another name, and forget its dumps; returns what undoes it."""
+        data, mark = self.data, self.path / MOVED_NAME
+        shelter = self._shelter if data != self._shelter else self.path
+        aside = shelter / f"moved-{time.time_ns()}{NEW_SUFFIX}"
+        data.rename(aside)
+        mark.touch(mode=0o600)
+
+        def put_back() -> None:
+            mark.unlink(missing_ok=True)
+            aside.rename(data)
+
+        return put_back
 
     # -- locks
 
@@ -403,7 +419,8 @@ def server_folder(home: Path, settings: Settings) -> Path:
     """
     own = data_folder(home)
     root = root_of(home)
-    if root == home or settings.own_server or has_data(own):
+    has_moved = (own / MOVED_NAME).exists() and not PostgresFolder(own).data.is_dir()
+    if root == home or settings.own_server or (not has_moved and has_data(own)):
         return own
     try:
         is_ours = root.stat().st_uid == home.stat().st_uid

@@ -128,10 +128,10 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
 
 
 def _described(folder: Path) -> str:
-    from hermes_memory_pgvector.server.folder import PostgresFolder
+    from hermes_memory_pgvector.server.folder import SHELTER_NAME
 
     size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
-    what = "journal and embedded database" if PostgresFolder(folder).data.is_dir() else "journal"
+    what = "journal and embedded database" if any(folder.glob(f"{SHELTER_NAME}/*")) else "journal"
     return f"{folder} ({terminal.size(size)}): {what}"
 
 
