@@ -49,6 +49,8 @@ ACROSS_THEMES = {
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",
     "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",
+    "transfer/peer_memories": "another database's rows, for `import peer`",
+    "transfer/peer_turns": "another database's rows, for `import peer`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
     "erase/themes": "the names of all themes; no content",
     "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",

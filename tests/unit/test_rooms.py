@@ -9,8 +9,8 @@ from pathlib import Path
 
 PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
 SQL_ROOMS = {"store", "admin", "server"}
-OTHER_DATABASES = {"capture/host_store.py"}
-"""Reads the host's own SQLite file, never Postgres."""
+OTHER_DATABASES = {"capture/host_store.py", "transfer/local_memories.py"}
+"""They read SQLite files of the host and its plugins, never Postgres."""
 LONGEST_INLINE = 100
 """Characters up to which a statement may stand beside the code that runs it."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_p
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.transfer.jsonl import Line
     from hermes_memory_pgvector.transfer.state import Source
     from hermes_memory_pgvector.transfer.tally import Tally
 
@@ -29,9 +32,11 @@ EXAMPLES = (
     ("import state --dry-run", "count what hermes has kept of your chats, theme by theme"),
     ("import state --all-profiles --since 2026-01-01", "this year's chats of every profile"),
     ("import jsonl memory.jsonl.gz", "what `export` has written"),
+    ("import jsonl mem0.jsonl --from mem0", "the memories of another service"),
 )
 
 READ_SECONDS = 30.0
+READ_WHOLE_SECONDS = 24 * 3600.0
 STATE = "state.db"
 
 
@@ -63,6 +68,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_common(jsonl)
     jsonl.add_argument("file", metavar="FILE", help="the file; - for standard input")
+    jsonl.add_argument(
+        "--from", dest="shape", choices=("honcho", "mem0", "hindsight", "supermemory"), help="whose objects these are"
+    )
+    _add_theme(jsonl)
+    jsonl.add_argument(
+        "--target", choices=("memory", "user"), default="memory", help="what foreign memories become (default: memory)"
+    )
+    jsonl.add_argument(
+        "--assistant", action="append", default=[], metavar="PEER", help="a peer of Honcho's that is the agent"
+    )
+    files = tree.add_action(
+        sources, "files", "MEMORY.md and USER.md of any home", example=("import files --home ~/old", "another home's")
+    )
+    _add_common(files)
+    files.add_argument("--home", type=Path, metavar="DIR", help="hermes home to read (default: the one written to)")
+    files.add_argument("--all-profiles", action="store_true", help="the root home and every profile")
+    _add_theme(files)
+    holographic = tree.add_action(
+        sources,
+        "holographic",
+        "the facts of the Holographic memory",
+        example=("import holographic", "memory_store.db of the home"),
+    )
+    _add_common(holographic)
+    holographic.add_argument("file", nargs="?", type=Path, metavar="FILE", help="default: memory_store.db of the home")
+    _add_theme(holographic)
+    peer = tree.add_action(
+        sources,
+        "peer",
+        "another database of ours, or one of the published package; rows, and vectors of the same model",
+        example=("import peer postgresql://reader@old.example/memory", "everything that is not here yet"),
+    )
+    _add_common(peer)
+    peer.add_argument("dsn", metavar="DSN", help="its connection string; a login that may read is enough")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,6 +111,12 @@ def run(args: argparse.Namespace) -> int:
             return _state(args)
         case "jsonl":
             return _jsonl(args)
+        case "files":
+            return _files(args)
+        case "holographic":
+            return _holographic(args)
+        case "peer":
+            return _peer(args)
     args.import_source_parser.print_help()
     return 2
 
@@ -79,6 +124,10 @@ def run(args: argparse.Namespace) -> int:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser)
     parser.add_argument("--dry-run", action="store_true", help="only count, theme by theme; store nothing")
+
+
+def _add_theme(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--theme", metavar="THEME", help="where they go (default: the profile's own theme)")
 
 
 def _state(args: argparse.Namespace) -> int:
@@ -155,27 +204,93 @@ def offer(home: Path, *, yes: bool) -> None:
 
 
 def _jsonl(args: argparse.Namespace) -> int:
-    from hermes_memory_pgvector.transfer import jsonl, line_file
+    from hermes_memory_pgvector.transfer import line_file
+    from hermes_memory_pgvector.transfer.foreign import ASSISTANTS, Foreign
 
     home = options.home_of(args)
     settings = load(home).settings
-    with _opened(home, settings) as pool, line_file.reading(args.file) as stream:
-        with terminal.progress(f"reading {args.file}", unit="line", quiet=args.json) as bar:
-            tally = jsonl.import_lines(
-                line_file.documents(stream, args.file),
-                pool,
-                settings,
-                name=args.file,
-                is_dry=args.dry_run,
-                progress=bar.advance,
+    with line_file.reading(args.file) as stream:
+        lines = line_file.documents(stream, args.file)
+        if args.shape:
+            target = Foreign(
+                args.shape,
+                _theme(args, home, settings),
+                args.target,
+                settings.memory_max_chars,
+                settings.turn_max_chars,
+                _changed_at(args.file),
+                frozenset(name.casefold() for name in args.assistant or ASSISTANTS),
             )
+            lines = target.lines(lines, args.file)
+        return _take(args, home, settings, lines, name=args.file, subject=args.shape or "jsonl")
+
+
+def _files(args: argparse.Namespace) -> int:
+    from hermes_memory_pgvector.transfer import local_memories
+
+    home = options.home_of(args)
+    settings = load(home).settings
+    source = (args.home or home).expanduser().absolute()
+    lines: list[Line] = []
+    for each in homes_of(source) if args.all_profiles else [source]:
+        theme = _theme(args, each, settings)
+        lines += local_memories.entries(each, theme, settings.memory_max_chars)
+    if not lines:
+        raise ConfigError(f"there is neither a MEMORY.md nor a USER.md in {source / 'memories'}")
+    return _take(args, home, settings, lines, name=str(source), subject="files")
+
+
+def _holographic(args: argparse.Namespace) -> int:
+    from hermes_memory_pgvector.transfer import local_memories
+
+    home = options.home_of(args)
+    settings = load(home).settings
+    path = (args.file or home / local_memories.HOLOGRAPHIC_NAME).expanduser()
+    lines = local_memories.facts(path, _theme(args, home, settings), settings.memory_max_chars)
+    return _take(args, home, settings, lines, name=str(path), subject="holographic")
+
+
+def _peer(args: argparse.Namespace) -> int:
+    from hermes_memory_pgvector.store import taking_along
+    from hermes_memory_pgvector.store.conninfo import brief
+    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.transfer import peer
+
+    home = options.home_of(args)
+    settings = load(home).settings
+    other = Pool(lambda _: args.dsn, maximum=1, connect_seconds=settings.connect_timeout)
+    try:
+        with taking_along.snapshot(other, Deadline.after(READ_WHOLE_SECONDS)) as connection:
+            return _take(args, home, settings, peer.lines(connection), name=brief(args.dsn), subject="peer")
+    finally:
+        other.close()
+
+
+def _take(
+    args: argparse.Namespace, home: Path, settings: Settings, lines: Iterable[Line], *, name: str, subject: str
+) -> int:
+    """Import lines, and say what came of it."""
+    from hermes_memory_pgvector.transfer import jsonl
+
+    with _opened(home, settings) as pool:
+        with terminal.progress(f"reading {name}", unit="line", quiet=args.json) as bar:
+            tally = jsonl.import_lines(lines, pool, settings, name=name, is_dry=args.dry_run, progress=bar.advance)
         if tally.new and not args.dry_run:
-            _note(pool, home, "jsonl", tally)
+            _note(pool, home, subject, tally)
     if args.json:
         terminal.as_json({"dry_run": args.dry_run, **_document(tally)})
     else:
         tell(tally, is_dry=args.dry_run)
     return 0
+
+
+def _theme(args: argparse.Namespace, home: Path, settings: Settings) -> str:
+    return theme_name(args.theme) if args.theme else parts.profile_theme(home, settings)
+
+
+def _changed_at(name: str) -> datetime:
+    path = Path(name)
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.is_file() else datetime.now(UTC)
 
 
 def _source(source: Path, into: Path, settings: Settings, api_theme: str, since: float) -> Source:

@@ -175,3 +175,19 @@ def _rows(connection: Connection, query: SQL | Composed, wanted: Selection) -> I
         cursor.itersize = PAGE_ROWS
         cursor.execute(query, values)
         yield from cursor
+
+
+def has_tables(connection: Connection) -> bool:
+    """Whether there are tables of memories and turns, whoever made them."""
+    row: Any = connection.execute(statement("transfer/peer_tables")).fetchone()
+    return bool(row[0])
+
+
+def peer_memories(connection: Connection) -> Iterator[Sequence[Any]]:
+    """(theme, target, content, created, updated, metadata) of each memory in a database of the published package."""
+    return _rows(connection, statement("transfer/peer_memories"), Selection())
+
+
+def peer_turns(connection: Connection) -> Iterator[Sequence[Any]]:
+    """(theme, session, role, content, time, metadata, ordinal) of each turn in a database of the published package."""
+    return _rows(connection, statement("transfer/peer_turns"), Selection())

@@ -1,0 +1,179 @@
+"""`import files|holographic|peer` and the shapes of other services: each row once, where it belongs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import Database, new_database
+from testing.stored import Stored
+
+MEM0 = {
+    "id": "3c90c3cc", "memory": "Likes green tea in the morning.", "user_id": "ada", "hash": "x",
+    "metadata": {"mood": "good"}, "created_at": "2026-01-02T03:04:05Z", "updated_at": "2026-01-03T03:04:05Z",
+}  # fmt: skip
+HONCHO = [
+    {"id": "1", "content": "Which tea do we have left in the pantry?", "peer_id": "ada", "session_id": "kitchen",
+     "created_at": "2026-01-02T03:04:05Z", "workspace_id": "w", "metadata": {}, "token_count": 9},
+    {"id": "2", "content": "Only the green one, half a tin of it.", "peer_id": "Assistant", "session_id": "kitchen",
+     "created_at": "2026-01-02T03:04:09Z", "workspace_id": "w", "metadata": {}, "token_count": 9},
+    {"id": "3", "content": "Which tea do we have left in the pantry?", "peer_id": "ada", "session_id": "kitchen",
+     "created_at": "2026-01-02T04:04:05Z", "workspace_id": "w", "metadata": {}, "token_count": 9},
+]  # fmt: skip
+HINDSIGHT = {
+    "id": "a1", "text": "Alice works as a software engineer.", "type": "world", "context": "career",
+    "mentioned_at": "2026-01-02T03:04:05Z",
+}  # fmt: skip
+SUPERMEMORY = {
+    "id": "d1", "title": "Plan", "content": "The Q1 plan has three milestones.", "containerTags": ["user_123"],
+    "createdAt": "2026-01-02T03:04:05.000Z", "updatedAt": "2026-01-02T03:04:05.000Z", "metadata": {"team": "x"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def homes(
+    tmp_path: Path, postgres_server: ConnectionInfo, migrated_template: Database
+) -> Iterator[list[tuple[Commands, Database]]]:
+    with ExitStack() as stack:
+        made = []
+        for number in range(2):
+            database = stack.enter_context(new_database(postgres_server, template=migrated_template.name))
+            runtime, password = with_password(database.runtime_dsn)
+            commands = Commands(tmp_path / str(number), [password])
+            commands.configure(dsn=runtime)
+            made.append((commands, database))
+        yield made
+
+
+def imported(commands: Commands, *arguments: str) -> dict[str, Any]:
+    done = commands.call("import", *arguments, "--json")
+    assert done.code == 0, done.everything
+    return dict(done.json)
+
+
+def test_exports_of_other_services_become_memories_and_turns(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    stored = Stored(database.owner_dsn)
+    pages: dict[str, list[Any]] = {
+        "mem0": [{"results": [MEM0]}], "honcho": HONCHO, "hindsight": [HINDSIGHT], "supermemory": [SUPERMEMORY],
+    }  # fmt: skip
+    for shape, objects in pages.items():
+        path = here.folder / f"{shape}.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in objects), encoding="utf-8")
+        arguments = ("jsonl", str(path), "--from", shape, "--theme", "Tea")
+        assert imported(here, *arguments, "--dry-run")["stored"] == (3 if shape == "honcho" else 1)
+        assert imported(here, *arguments)["stored"] == (3 if shape == "honcho" else 1)
+        assert imported(here, *arguments)["stored"] == 0
+    assert [content for _, content in stored.memories("tea")] == [
+        MEM0["memory"], HINDSIGHT["text"], SUPERMEMORY["content"],
+    ]  # fmt: skip
+    assert stored.turns("tea") == [
+        ("user", "kitchen", HONCHO[0]["content"]),
+        ("assistant", "kitchen", HONCHO[1]["content"]),
+        ("user", "kitchen", HONCHO[2]["content"]),
+    ]
+    ((at, metadata),) = stored.rows(
+        "SELECT created_at, metadata FROM memory_entries WHERE content = %s", MEM0["memory"]
+    )
+    assert at.isoformat() == "2026-01-02T03:04:05+00:00"
+    assert metadata == {"imported_from": "mem0", "mood": "good", "id": "3c90c3cc", "user_id": "ada"}
+    wrong = here.call("import", "jsonl", str(here.folder / "honcho.jsonl"), "--from", "mem0")
+    assert wrong.code == 1
+    assert "line 1: this is no object of mem0's" in " ".join(wrong.err.split())
+
+
+def test_files_of_any_home_become_memories_of_its_theme(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    other = here.folder / "old" / "profiles" / "coder"
+    (other / "memories").mkdir(parents=True)
+    (other / "memories" / "MEMORY.md").write_text("Deploys are on Thursdays.\n§\nTests run first.", encoding="utf-8")
+    (other / "memories" / "USER.md").write_text("Prefers short answers.", encoding="utf-8")
+    assert imported(here, "files", "--home", str(other))["themes"] == {"coder": {"stored": 3, "known": 0}}
+    assert imported(here, "files", "--home", str(here.folder / "old"), "--all-profiles")["stored"] == 0
+    assert sorted(Stored(database.owner_dsn).memories("coder")) == [
+        ("memory", "Deploys are on Thursdays."),
+        ("memory", "Tests run first."),
+        ("user", "Prefers short answers."),
+    ]
+    assert here.call("import", "files").code == 1
+
+
+def test_the_facts_of_a_holographic_memory_become_memories(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    path = here.home / "memory_store.db"
+    with closing(sqlite3.connect(path)) as store:
+        store.execute(
+            "CREATE TABLE facts (fact_id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, category TEXT, tags TEXT,"
+            " trust_score REAL, retrieval_count INTEGER, created_at TIMESTAMP, updated_at TIMESTAMP, hrr_vector BLOB)"
+        )
+        store.execute(
+            "INSERT INTO facts VALUES (1, 'Ada drinks tea.', 'user_pref', 'tea', 0.8, 2, '2026-01-02', NULL, NULL)"
+        )
+        store.execute(
+            "INSERT INTO facts VALUES (2, 'The mill has two cellars.', 'general', '', 0.5, 0, '2026-01-02', NULL, NULL)"
+        )
+        store.commit()
+    assert imported(here, "holographic")["stored"] == 2
+    assert imported(here, "holographic", str(path))["stored"] == 0
+    assert sorted(Stored(database.owner_dsn).memories("hermes")) == [
+        ("memory", "The mill has two cellars."),
+        ("user", "Ada drinks tea."),
+    ]
+    path.write_bytes(b"no database" * 100)
+    assert "cannot be read as a Holographic memory" in " ".join(here.call("import", "holographic").err.split())
+
+
+def test_another_database_of_ours_is_taken_over_whole(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, target) = homes
+    home = AgentHome.create(here.home, source)
+    agent = home.provider("market", "s1")
+    agent.sync_turn("Which shipment left the harbour in spring?", "The one with the tea left in spring.")
+    agent.on_memory_write("add", "memory", "The harbour closes at nine.", {})
+    agent.on_memory_write("replace", "memory", "The harbour closes at ten.", {"old_text": "at nine"})
+    agent.on_delegation("Count the crates.", "Seven.", child_session_id="c1")
+    home.settle()
+    home.close()
+    dsn, password = with_password(source.owner_dsn)
+    there.secrets.append(password)
+    assert imported(there, "peer", dsn)["stored"] == 4
+    assert imported(there, "peer", dsn)["stored"] == 0
+    for table in ("conversations", "memory_entries", "memory_operations", "delegations"):
+        assert Stored(target.owner_dsn).count(table) == Stored(source.owner_dsn).count(table), table
+
+
+def test_a_database_of_the_published_package_is_read_row_by_row(
+    homes: list[tuple[Commands, Database]], empty_database: Database
+) -> None:
+    (here, database), _ = homes
+    dsn, password = with_password(empty_database.owner_dsn)
+    here.secrets.append(password)
+    assert "neither our tables nor those" in " ".join(here.call("import", "peer", dsn).err.split())
+    with psycopg.connect(empty_database.owner_dsn) as connection:
+        connection.execute(
+            "CREATE TABLE memory_entries (id bigserial PRIMARY KEY, agent_identity text, target text, content text,"
+            " created_at timestamptz DEFAULT now(), updated_at timestamptz DEFAULT now(), metadata jsonb)"
+        )
+        connection.execute(
+            "CREATE TABLE conversations (id bigserial PRIMARY KEY, session_id text, agent_identity text, role text,"
+            " content text, ts timestamptz DEFAULT now(), metadata jsonb)"
+        )
+        connection.execute(
+            "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('market', 'memory', 'Tea is sold.')"
+        )
+        connection.execute(
+            "INSERT INTO conversations (session_id, agent_identity, role, content) SELECT 's', 'market', 'user',"
+            " 'When is the next delivery of tea?' FROM generate_series(1, 2)"
+        )
+    assert imported(here, "peer", dsn)["stored"] == 3
+    assert imported(here, "peer", dsn)["stored"] == 0
+    assert Stored(database.owner_dsn).memories("market") == [("memory", "Tea is sold.")]
