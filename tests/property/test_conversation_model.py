@@ -52,7 +52,7 @@ class Row:
     role: str
     content: str
     state: str = NEVER
-    was_compressed: bool = False
+    said_at: float = field(default_factory=time.time)
 
 
 @dataclass
@@ -160,9 +160,16 @@ class Host(RuleBasedStateMachine):
             asked.content, answered.content, session_id=agent.session, messages=[each.message() for each in agent.kept]
         )
         for item in (asked, answered):
-            if item.row is not None and item.row.state == NEVER:
-                item.row.session = agent.session
-                item.row.state = MUST
+            row = item.row
+            if row is not None and row.state == NEVER:
+                row.session = agent.session
+                # Words that another process has reported minutes ago, and that a summary hides from this one, cannot be
+                # told from a client's retry: `turn_retry_window`.
+                is_retry = agent.had_notes and any(
+                    (each.session, each.content) == (row.session, row.content) and each.said_at < agent.started
+                    for each in self.rows
+                )
+                row.state = DOUBT if is_retry else MUST
         self.seen()
 
     def seen(self) -> None:

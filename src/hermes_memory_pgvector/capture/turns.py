@@ -96,11 +96,15 @@ class TurnCapture:
             ),
         ]  # fmt: skip
 
+    def lines(self, messages: Any, not_before: float) -> list[Line]:
+        """A transcript as lines; what is older than `not_before` was reloaded."""
+        max_chars = self.settings.turn_max_chars
+        return transcript.lines(messages, max_chars, clean_user=self.clean_user, not_before=not_before)
+
     def read_transcript(
-        self, session: Session, exchanges: Exchanges, messages: Any, not_before: float
+        self, session: Session, exchanges: Exchanges, messages: Any, lines: list[Line]
     ) -> list[WriteItem]:
-        """The turns of a session's transcript that nobody has reported."""
-        lines = self._lines(messages, not_before)
+        """The turns of a session's transcript, given as messages and as lines, that nobody has reported."""
         undone: list[WriteItem] = []
         if isinstance(messages, list | tuple):
             view = exchanges.see_transcript(messages, lines)
@@ -119,15 +123,10 @@ class TurnCapture:
             ),
         ]  # fmt: skip
 
-    def is_transcript_of(self, spoken: Session, messages: Any, not_before: float) -> bool:
+    def is_transcript_of(self, spoken: Session, lines: Sequence[Line]) -> bool:
         """Whether this transcript is the one the host keeps of its last turn, which was in this session."""
-        lines = self._lines(messages, not_before)
         is_live = any(not line.is_loaded for line in lines)
         return is_live and self.ledger.knows_any(_key(spoken), self._worth_keeping(lines))
-
-    def _lines(self, messages: Any, not_before: float) -> list[Line]:
-        max_chars = self.settings.turn_max_chars
-        return transcript.lines(messages, max_chars, clean_user=self.clean_user, not_before=not_before)
 
     def _worth_keeping(self, lines: Sequence[Line]) -> list[Turn]:
         turns = (line.turn for line in lines if line.turn is not None and not line.is_reloaded)

@@ -393,8 +393,9 @@ class PgvectorMemoryProvider(MemoryProvider):
         if not engine.settings.sync_turns or not self._session.may_write or messages is None:
             return
         turns = self._turns(engine)
+        lines = turns.lines(messages, self._started_at)
         session, spoken = self._session, self._spoken
-        if spoken is not None and spoken.session_id != session.session_id:
-            session = spoken if turns.is_transcript_of(spoken, messages, self._started_at) else session
-        items = turns.read_transcript(session, self._exchanges(session), messages, self._started_at)
+        if spoken is not None and spoken.session_id != session.session_id and turns.is_transcript_of(spoken, lines):
+            session = spoken
+        items = turns.read_transcript(session, self._exchanges(session), messages, lines)
         engine.record(items, Urgency.TURN)
