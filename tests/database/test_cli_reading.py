@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import psycopg
 import pytest
 
 from hermes_memory_pgvector.breaker import Breaker
+from hermes_memory_pgvector.cli import journal
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
-from hermes_memory_pgvector.values import AddTurn, Moment
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.command import PROGRAM, Commands, with_password
 from testing.embed_server import EmbedServer
 from testing.postgres import DIM, MODEL, Database
@@ -286,6 +288,26 @@ def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands,
     assert done.code == 1
     assert done.json == {"id": letter, "stored": False, "refused_again": True}
     assert Stored(database.owner_dsn).rows("SELECT id, writer FROM dead_letters") == [(letter, "gone")]
+
+
+def test_a_dead_letter_is_stored_once_however_often_it_is_retried(commands: Commands, database: Database) -> None:
+    """The first try is cut off by somebody's lock; a removal done twice would take an entry nobody named."""
+    entries = ("Oslo", "Oslo harbour")
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        for order, entry in enumerate(entries, start=1):
+            add = AddMemory("hermes", "memory", entry, Moment(order, order), "h1")
+            assert commands.call("journal", "dead", "retry", str(bury(database, codec.encode([add])))).code == 0
+        removal = RemoveMemory("hermes", "memory", "Oslo", Moment(3, 3), "h1", previous="Oslo")
+        letter = str(bury(database, codec.encode([removal])))
+        with owner.transaction():
+            owner.execute("LOCK TABLE memory_operations IN ACCESS EXCLUSIVE MODE")
+            with patch.object(journal, "RETRY_SECONDS", 1.0):
+                assert commands.call("journal", "dead", "retry", letter).code != 0
+        stored = Stored(database.owner_dsn)
+        assert stored.count("dead_letters") == 1
+        assert commands.call("journal", "dead", "retry", letter).code == 0
+        assert commands.call("journal", "dead", "retry", letter).code == 1
+    assert [entry for _, entry in stored.memories("hermes") if entry in entries] == ["Oslo harbour"]
 
 
 def test_everything_a_script_may_read_is_json(commands: Commands) -> None:

@@ -10,7 +10,14 @@ from hermes_memory_pgvector.cli import options, tree
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Held, MemoryPluginError, ServerError
+from hermes_memory_pgvector.errors import (
+    ConfigError,
+    DatabaseRejected,
+    DatabaseUnavailable,
+    Held,
+    MemoryPluginError,
+    ServerError,
+)
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 
 if TYPE_CHECKING:
@@ -242,37 +249,38 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
 
 
 def _retry(home: Path, letter_id: int, *, json: bool) -> int:
-    from hermes_memory_pgvector.journal import Urgency
+    from hermes_memory_pgvector.journal import codec
     from hermes_memory_pgvector.store import dead_letters
 
     letter, payload = _find(home, letter_id)
-    with parts.open_engine(home) as engine:
-        engine.start()
-        engine.journal.append(payload, Urgency.MEMORY)
-        arrived = engine.writer.flush(Deadline.after(RETRY_SECONDS))
-        refused_again = engine.writer.status().dead > 0
-        own = engine.journal.writer
-        with engine.pool.transaction(Deadline.after(READ_SECONDS)) as connection:
-            if arrived and not refused_again:
-                dead_letters.drop(connection, letter.id)
-            for again in dead_letters.newest(connection, 50):
-                # Keep the letter whose id the operator knows.
-                if refused_again and again.writer == own:
-                    dead_letters.drop(connection, again.id)
-    stored = arrived and not refused_again
+    reason = ""
+    try:
+        items = codec.decode(payload)
+    except ValueError:
+        items, reason = [], "it cannot be read by this version"
+    if items:
+        try:
+            with (
+                parts.open_engine(home) as engine,
+                engine.pool.transaction(Deadline.after(RETRY_SECONDS)) as connection,
+            ):
+                # Stored and gone in one transaction: however often it is tried, the record is stored once.
+                if not dead_letters.drop(connection, letter.id):
+                    raise ConfigError(f"dead letter {letter.id} was stored or deleted meanwhile")
+                engine.writer.store(connection, f"letter:{letter.id}", items)
+        except DatabaseRejected as error:
+            reason = str(error)
     if json:
-        terminal.as_json({"id": letter.id, "stored": stored, "refused_again": refused_again})
-    elif stored:
-        terminal.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
-    elif refused_again:
+        terminal.as_json({"id": letter.id, "stored": not reason, "refused_again": bool(reason)})
+    elif reason:
         terminal.bullet(
-            "problem", f"record {letter.id} was rejected again", f"hermes-pgvector journal dead show {letter.id}"
+            "problem",
+            f"record {letter.id} was rejected again: {reason}",
+            f"hermes-pgvector journal dead show {letter.id}",
         )
     else:
-        terminal.bullet(
-            "warning", f"record {letter.id} is waiting in the journal; it stays a dead letter until it is stored"
-        )
-    return 0 if stored else 1 if refused_again else 3
+        terminal.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
+    return 1 if reason else 0
 
 
 def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:

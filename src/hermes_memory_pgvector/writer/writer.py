@@ -419,6 +419,12 @@ class Writer(Service):
                 self._portion = max(1, min(self._portion, self._window) // 2)
             raise
 
+    def store(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
+        """Store items that come from no journal, within the caller's transaction."""
+        batch = self._new_batch(connection)
+        batch.add(writer, 0, list(items))
+        batch.store()
+
     def _new_batch(self, connection: Connection) -> Batch:
         model = self._current_model.get(connection)
         return Batch(
