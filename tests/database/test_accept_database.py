@@ -22,6 +22,22 @@ def _configure(home: Path, dsn: str) -> None:
     (home / "config.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
 
 
+def test_a_database_that_is_down_is_accepted_when_it_comes_up(tmp_path: Path, database: Database) -> None:
+    """Confirmed while the upgraded server is still starting, in the place of the old one."""
+    commands = Commands(tmp_path)
+    down = "postgresql://hermes@127.0.0.1:9/memory"
+    _configure(commands.home, down)
+    with psycopg.connect(database.runtime_dsn) as connection:
+        found = installation.identify(connection)
+    assert found is not None
+    folder, own, where = data_folder(commands.home), home_id(commands.home), installation.place(down)
+    installation.learn(folder, own, where, replace(found, server="of the old major version"))
+    assert installation.objection(installation.read(folder, own), where, found)
+    assert commands.call("journal", "accept-database", "--json").json["changed"] is True
+    assert installation.objection(installation.read(folder, own), where, found) == ""
+    assert commands.call("journal", "accept-database", "--json").json["changed"] is False
+
+
 def test_every_profile_that_has_used_a_database_accepts_the_one_it_names_now(
     tmp_path: Path, database: Database
 ) -> None:

@@ -230,14 +230,15 @@ class Host(RuleBasedStateMachine):
         last = cuts[-1]
         for place, item in list(enumerate(agent.history))[cuts[0] :]:
             row = item.row
-            if not agent.had_notes:
-                item.is_cut = place >= last
-                agent.pending += [] if item.is_cut else [item]
+            is_elsewhere = item.is_reloaded and row is not None and row.session != agent.session
+            if place >= last and not agent.had_notes and (agent.is_seen or not item.is_reloaded):
+                item.is_cut = True
+            elif place < last and not agent.had_notes and agent.is_seen and not is_elsewhere:
+                agent.pending.append(item)
             if row is None or row.state != MUST:
                 continue
             # Words that were said more than once, and of which a summary has hidden some, cannot be told apart.
             is_ambiguous = agent.had_notes and sum(each.content == row.content for each in self.rows) > 1
-            is_elsewhere = row.session != agent.session and item.is_reloaded
             if not agent.is_seen or is_ambiguous or is_elsewhere:
                 row.state = DOUBT
             elif place >= last:

@@ -101,6 +101,16 @@ def ids(*turns: Turn) -> list[tuple[str, int]]:
     return [(turn.digest, 1) for turn in turns]
 
 
+def test_words_interrupted_before_a_compression_and_said_again_after_it_are_a_new_turn() -> None:
+    """A summary hides the first time, of which only a transcript has told."""
+    ledger = SessionLedger()
+    ledger.begin(KEY, U)
+    ledger.read_transcript(KEY, [U], now_us=1)
+    ledger.continue_as(KEY, ("marketing", "s2"))
+    ledger.begin(("marketing", "s2"), U)
+    assert report(ledger, [U, A], [U, A], key=("marketing", "s2")) == [(U, 2), (A, 1)]
+
+
 def test_a_turn_undone_is_new_when_it_is_reported_again() -> None:
     ledger = SessionLedger()
     report(ledger, [U, A], [U, A])

@@ -79,6 +79,8 @@ class SessionLedger:
             _remember(session.begun, digest, None, MAX_BEGUN)
             for turn_id in [each for each in session.undone if each[0] == digest]:
                 _drop(session, turn_id)
+            # What a transcript showed before this turn began is not what this turn will report.
+            session.from_transcript = {each for each in session.from_transcript if each[0] != digest}
 
     def report(
         self,

@@ -123,8 +123,11 @@ class TurnCapture:
             ),
         ]  # fmt: skip
 
-    def is_transcript_of(self, spoken: Session, lines: Sequence[Line]) -> bool:
-        """Whether this transcript is the one the host keeps of its last turn, which was in this session."""
+    def is_of_last_turn(self, spoken: Session, lines: Sequence[Line]) -> bool:
+        """Whether this transcript is the one the host keeps of its last turn, in a session that was left since.
+
+        If not, it is that of the session which the host has read from its store instead.
+        """
         is_live = any(not line.is_loaded for line in lines)
         return is_live and self.ledger.knows_any(_key(spoken), self._worth_keeping(lines))
 

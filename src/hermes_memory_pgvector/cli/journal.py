@@ -173,7 +173,8 @@ def _accept_database(home: Path) -> tuple[str, bool]:
         with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
             changed = journal_database.accept_connected(home, settings, connection) or changed
     except (DatabaseUnavailable, ServerError):
-        pass
+        # An upgraded server may be on its way up: whoever answers there next is meant.
+        changed = journal_database.accept_configured(home, anew=True) or changed
     return where, changed
 
 

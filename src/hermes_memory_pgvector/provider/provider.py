@@ -394,8 +394,9 @@ class PgvectorMemoryProvider(MemoryProvider):
             return
         turns = self._turns(engine)
         lines = turns.lines(messages, self._started_at)
-        session, spoken = self._session, self._spoken
-        if spoken is not None and spoken.session_id != session.session_id and turns.is_transcript_of(spoken, lines):
+        session = self._session
+        spoken = self._spoken or session
+        if spoken.session_id != session.session_id and turns.is_of_last_turn(spoken, lines):
             session = spoken
         items = turns.read_transcript(session, self._exchanges(session), messages, lines)
         engine.record(items, Urgency.TURN)

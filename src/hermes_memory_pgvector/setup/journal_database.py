@@ -20,12 +20,15 @@ def is_known(home: Path) -> bool:
     return (data_folder(home) / installation.FILE_NAME).is_file()
 
 
-def accept_configured(home: Path) -> bool:
-    """The operator has just named a database in the settings: the journal goes there; False if it did before."""
+def accept_configured(home: Path, *, anew: bool = False) -> bool:
+    """The operator has just named a database in the settings: the journal goes there; False if it did before.
+
+    `anew` accepts whoever answers there next, even in the place of the one that is known.
+    """
     from hermes_memory_pgvector.store import installation
 
     where = installation.place(load(home).settings.dsn)
-    return installation.accept(data_folder(home), home_id(home), where)
+    return installation.accept(data_folder(home), home_id(home), where, anew=anew)
 
 
 def accept_connected(home: Path, settings: Settings, connection: Connection) -> bool:

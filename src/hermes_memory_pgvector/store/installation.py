@@ -86,10 +86,13 @@ def read(folder: Path, home_id: str) -> Belonging | None:
     return found if found.home_id == home_id else None
 
 
-def accept(folder: Path, home_id: str, where: str) -> bool:
-    """The operator has named this place: whoever is found there first is the one; False when nothing changes."""
+def accept(folder: Path, home_id: str, where: str, *, anew: bool = False) -> bool:
+    """The operator has named this place: whoever is found there first is the one; False when nothing changes.
+
+    `anew` says that another database will answer in the same place.
+    """
     known = read(folder, home_id)
-    if known is None or known.place == where == (known.accepted or where):
+    if known is None or known.accepted == where or (known.place == where and not known.accepted and not anew):
         return False
     return _write(folder, Belonging(home_id, known.place, known.identity, where))
 
