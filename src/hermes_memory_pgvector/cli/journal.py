@@ -45,13 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         options.add_common,
         example=("journal status --json", "for a script"),
     )
-    tree.add_action(
+    accept = tree.add_action(
         actions,
         "accept-database",
         "send waiting records to the database that the settings name now",
         options.add_common,
-        example=("journal accept-database", "after a change of database that was meant"),
+        example=("journal accept-database --all-profiles", "after an upgrade of Postgres"),
     )
+    accept.add_argument("--all-profiles", action="store_true", help="also for every profile that has used a database")
     dead = tree.add_action(actions, "dead", "look at records that Postgres has rejected, and try or drop them")
     choices = tree.actions_of(dead, "dead_action")
     listed = tree.add_action(
