@@ -20,6 +20,7 @@ from hermes_memory_pgvector.values import Moment
 
 LATEST_US = 32_503_680_000_000_000
 """The year 3000."""
+READINGS = 5
 # Where there is no such clock, the monotonic one counts sleep, too.
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _CLOCK_NAME = "since boot"
@@ -60,7 +61,8 @@ def _since_boot_us() -> int:
 
 
 def _offset_now() -> int:
-    return time.time_ns() // 1000 - _since_boot_us()
+    # A pause between the two readings makes the difference smaller, and the home would keep it until the next boot.
+    return max(time.time_ns() // 1000 - _since_boot_us() for _ in range(READINGS))
 
 
 def boot_of_clock() -> str:

@@ -102,6 +102,16 @@ def test_what_is_said_after_the_machine_has_slept_comes_after_what_other_homes_s
     assert order == ["said before the night", "said in the night", "said after the night"]
 
 
+def test_a_pause_between_reading_two_clocks_does_not_set_a_home_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.clock_gettime_ns
+    pauses = iter([5 * 10**9, 3 * 10**9])
+    before = time.time_ns() // 1000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: real(clock) + next(pauses, 0))
+    assert Clock.of_home(tmp_path).now().order_us >= before
+
+
 def test_an_offset_of_another_clock_is_not_taken_over_and_not_gone_back_behind(tmp_path: Path) -> None:
     boot = boot_of_clock()
     ahead = time.time_ns() // 1000 + HOUR * 10**6
