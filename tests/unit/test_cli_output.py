@@ -63,7 +63,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0004, "0 ms"), (0.042, "42 ms"), (0.0999, "0.1 s"), (12.34, "12.3 s"), (600, "10 min"), (7200, "2 h"),
+        (0, "0 ms"), (0.0004, "<1 ms"), (0.0006, "1 ms"),
+        (0.042, "42 ms"), (0.0999, "0.1 s"), (12.34, "12.3 s"), (600, "10 min"), (7200, "2 h"),
         (864000, "10 days"),
     ],
 )  # fmt: skip
@@ -130,6 +131,17 @@ def test_a_long_line_is_wrapped_below_its_text_and_a_command_stays_whole() -> No
         assert screen.lines[2:] == ["   → mend it with:", f"     {command}"]
 
 
+def test_the_first_line_has_the_room_that_it_has() -> None:
+    with watched() as screen:
+        terminal.bullet("ok", "embedder      " + "word " * 16, indent=17)
+        terminal.wrap(["word " * 12], 2, first=["a long beginning: "])
+    assert screen.lines == [
+        " ✓ embedder      word word word word word word word word",
+        " " * 17 + "word word word word word word word word",
+        "a long beginning: word word word word word word word word", "  word word word word",
+    ]  # fmt: skip
+
+
 def test_in_a_pipe_nothing_is_wrapped_or_coloured(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.bullet("problem", "word " * 60, "mend it with: hermes-pgvector migrate")
     terminal.table(("name", "value"), [("a", "long " * 60), (terminal.styled("b", "problem"), "x")])
@@ -145,6 +157,18 @@ def test_a_table_wraps_within_its_columns_when_it_is_wider_than_the_terminal() -
         assert len(screen.lines) > 3
         assert screen.lines[1].endswith("1,200")
         assert screen.lines[2].startswith(" " * 11 + "one two")
+
+
+def test_a_text_that_would_be_a_thin_strip_stands_below_its_row() -> None:
+    with watched() as screen:
+        row = ("e4", "2026-11-16 07:48:30", "workshop/memory", "replace", "The lathe has new bearings " * 4)
+        terminal.table(("event", "when", "theme", "what", "text"), [row])
+    lines = screen.lines
+    assert lines[0] == "  event  when                 theme            what"
+    assert lines[1] == "  e4     2026-11-16 07:48:30  workshop/memory  replace"
+    assert " ".join(line.strip() for line in lines[2:]) == row[-1].strip()
+    assert all(line.startswith("      ") for line in lines[2:])
+    assert all(len(line) <= 60 for line in lines)
 
 
 def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:

@@ -31,6 +31,8 @@ EXAMPLES = (
 )
 
 PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105
+EMPTY = {"dsn": "(the embedded server)", "embed_url": "(the local model)", "allowed_themes": "(any)"}
+"""What it means that a setting is empty."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -227,7 +229,7 @@ def _as_json(settings: Settings, name: str) -> dict[str, Any]:
 def _row(settings: Settings, name: str) -> tuple[Any, ...]:
     value, source = in_force(settings, name)
     if source == "default":
-        return name, _text(value), terminal.styled(source, "faint")
+        return name, EMPTY.get(name, _text(value)) if not value else _text(value), terminal.styled(source, "faint")
     return terminal.styled(name, "strong"), _text(value), source
 
 

@@ -111,4 +111,4 @@ def _document(found: Correction) -> dict[str, Any]:
 
 def _tell_texts(sign: str, contents: Sequence[str], theme: str, target: str) -> None:
     for content in contents:
-        terminal.say(f"  {sign} {theme}/{target}  {rows.line(content)}")
+        terminal.wrap([rows.line(content)], 6, first=[f"  {sign} {theme}/{target}  "])

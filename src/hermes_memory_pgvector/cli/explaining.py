@@ -17,7 +17,7 @@ def tell(found: Explanation, terms: tuple[Term, ...]) -> None:
     """Print the hits of one kind, each with its places, and how the search went."""
     for each in found.hits:
         entries.tell_hit(each.hit, terms)
-        terminal.say("         ", terminal.styled(_places(each), "faint"))
+        terminal.wrap([terminal.styled(_places(each), "faint")], entries.INDENT)
     what = "memories" if found.question.kind.value == "memory" else "turns"
     words = ", ".join(f"{term.word} {term.weight:.0%}{' (nowhere)' if term.is_absent else ''}" for term in found.terms)
     rows: list[tuple[str, Any]] = [

@@ -54,7 +54,7 @@ def tell(args: argparse.Namespace, found: Muting, done: str) -> int:
         )
         return 0
     for row in found.rows:
-        terminal.say(f"  {row_name(row)}  {terminal.one_line(row.theme)}  {rows.line(row.content)}")
+        terminal.wrap([rows.line(row.content)], 6, first=[f"  {row_name(row)}  {terminal.one_line(row.theme)}  "])
     for name in found.unchanged:
         terminal.bullet("note", f"{name} is {done} already")
     if found.executed:

@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
             terminal.complain(f"hermes-pgvector: {problem.sentence}")
             return 2
         deadline = Deadline.after(BUDGET_SECONDS)
+        _warm_up(engine)
         if args.explain:
             return _explain(args, engine, theme, questions, deadline)
-        _warm_up(engine)
         started = time.perf_counter()
         if args.as_of is None:
             answers = engine.search(questions, deadline)

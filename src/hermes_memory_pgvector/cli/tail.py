@@ -98,4 +98,5 @@ def _tell(args: argparse.Namespace, document: dict[str, Any], what: str, text: s
     letter = {"memory": "m", "turn": "t", "event": "e"}[str(document["kind"])]
     number = document.get("id") or document.get("event")
     theme = terminal.one_line(document["agent_identity"])
-    terminal.say(f"{times.shown(document['ts'])}  {letter}{number}  {theme}/{what}  {rows.line(text)}")
+    first = f"{times.shown(document['ts'])}  {letter}{number}  {theme}/{what}  "
+    terminal.wrap([rows.line(text)], 6, first=[first])

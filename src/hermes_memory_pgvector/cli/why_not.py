@@ -82,5 +82,5 @@ def run(args: argparse.Namespace) -> int:
         terminal.as_json(asdict(found))
         return 0
     terminal.bullet("ok" if found.stage == "found" else "note", f"{found.name}: {found.stage}")
-    terminal.say(f"   {found.sentence}")
+    terminal.wrap([found.sentence], 3)
     return 0

@@ -29,6 +29,8 @@ def size(value: int) -> str:
 
 def seconds(value: float) -> str:
     """A duration in a unit that reads well."""
+    if 0 < value < 0.0005:
+        return "<1 ms"
     if value < 0.0995:
         return f"{value * 1000:.0f} ms"
     if value < 90:

@@ -52,6 +52,8 @@ _COMMAND = re.compile(
     r"(?:^|(?<=: )|(?<=, ))((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:hermes-pgvector|hermes|pip|python3?|sudo|apt|brew|psql) .+)$"
 )
 STEP_WIDTH = 72
+TEXT_WIDTH = 40
+"""Where a text has less room than this beside other columns, it stands below them."""
 
 
 def styled(text: Any, style: Style) -> Styled:
@@ -92,31 +94,58 @@ def sign(mark: Mark) -> str:
     return _SIGNS[mark][0 if console.speaks_unicode() else 1]
 
 
-def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "") -> None:
-    """Print a line with its sign, and a hint below it."""
+def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "", *, indent: int = 3) -> None:
+    """Print a line with its sign, and a hint below it; further lines of the text begin at the indent."""
     parts = [text] if isinstance(text, str | Styled) else list(text)
-    _wrapped(parts, [" ", Styled(sign(mark), mark), " "], indent=3)
+    _wrapped(parts, [" ", Styled(sign(mark), mark), " "], indent=indent)
     if hint:
         _hint(hint)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = (), indent: int = 2) -> None:
-    """Print aligned columns; those in `right` are numbers. On a terminal, long texts wrap within their column."""
+    """Print aligned columns; those in `right` are numbers.
+
+    On a terminal that is too narrow, long texts wrap within their column; the last one moves below its row where its
+    column would be a thin strip.
+    """
     cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
     widths = [max(_width(cell.text) for cell in column) for column in zip(*cells, strict=True)]
     room = console.width()
-    if room is not None and indent + sum(widths) + 2 * (len(widths) - 1) > room:
+    if room is None or indent + sum(widths) + 2 * (len(widths) - 1) <= room:
+        for line in _aligned(cells, widths, right, indent, 2):
+            say(*line)
+    elif (gap := _gap_beside(widths, room - indent)) and len(cells[0]) - 1 not in right:
+        for line, row in zip(_aligned([row[:-1] for row in cells], widths, right, indent, gap), cells, strict=True):
+            say(*line)
+            if row is not cells[0] and row[-1].text:
+                wrap([row[-1] if isinstance(row[-1], Styled) else row[-1].text], indent + 4)
+    else:
         _fitted(cells, right, indent)
-        return
+
+
+def _gap_beside(widths: list[int], room: int) -> int:
+    """The gap between all columns but the last, when that last one has too little room beside them; 0 if it has some.
+
+    It stays 0 when those columns do not even fit alone.
+    """
+    others = widths[:-1]
+    if not others or room - sum(others) - 2 * len(others) >= min(widths[-1], TEXT_WIDTH):
+        return 0
+    return next((gap for gap in (2, 1) if sum(others) + gap * (len(others) - 1) <= room), 0)
+
+
+def _aligned(
+    cells: Sequence[Sequence[Styled | _Plain]], widths: list[int], right: Sequence[int], indent: int, gap: int
+) -> Iterator[list[Part]]:
     for place, row in enumerate(cells):
         parts: list[Part] = [" " * indent]
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        for column, (cell, width) in enumerate(zip(row, widths, strict=False)):
             padding = " " * (width - _width(cell.text))
             shown = Styled(cell.text, "faint") if place == 0 else cell
             is_last = column == len(row) - 1
             parts += [padding, shown] if column in right else [shown, "" if is_last else padding]
-            parts.append("" if is_last else "  ")
-        say(*_trimmed(parts))
+            parts.append("" if is_last else " " * gap)
+        yield _trimmed(parts)
 
 
 def pairs(rows: Sequence[tuple[str, Any]], *, indent: int = 2) -> None:
@@ -215,18 +244,17 @@ def _wrapped(parts: list[Part], first: list[Part], *, indent: int, stream: IO[st
     if room is None or _width(console.plain([*first, *parts])) <= room:
         console.write(*first, *parts, stream=stream)
         return
-    # The first line may begin further right than the others: it is wrapped with a filler that is then cut off.
-    lead = _width(console.plain(first))
-    text = console.text_of(["x" * (lead - indent), *parts] if lead > indent else parts)
-    lines = text.wrap(console.console(stream), room - indent, overflow="fold")
+    # The first line may have more room than the others, or less.
     out = console.console(stream)
-    for place, line in enumerate(lines):
+    text = console.text_of(parts)
+    begun = text.wrap(out, max(1, room - _width(console.plain(first))), overflow="fold")[0]
+    begun.rstrip()
+    rest = text[len(begun) :]
+    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+    console.write_text(console.text_of(first) + begun, out, stream)
+    for line in rest.wrap(out, max(1, room - indent), overflow="fold") if rest else ():
         line.rstrip()
-        if place == 0:
-            whole = console.text_of(first) + (line[lead - indent :] if lead > indent else line)
-        else:
-            whole = console.text_of([" " * indent]) + line
-        console.write_text(whole, out, stream)
+        console.write_text(console.text_of([" " * indent]) + line, out, stream)
 
 
 def _hint(hint: str, *, stream: IO[str] | None = None) -> None:

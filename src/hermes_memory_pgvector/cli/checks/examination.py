@@ -34,7 +34,7 @@ def tell(finding: Finding, *, within_up: bool = False) -> None:
     """Print one finding, with its hint below it; `up` does not advise to run `up`."""
     hint = "" if within_up and finding.hint.endswith("hermes-pgvector up") else finding.hint
     name: Part = Styled(f"{finding.name:<13} ", "faint") if finding.level == "ok" else f"{finding.name:<13} "
-    terminal.bullet(finding.level, [name, terminal.one_line(finding.text)], hint)
+    terminal.bullet(finding.level, [name, terminal.one_line(finding.text)], hint, indent=17)
 
 
 def summary(findings: Sequence[Finding]) -> str:
