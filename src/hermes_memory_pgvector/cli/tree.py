@@ -194,7 +194,7 @@ def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
 
 def _hanging(line: str, width: int, indent: str) -> list[str]:
     """A line of a list, wrapped so that its second column stays one."""
-    found = re.match(r" +\S+ {2,}", line)
+    found = re.match(r" +\S+(?: \([^)]*\))? {2,}", line)
     if found is None or len(line) <= width:
         return [indent + line]
     return textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=indent + " " * found.end())

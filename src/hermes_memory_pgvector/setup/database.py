@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.config.settings_file import secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
-from hermes_memory_pgvector.setup import parts, password, terminal
+from hermes_memory_pgvector.setup import live, parts, password, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.migrate import Outcome
@@ -88,7 +88,9 @@ def apply(
     from hermes_memory_pgvector.admin import migrate
 
     remedy = "hermes-pgvector migrate --admin-dsn OWNER_DSN"
-    with explaining_denial(admin, "change the schema", remedy):
+    # Within `up`, the step that calls this shows that it is still at work.
+    waiting = live.waiting("migrating", quiet=quiet or not tells_steps)
+    with explaining_denial(admin, "change the schema", remedy), waiting:
         return migrate.apply(
             admin,
             runtime_role=role,
