@@ -28,8 +28,8 @@ SELECT 'theme-' || lpad((n %% %(themes)s)::text, 5, '0'), n, 'session-' || n / %
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n"""
 MEMORIES: LiteralString = """
 INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, lexemes)
-SELECT 'theme-' || lpad(theme::text, 5, '0'), 'memory', 'fact ' || n || ' of ' || theme, now() - n * interval '1 hour',
-       now() - n * interval '1 hour', ''::tsvector
+SELECT 'theme-' || lpad(theme::text, 5, '0'), 'memory', 'fact ' || n || ' of ' || theme, now(),
+       now() - n * interval '1 hour' - theme * interval '3 seconds', ''::tsvector
 FROM generate_series(0, %(themes)s - 1) AS theme, generate_series(1, 50) AS n"""
 OPERATIONS: LiteralString = """
 INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)
