@@ -78,9 +78,8 @@ def _places(each: ExplainedHit) -> str:
     score = "no vector" if each.hit.score is None else f"similarity {each.hit.score:.2f}"
     meaning = f"place {each.meaning_place} by meaning" if each.meaning_place else "not by meaning"
     by_words = f"place {each.words_place} by words" if each.words_place else "not by words"
-    share = (
-        f"{each.words_share:.0%} of the question: {', '.join(each.words)}" if each.words else "no word of the question"
-    )
+    none = "those of the turns before it" if each.words_place else "none of the question's"
+    share = f"{each.words_share:.0%} of the question: {', '.join(each.words)}" if each.words else none
     return f"rank {each.hit.rank:.2f} · {meaning}, {score} · {by_words}, {share}"
 
 

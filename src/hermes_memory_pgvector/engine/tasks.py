@@ -253,12 +253,17 @@ class KeepRecallLog:
         self._pool = pool
         self._breaker = breaker
         self._home_id = home_id
+        self._reads_due_at = 0.0
 
     def run(self) -> float:
         """Store what waits; what cannot be stored waits on."""
         if self._breaker.is_open:
             return IDLE_SECONDS
-        answers, reads = self._log.take()
+        # The first read across themes is noted at once, later ones together: an audit log is not a list of questions.
+        now = time.monotonic()
+        answers, reads = self._log.take(with_reads=now >= self._reads_due_at)
+        if reads:
+            self._reads_due_at = now + STATISTICS_SECONDS
         if answers or reads:
             try:
                 with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:

@@ -74,10 +74,10 @@ class RecallLog:
 
         return logged
 
-    def take(self) -> tuple[list[LoggedAnswer], CrossReads]:
+    def take(self, *, with_reads: bool = True) -> tuple[list[LoggedAnswer], CrossReads]:
         """What waits to be stored; it no longer waits here."""
         answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        keys = list(self._questions)
+        keys = list(self._questions) if with_reads else []
         reads = {key: (self._questions.pop(key), self._hits.pop(key, 0)) for key in keys}
         return answers, reads
 
