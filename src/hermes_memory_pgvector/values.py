@@ -193,8 +193,10 @@ class Question:
     limit: int = 5
     since: datetime | None = None
     until: datetime | None = None
-    min_similarity: float = 0.0
-    """How near hits found only by meaning must be; 0 takes the floor calibrated for the model."""
+    by_session: bool = False
+    """Whether the best turn of every session comes before all others, for questions that several sessions answer."""
+    min_similarity: float | None = None
+    """How near hits found only by meaning must be; None takes the floor calibrated for the model."""
     min_coverage: float = 0.10
     """The share of the question's words, weighted by rarity, that a hit by words must contain."""
     is_ambient: bool = False

@@ -41,6 +41,7 @@ class Said:
     vector: Sequence[float] | None = None
     before: Sequence[str] = ()
     ts: datetime | None = None
+    author: str = ""
 
 
 @dataclass
@@ -70,7 +71,8 @@ class Store:
                 "parent_session_ids": [None] * len(items),
                 "ordinals": list(numbers),
                 "lexemes": Column(
-                    TSVECTOR_OID, [lexemes_of(item.theme, item.content, item.before).binary for item in items]
+                    TSVECTOR_OID,
+                    [lexemes_of(item.theme, item.content, item.before, item.author).binary for item in items],
                 ),
                 "wishes": [False] * len(items),
             },

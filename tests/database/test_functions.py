@@ -177,10 +177,40 @@ def test_raise_candidates_never_lowers(database: Database, owner: psycopg.Connec
 
 
 def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> None:
-    rank = "hermes_rank(0.5, 0.25, false, false, false, interval '10 days', %s)"
+    rank = "hermes_rank(0.6, 0.2, 0.25, 0, false, false, false, false, interval '10 days', %s)"
     assert value(owner, rank, 0) == pytest.approx(0.6)
     assert value(owner, rank, 10) == pytest.approx(0.3)
-    assert value(owner, "hermes_rank(NULL, 0.25, NULL, NULL, NULL, interval '1 day', 0)") == pytest.approx(0.25)
+
+
+def test_rank_counts_a_row_without_a_vector_as_unrelated(owner: psycopg.Connection[TupleRow]) -> None:
+    rank = "hermes_rank(%s::real, %s::real, 0.25, 0, NULL, NULL, NULL, NULL, interval '1 day', 0)"
+    assert value(owner, rank, None, 0.24) == value(owner, rank, 0.24, 0.24) == pytest.approx(0.25)
+    # A model whose similarities lie close together counts as much as one that spreads them out.
+    assert value(owner, rank, 0.875, 0.75) == pytest.approx(value(owner, rank, 0.62, 0.24))
+    assert value(owner, rank, 1, 1) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("session", "when", "period", "speaker", "author", "more"),
+    [
+        (0.5, False, False, False, False, 0.25),
+        (0, True, False, False, False, 0.3),
+        (0, False, True, False, False, 0.5),
+        (0, False, False, True, False, 0.35),
+        (0, False, False, False, True, 0.2),
+    ],
+)
+def test_rank_adds_what_speaks_for_a_row(
+    owner: psycopg.Connection[TupleRow],
+    session: float,
+    when: bool,
+    period: bool,
+    speaker: bool,
+    author: bool,
+    more: float,
+) -> None:
+    rank = "hermes_rank(0.24, 0.24, 0.25, %s::real, %s, %s, %s, %s, interval '1 day', 0)"
+    assert value(owner, rank, session, when, period, speaker, author) == pytest.approx(0.25 + more, abs=1e-4)
 
 
 def test_is_hit_says_what_is_near_enough(owner: psycopg.Connection[TupleRow]) -> None:
@@ -196,8 +226,8 @@ def test_is_hit_says_what_is_near_enough(owner: psycopg.Connection[TupleRow]) ->
         (0.24, 0.1, None, True, True),
         (0.24, 0.09, None, True, False),
         (0.23, 0.5, None, True, False),
-        (0.47, 0.0, None, True, True),
-        (0.46, 0.0, None, True, False),
+        (0.4, 0.0, None, True, True),
+        (0.38, 0.0, None, True, False),
         (0.0, 0.0, 0.6, True, True),
         (0.0, 0.9, 0.5, True, False),
         (None, 0.1, None, True, True),

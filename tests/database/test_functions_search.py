@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -266,16 +267,48 @@ def test_find_by_words_of_common_words_alone_finds_something(database: Database,
     assert one(store, call.replace("ARRAY['report', 'status']", "ARRAY[]::text[]")) == (None,) * 4
 
 
+def test_measure_hits_says_what_is_known_of_each_row(store: Store) -> None:
+    tim, other, long, last = store.say(
+        Said("[Tim] zebra on Monday", ts=datetime(2026, 5, 4, 12, tzinfo=UTC)),
+        Said("tiger", role="assistant", before=["which zebra?"]),
+        Said("zebra " + "and so on " * 100, session="s2"),
+        "else",
+    )
+    call = (
+        "SELECT id, round(coverage::numeric, 2), round(exact_coverage::numeric, 2),"
+        " round(session_coverage::numeric, 2), answers_when, is_in_period, is_by_speaker, is_by_author"
+        " FROM hermes_measure_hits(NULL::conversations, array_fill('fleet'::text, ARRAY[4]), %s, NULL, NULL,"
+        " ARRAY['zebra', 'tiger', 'nobody'], ARRAY['zebra:A', 'tiger:A', 'nobody:A'], ARRAY[true, false, false],"
+        " ARRAY[2.0, 1.0, 1.0], ARRAY[false, false, true], true, 'assistant', %s, '2026-05-04', '2026-05-05')"
+        " ORDER BY id"
+    )
+    rows = store.connection.execute(call.encode(), ([tim, other, long, last], "'~by:tim'")).fetchall()
+    assert rows[0] == (tim, Decimal("0.50"), Decimal("0.50"), Decimal("0.75"), True, True, False, True)
+    # The word of the turn before counts 0.6; its session has both words.
+    assert rows[1] == (other, Decimal("0.55"), None, Decimal("0.75"), False, False, True, False)
+    # A long text has many words by chance.
+    assert (rows[2][0], rows[2][3]) == (long, Decimal("0.50"))
+    assert 0.2 < rows[2][1] < 0.26
+    assert rows[3][:4] == (last, 0, None, Decimal("0.75"))
+
+
 RANK_HITS = (
     "hermes_rank_hits(NULL::conversations, %s, %s, %s::real[], %s::integer[], ARRAY['''zebra'''], ARRAY['''zebra'':A'],"
-    " ARRAY[false], ARRAY[2.0], ARRAY[false], %s::real, 0.1, false, false, %s, NULL, NULL, 0, now(), 10)"
+    " ARRAY[false], ARRAY[2.0], ARRAY[false], %s::real, 0.1, false, 0.2, false, %s, NULL, NULL, NULL, 0, now(), %s, 10)"
 )
 
 
 def ranked(
-    store: Store, ids: list[int], similarities: Any, *, copies: Any = None, floor: float = 0, speaker: Any = None
+    store: Store,
+    ids: list[int],
+    similarities: Any,
+    *,
+    copies: Any = None,
+    floor: float = 0,
+    speaker: Any = None,
+    by_session: bool = False,
 ) -> list[Any]:
-    values = (["fleet"] * len(ids), ids, similarities, copies, floor, speaker)
+    values = (["fleet"] * len(ids), ids, similarities, copies, floor, speaker, by_session)
     return store.connection.execute(
         f"SELECT id, similarity, rank, count, role FROM {RANK_HITS}".encode(), values
     ).fetchall()
@@ -285,7 +318,8 @@ def test_rank_hits_adds_up_meaning_and_words(store: Store) -> None:
     word, near, neither = store.say("zebra", Said("a striped horse", session="s2"), Said("else", session="s3"))
     hits = ranked(store, [neither, near, word], [0.2, 0.9, None], floor=0.5)
     assert [(hit[0], hit[1]) for hit in hits] == [(word, None), (near, pytest.approx(0.9))]
-    assert [hit[2] for hit in hits] == [pytest.approx(1), pytest.approx(0.63)]
+    # One has all words of the question, as its session does; the other is near.
+    assert [hit[2] for hit in hits] == [pytest.approx(1.5), pytest.approx(0.7 * 0.7 / 0.8)]
 
 
 def test_rank_hits_of_words_alone_needs_no_similarities(store: Store) -> None:
@@ -306,13 +340,26 @@ def test_rank_hits_folds_the_same_text_and_prefers_the_speaker(store: Store) -> 
 def test_rank_hits_of_one_session_step_back_behind_each_other(store: Store) -> None:
     said = store.say("zebra one", "zebra two", "zebra three")
     hits = ranked(store, said, None)
-    assert [round(hits[0][2] - hit[2], 4) for hit in hits] == [0, 0.005, 0.01]
+    assert [round(hits[0][2] - hit[2], 4) for hit in hits] == [0, 0.007, 0.014]
+
+
+def test_rank_hits_by_session_puts_the_best_of_each_session_first(store: Store) -> None:
+    best, second, other, third = store.say(
+        Said("zebra one", session="s1"),
+        Said("zebra two", session="s1"),
+        Said("else", session="s2"),
+        Said("zebra three", session="s1"),
+    )
+    near = [0.9, 0.8, 0.3, 0.7]
+    ids = [best, second, other, third]
+    assert [hit[0] for hit in ranked(store, ids, near)] == [best, second, third, other]
+    assert [hit[0] for hit in ranked(store, ids, near, by_session=True)] == [best, other, second, third]
 
 
 SEARCH = (
     "SELECT id, similarity IS NOT NULL FROM hermes_search({}, 'fleet', false, NULL, NULL, NULL, ARRAY['zebra'],"
     " ARRAY['''zebra'''], ARRAY['''zebra'':A'], ARRAY[1]::real[], ARRAY[false], %s::halfvec, %s, 0.3, 0.1, false,"
-    " false, NULL, NULL, NULL, 0, now(), 10)"
+    " 0.2, false, NULL, NULL, NULL, NULL, 0, now(), false, 10)"
 )
 
 

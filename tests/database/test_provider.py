@@ -274,6 +274,26 @@ def test_no_hook_raises_whatever_its_arguments(make: Make, values: list[Any]) ->
     assert isinstance(provider.system_prompt_block(), str)
 
 
+def test_who_said_something_is_stored_and_counts_when_the_question_names_them(make: Make) -> None:
+    provider = make(session_id="old")
+    for name, opinion in (("Tim", "far too expensive"), ("Ann", "worth every penny"), ("Tim", "quite comfortable")):
+        provider.sync_turn(
+            f"I must say that the harbour hotel in Oslo is {opinion} for a trip of the whole team.",
+            "",
+            session_id="old",
+            messages=[],
+            turn_author={"id": "7", "name": name, "is_bot": False},
+        )
+    settle(provider)
+
+    def first(query: str) -> str:
+        found = json.loads(provider.handle_tool_call("recall_conversation", {"query": query}))
+        return str(found["results"][0]["content"])
+
+    assert "penny" in first("what did Ann say of the harbour hotel in Oslo?")
+    assert "penny" not in first("what did Tim say of the harbour hotel in Oslo?")
+
+
 def test_small_talk_gets_no_block_and_a_question_the_right_part_of_a_long_turn(make: Make) -> None:
     provider = make(session_id="old")
     long = (

@@ -154,8 +154,38 @@ def test_what_is_below_the_models_floor_is_no_hit_without_words(store: Store) ->
     answer = recall.search(question("unheard"), Deadline.after(5))
     assert (answer.hits, answer.searched) == ((), 2)
     assert [hit.id for hit in recall.search(question("zebra"), Deadline.after(5)).hits] == [worded]
-    lower = recall.search(question("unheard", min_similarity=0.01), Deadline.after(5)).hits
-    assert {hit.id for hit in lower} == {far, worded}
+    # A floor of 0 is a floor like any other, not the model's own.
+    for floor in (0.01, 0.0):
+        lower = recall.search(question("unheard", min_similarity=floor), Deadline.after(5)).hits
+        assert {hit.id for hit in lower} == {far, worded}
+
+
+def test_what_somebody_said_comes_first_when_the_question_names_them(store: Store) -> None:
+    generator = random.Random(1)
+    asked = unit(generator, store.model.dim)
+    ann, tim, told = store.say(
+        Said("[Ann] the zebra budget is high", session="s1"),
+        Said("[Tim] the zebra budget is low", session="s2"),
+        Said("the zebra budget is unknown", session="s3", author="Tim Smith"),
+    )
+    recall = Recall(store.reading, Meanings(store.model.name, asked), Wishes())
+
+    def order(text: str) -> list[int]:
+        return [hit.id for hit in recall.search(question(text), Deadline.after(5)).hits]
+
+    assert order("what is Ann's zebra budget?")[0] == ann
+    assert set(order("what did tim say of the zebra budget?")[:2]) == {tim, told}
+
+
+def test_a_session_that_has_more_of_the_question_comes_first(store: Store) -> None:
+    alone, beside, _ = store.say(
+        Said("the zebra eats", session="s1"),
+        Said("the zebra runs", session="s2"),
+        Said("in the stable of Vienna", session="s2"),
+    )
+    answer = Recall(store.reading, None, Wishes()).search(question("zebra in Vienna"), Deadline.after(5))
+    found = [hit.id for hit in answer.hits]
+    assert found.index(beside) < found.index(alone)
 
 
 def test_what_is_offered_unasked_is_near_and_shares_words_or_is_very_near_or_named_exactly(store: Store) -> None:

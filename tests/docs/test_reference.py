@@ -211,13 +211,15 @@ def test_every_message_that_troubleshooting_quotes_is_one_we_print() -> None:
 @pytest.mark.parametrize(
     ("arguments", "phrase"),
     [
-        ("1.0, 0, false, false, false", "cosine similarity of question and text | × {}"),
-        ("0, 1.0, false, false, false", "long texts less) | × {}"),
-        ("0, 0, true, false, false", "the text speaks of a time | + {:.2f}"),
-        ("0, 0, false, true, false", "`2026-05-04`) | + {:.2f}"),
-        ("0, 0, false, false, true", "the user) | + {:.2f}"),
+        ("1.0, 0.24, 0, 0, false, false, false, false", "(the floor, see below) up to 1 | × {}"),
+        ("0, 0, 1.0, 0, false, false, false, false", "long texts less) | × {}"),
+        ("0, 0, 0, 1.0, false, false, false, false", "words that were asked with | × {}"),
+        ("0, 0, 0, 0, true, false, false, false", "the text speaks of a time | + {:.2f}"),
+        ("0, 0, 0, 0, false, true, false, false", "`2026-05-04`) | + {:.2f}"),
+        ("0, 0, 0, 0, false, false, true, false", "the user) | + {:.2f}"),
+        ("0, 0, 0, 0, false, false, false, true", "a chat of several people | + {:.2f}"),
     ],
-    ids=["similarity", "words", "when", "period", "speaker"],
+    ids=["similarity", "words", "session", "when", "period", "speaker", "author"],
 )
 def test_ranks_are_weighted_as_explained(database: Database, arguments: str, phrase: str) -> None:
     query = sql.SQL(f"SELECT hermes_rank({arguments}, interval '0', 0)")

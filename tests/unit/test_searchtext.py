@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hermes_memory_pgvector.text.lexemes import (
     MAX_LEXEMES,
     MAX_TERMS,
+    author_query,
     fold,
+    lexemes_of,
     likely_speaker,
     memory_lexemes,
     question_terms,
@@ -191,3 +193,37 @@ def test_a_question_says_who_would_have_said_it(question: str, speaker: str | No
 )
 def test_stems_are_those_of_snowball(word: str, expected: str) -> None:
     assert stem(word) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "author", "names"),
+    [
+        ("[Tim] see you", "", ["~by:tim"]),
+        ("Tim: see you", "", ["~by:tim"]),
+        ("Ada Lovelace: see you", "", ["~by:ada", "~by:lovelace"]),
+        ("see you", "Zoë O'Brien", ["~by:zoe", "~by:o"]),
+        ("[Tim] see you", "Ann", ["~by:ann"]),
+        ("see you: soon", "", []),
+        ("see [Tim] there", "", []),
+        ("http://example.org: down", "", []),
+        ("[] x", "", []),
+    ],
+)
+def test_who_said_it_is_known_from_the_host_or_the_text(content: str, author: str, names: list[str]) -> None:
+    assert [marker for marker in lexemes_of("t", content, (), author).markers if marker.startswith("~by:")] == names
+
+
+def test_a_memory_has_no_author() -> None:
+    assert "~by" not in memory_lexemes("t", "Project: see you")
+
+
+def test_a_question_may_name_any_of_its_words() -> None:
+    assert author_query("What did Tim's sister say?") == "'~by:tim' | '~by:sister' | '~by:say'"
+    assert author_query("what is it?") is None
+
+
+@given(st.text(), st.text())
+def test_no_name_breaks_a_tsvector(content: str, author: str) -> None:
+    found = lexemes_of("t", content, (), author)
+    assert set(found.markers) <= set(lexemes(found.text))
+    assert len(set(found.markers)) == len(found.markers)

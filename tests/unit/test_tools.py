@@ -101,6 +101,18 @@ def test_memories_have_no_neighbours() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given_group", "wants"), [("session", True), (" Session ", True), ("none", False), (None, False), (1, False)]
+)
+def test_turns_can_be_grouped_by_session_and_nonsense_groups_nothing(given_group: Any, wants: bool) -> None:
+    question = ask("recall_conversation", {"query": "q", "group_by": given_group})[1]
+    assert question is not None
+    assert question.by_session is wants
+    question = ask("recall_memory", {"query": "q", "group_by": given_group})[1]
+    assert question is not None
+    assert not question.by_session
+
+
+@pytest.mark.parametrize(
     ("given_limit", "limit"),
     [
         (None, 5),
@@ -266,7 +278,7 @@ def test_recalled_text_cannot_break_out_of_the_hosts_fence() -> None:
 @given(
     name=st.sampled_from(["recall_memory", "recall_conversation", "other", ""]),
     arguments=st.dictionaries(
-        st.sampled_from(["query", "scope", "target", "limit", "since", "until", "context", "x"]),
+        st.sampled_from(["query", "scope", "target", "limit", "since", "until", "context", "group_by", "x"]),
         st.none() | st.text() | st.integers() | st.floats() | st.booleans() | st.lists(st.text(), max_size=2),
     ),
 )

@@ -30,6 +30,8 @@ class Kind:
     """Who said row `r`."""
     step: LiteralString
     """How much each further hit from the same place loses."""
+    session_bits: LiteralString
+    """The terms that the session of candidate `m` contains, where there are sessions."""
     vectors: LiteralString
     content_hash: LiteralString
     """Equal for vectors `v` of the same text."""
@@ -42,7 +44,8 @@ TURNS = Kind(
     ts="ts",
     place="session_id",
     role="r.role",
-    step="0.005",
+    step="0.007",
+    session_bits="bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place)",
     vectors="turn_vectors",
     content_hash="v.content_hash",
     narrowed="""(narrow IS NULL OR v.id = ANY (ARRAY(
@@ -55,6 +58,7 @@ MEMORIES = Kind(
     place="target",
     role="NULL::text",
     step="0",
+    session_bits="0",
     vectors="memory_vectors",
     content_hash="v.id",
     narrowed="(narrow IS NULL OR v.target = ANY (narrow))",
@@ -103,6 +107,7 @@ def _names(kind: Kind) -> dict[str, sql.Composable]:
         "place": sql.Identifier(kind.place),
         "role": sql.SQL(kind.role),
         "step": sql.SQL(kind.step),
+        "session_bits": sql.SQL(kind.session_bits),
         "content_hash": sql.SQL(kind.content_hash),
         "narrowed": sql.SQL(kind.narrowed),
     }

@@ -51,6 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="DATE", help="only from this ISO date or time on")
     parser.add_argument("--until", metavar="DATE", help="only up to this ISO date or time")
     parser.add_argument(
+        "--group-by",
+        choices=("none", "session"),
+        default="none",
+        help="session: the best turn of each session first, for questions that count or list (default: none)",
+    )
+    parser.add_argument(
         "--context", action="store_true", help="show the turn before and the turn after each turn found"
     )
     parser.add_argument("--explain", action="store_true", help="show how each hit was found, and what took the time")
@@ -157,7 +163,7 @@ def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Que
     from hermes_memory_pgvector.recall.tools import parse
     from hermes_memory_pgvector.values import Session
 
-    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context")}
+    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context", "group_by")}
     session = Session(theme, "", theme)
     return [
         parse(tool, given, session, scope_default="current", max_query_chars=max_chars) for tool in KINDS[args.kind]

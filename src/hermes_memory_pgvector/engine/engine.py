@@ -254,9 +254,9 @@ class Engine:
         if not self._started:
             self.try_start()
 
-    def similarity_floor(self) -> float:
-        """How near a memory must be to be offered unasked; 0 leaves it to the model's calibration."""
-        return self.settings.min_similarity if self.settings.is_set("min_similarity") else 0.0
+    def similarity_floor(self) -> float | None:
+        """How near a memory must be to be offered unasked; None leaves it to the model's calibration."""
+        return self.settings.min_similarity if self.settings.is_set("min_similarity") else None
 
     def host_entries(self) -> frozenset[str]:
         """What the host's own memory block shows to every session of this home."""

@@ -32,7 +32,7 @@ def block(
     shown: ShownHits,
     *,
     search: Search,
-    floor: float,
+    floor: float | None,
     shown_by_host: Container[str],
     log: RecallLog,
 ) -> str:
@@ -71,7 +71,7 @@ def block(
     return lines
 
 
-def _question(text: str, kind: Kind, session: Session, settings: Settings, floor: float) -> Question:
+def _question(text: str, kind: Kind, session: Session, settings: Settings, floor: float | None) -> Question:
     return Question(
         text=text,
         kind=kind,

@@ -38,7 +38,7 @@ from hermes_memory_pgvector.store.search import (
     send_neighbours,
     verify_theme,
 )
-from hermes_memory_pgvector.text.lexemes import likely_speaker, question_terms
+from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
 from hermes_memory_pgvector.values import Hit, Question, Scope
 
@@ -224,11 +224,12 @@ class Recall:
 
     def thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
         """What a hit must reach."""
-        floor = question.min_similarity
-        if floor <= 0 and meaning is not None:
-            floor = meaning.model.min_similarity
+        unrelated = meaning.model.min_similarity if meaning is not None else 0.0
         return Thresholds(
-            floor, question.min_coverage, self._settings.recency_half_life_days, needs_both=question.is_ambient
+            unrelated if question.min_similarity is None else question.min_similarity,
+            question.min_coverage,
+            self._settings.recency_half_life_days,
+            needs_both=question.is_ambient,
         )
 
 
@@ -282,5 +283,6 @@ def read_wording(question: Question) -> Wording:
         terms=question_terms(question.text),
         asks_when=asks_when(question.text),
         speaker=likely_speaker(question.text),
+        authors=author_query(question.text),
         period=named_period(question.text, question.now or datetime.now(UTC)),
     )

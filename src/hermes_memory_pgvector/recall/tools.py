@@ -38,6 +38,8 @@ ARGUMENT_CHARS = 200_000
 TOOL_NAMES = (MEMORY_TOOL, TURN_TOOL)
 CONTENT_CHARS = 2000
 DEFAULT_LIMIT = 5
+BY_NOTHING, BY_SESSION = "none", "session"
+"""What results may be grouped by."""
 MAX_LIMIT = 20
 
 _QUERY = {"type": "string", "description": "What to look for: a question, keywords, or an exact token."}
@@ -87,6 +89,13 @@ def schemas() -> list[dict[str, Any]]:
                     "enum": [0, 1],
                     "default": 0,
                     "description": "1: each result also carries the turn before and the turn after it.",
+                },
+                "group_by": {
+                    "type": "string",
+                    "enum": [BY_NOTHING, BY_SESSION],
+                    "default": BY_NOTHING,
+                    "description": "session: the best turn of each session first, then the rest. For questions that "
+                    "count, list or compare ('how many …', 'which …', 'all the …'), with a high limit.",
                 },
             },
         ),
@@ -190,6 +199,7 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
         since=_date(given.get("since"), "since", at_end=False),
         until=_date(given.get("until"), "until", at_end=True),
         now=datetime.now(UTC),
+        by_session=kind is Kind.TURN and is_by_session(given.get("group_by")),
         wants_neighbours=kind is Kind.TURN and context_of(given.get("context")) > 0,
     )
 
@@ -217,6 +227,11 @@ def context_of(value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         return 0
     return max(0, min(1, number))
+
+
+def is_by_session(value: Any) -> bool:
+    """Whether the best turn of each session is wanted first; nonsense means no."""
+    return isinstance(value, str) and value.strip().lower() == BY_SESSION
 
 
 def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:

@@ -539,7 +539,7 @@ CREATE FUNCTION public.hermes_is_hit(similarity real, coverage real, exact_cover
     AS $$
     SELECT CASE WHEN needs_both AND similarity IS NOT NULL
                 THEN similarity >= min_similarity AND coverage >= min_coverage
-                     OR similarity >= min_similarity + 0.3 * (1 - min_similarity)
+                     OR similarity >= min_similarity + 0.2 * (1 - min_similarity)
                      OR coalesce(exact_coverage >= 0.6, false)
                 ELSE coalesce(similarity >= min_similarity, false) OR coverage >= min_coverage END
     $$;
@@ -661,6 +661,90 @@ BEGIN
                 AND (since IS NULL OR r."updated_at" >= since) AND (until IS NULL OR r."updated_at" < until)
               LIMIT common_from + 1) AS f
           LIMIT hit_limit) AS h;
+END $$;
+
+CREATE FUNCTION public.hermes_measure_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, place text, role text, content_hash bigint, copy_count integer, similarity real, coverage real, exact_coverage real, session_coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, is_by_author boolean)
+    LANGUAGE plpgsql STABLE ROWS 160 PARALLEL RESTRICTED
+    SET search_path TO 'public', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    named CONSTANT tsquery := authors::tsquery;
+BEGIN
+    RETURN QUERY
+    WITH asked AS MATERIALIZED (
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.is_absent,
+               a.idf / nullif(sum(a.idf) OVER (), 0) AS share, 1 << (row_number() OVER () - 1)::integer AS bit
+        FROM (SELECT * FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
+              ORDER BY a.idf DESC LIMIT 24) AS a
+    ), measured AS MATERIALIZED (
+        SELECT r.agent_identity, r.id, r."ts" AS ts, r."session_id" AS place, r.role AS role,
+               hermes_content_hash(r.content) AS content_hash, coalesce(c.copies, 1) AS copies,
+               octet_length(r.content) AS bytes, c.similarity, words.matched, words.exact, words.bits,
+               asks_when AND r.lexemes @@ '~when'::tsquery AS answers_when,
+               coalesce(r.lexemes @@ named, false) AS is_by_author
+        FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
+        JOIN "conversations" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
+        CROSS JOIN LATERAL (
+            SELECT sum(CASE f.found WHEN 2 THEN f.share WHEN 1 THEN 0.6 * f.share END) AS matched,
+                   sum(f.share) FILTER (WHERE f.is_exact AND f.found = 2) AS exact,
+                   bit_or(f.bit) FILTER (WHERE f.found = 2) AS bits
+            FROM (SELECT a.share, a.is_exact, a.bit,
+                         CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN 2 ELSE 1 END AS found
+                  FROM asked AS a WHERE NOT a.is_absent OFFSET 0) AS f) AS words
+    )
+    SELECT m.agent_identity, m.id, m.ts, m.place, m.role, m.content_hash, m.copies, m.similarity,
+           (coalesce(m.matched, 0) / (1 + ln(greatest(m.bytes, 360) / 360.0::double precision)))::real, m.exact::real,
+           coalesce((SELECT sum(a.share) FROM asked AS a WHERE m.session_bits & a.bit > 0), 0)::real, m.answers_when,
+           coalesce(m.ts >= period_start AND m.ts < period_end, false), coalesce(m.role = speaker, false), m.is_by_author
+    FROM (SELECT m.*, bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place) AS session_bits FROM measured AS m) AS m;
+END $$;
+
+CREATE FUNCTION public.hermes_measure_hits(source public.memory_entries, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, place text, role text, content_hash bigint, copy_count integer, similarity real, coverage real, exact_coverage real, session_coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, is_by_author boolean)
+    LANGUAGE plpgsql STABLE ROWS 160 PARALLEL RESTRICTED
+    SET search_path TO 'public', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    named CONSTANT tsquery := authors::tsquery;
+BEGIN
+    RETURN QUERY
+    WITH asked AS MATERIALIZED (
+        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.is_absent,
+               a.idf / nullif(sum(a.idf) OVER (), 0) AS share, 1 << (row_number() OVER () - 1)::integer AS bit
+        FROM (SELECT * FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
+              ORDER BY a.idf DESC LIMIT 24) AS a
+    ), measured AS MATERIALIZED (
+        SELECT r.agent_identity, r.id, r."updated_at" AS ts, r."target" AS place, NULL::text AS role,
+               hermes_content_hash(r.content) AS content_hash, coalesce(c.copies, 1) AS copies,
+               octet_length(r.content) AS bytes, c.similarity, words.matched, words.exact, words.bits,
+               asks_when AND r.lexemes @@ '~when'::tsquery AS answers_when,
+               coalesce(r.lexemes @@ named, false) AS is_by_author
+        FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
+        JOIN "memory_entries" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
+        CROSS JOIN LATERAL (
+            SELECT sum(CASE f.found WHEN 2 THEN f.share WHEN 1 THEN 0.6 * f.share END) AS matched,
+                   sum(f.share) FILTER (WHERE f.is_exact AND f.found = 2) AS exact,
+                   bit_or(f.bit) FILTER (WHERE f.found = 2) AS bits
+            FROM (SELECT a.share, a.is_exact, a.bit,
+                         CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN 2 ELSE 1 END AS found
+                  FROM asked AS a WHERE NOT a.is_absent OFFSET 0) AS f) AS words
+    )
+    SELECT m.agent_identity, m.id, m.ts, m.place, m.role, m.content_hash, m.copies, m.similarity,
+           (coalesce(m.matched, 0) / (1 + ln(greatest(m.bytes, 360) / 360.0::double precision)))::real, m.exact::real,
+           coalesce((SELECT sum(a.share) FROM asked AS a WHERE m.session_bits & a.bit > 0), 0)::real, m.answers_when,
+           coalesce(m.ts >= period_start AND m.ts < period_end, false), coalesce(m.role = speaker, false), m.is_by_author
+    FROM (SELECT m.*, 0 AS session_bits FROM measured AS m) AS m;
 END $$;
 
 CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
@@ -981,18 +1065,21 @@ CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer)
     UPDATE "public".embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id
     $$;
 
-CREATE FUNCTION public.hermes_rank(similarity real, coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, age interval, half_life_days real) RETURNS real
+CREATE FUNCTION public.hermes_rank(similarity real, unrelated real, coverage real, session_coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, is_by_author boolean, age interval, half_life_days real) RETURNS real
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
-    SELECT ((0.7 * coalesce(similarity, 0) + coverage
-             + CASE WHEN answers_when THEN 0.10::double precision ELSE 0 END
-             + CASE WHEN is_in_period THEN 0.20::double precision ELSE 0 END
-             + CASE WHEN is_by_speaker THEN 0.15::double precision ELSE 0 END)
+    SELECT ((0.7 * coalesce((similarity - unrelated) / nullif(1 - unrelated, 0), 0)
+             + coverage
+             + 0.5 * session_coverage
+             + CASE WHEN is_in_period THEN 0.5::double precision ELSE 0 END
+             + CASE WHEN is_by_speaker THEN 0.35::double precision ELSE 0 END
+             + CASE WHEN answers_when THEN 0.3::double precision ELSE 0 END
+             + CASE WHEN is_by_author THEN 0.2::double precision ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
                    THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
     $$;
 
-CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1004,46 +1091,31 @@ CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.idf, a.is_absent
-        FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
-        ORDER BY a.idf DESC LIMIT 24
-    ), scored AS MATERIALIZED (
-        SELECT r.agent_identity, r.id, r."ts" AS ts, r."session_id" AS place, r.role AS role, c.similarity,
-               coalesce(c.copies, 1) AS copies, hermes_content_hash(r.content) AS content_hash,
-               r.lexemes @@ '~when'::tsquery AS is_dated,
-               (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked AS a), 0), 0)
-                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
-               words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
-        FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN "conversations" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
-        CROSS JOIN LATERAL (
-            SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
-                       AS matched,
-                   sum(a.idf) FILTER (WHERE a.is_exact AND r.lexemes @@ a.own) AS exact
-            FROM asked AS a WHERE NOT a.is_absent) AS words
-    ), ranked AS (
-        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated, s.ts >= period_start AND s.ts < period_end,
-                                s.role = speaker, now - s.ts, half_life_days) AS rank
-        FROM scored AS s WHERE hermes_is_hit(s.similarity, s.coverage, s.exact_coverage, min_similarity, min_coverage, needs_both)
+    WITH ranked AS (
+        SELECT m.*, hermes_rank(m.similarity, unrelated, m.coverage, m.session_coverage, m.answers_when, m.is_in_period,
+                                m.is_by_speaker, m.is_by_author, now - m.ts, half_life_days) AS rank
+        FROM hermes_measure_hits(source, themes, ids, similarities, copies, queries, own_queries, is_exact, idf, is_absent,
+                                 asks_when, speaker, authors, period_start, period_end) AS m
+        WHERE hermes_is_hit(m.similarity, m.coverage, m.exact_coverage, min_similarity, min_coverage, needs_both)
     ), folded AS (
         SELECT r.*, row_number() OVER same_text AS copy,
-               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+               greatest(max(r.copy_count) OVER same_text, count(*) OVER same_text)::integer AS all_copies
         FROM ranked AS r
         WINDOW same_text AS (PARTITION BY r.agent_identity, r.content_hash ORDER BY r.rank DESC, r.ts DESC, r.id DESC
                              ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
     ), best AS (
-        SELECT f.*, (f.rank - 0.005::double precision * least(4, row_number() OVER (
-                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
-        FROM folded AS f WHERE f.copy = 1
-        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+        SELECT n.*, by_session AND n.before > 0 AS is_further,
+               (n.rank - 0.007::double precision * least(4, n.before))::real AS final_rank
+        FROM (SELECT f.*, row_number() OVER (PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1 AS before
+              FROM folded AS f WHERE f.copy = 1) AS n
+        ORDER BY is_further, final_rank DESC, n.ts DESC, n.id DESC LIMIT wanted
     )
     SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
     FROM best AS b JOIN "conversations" AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
-    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+    ORDER BY b.is_further, b.final_rank DESC, b.ts DESC, b.id DESC;
 END $$;
 
-CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1055,43 +1127,28 @@ CREATE FUNCTION public.hermes_rank_hits(source public.memory_entries, themes tex
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT a.query::tsquery AS query, a.own::tsquery AS own, a.is_exact, a.idf, a.is_absent
-        FROM unnest(queries, own_queries, is_exact, idf, is_absent) AS a (query, own, is_exact, idf, is_absent)
-        ORDER BY a.idf DESC LIMIT 24
-    ), scored AS MATERIALIZED (
-        SELECT r.agent_identity, r.id, r."updated_at" AS ts, r."target" AS place, NULL::text AS role, c.similarity,
-               coalesce(c.copies, 1) AS copies, hermes_content_hash(r.content) AS content_hash,
-               r.lexemes @@ '~when'::tsquery AS is_dated,
-               (coalesce(words.matched / nullif((SELECT sum(a.idf) FROM asked AS a), 0), 0)
-                / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)))::real AS coverage,
-               words.exact / nullif((SELECT sum(a.idf) FROM asked AS a), 0) AS exact_coverage
-        FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN "memory_entries" AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
-        CROSS JOIN LATERAL (
-            SELECT sum(CASE WHEN NOT r.lexemes @@ a.query THEN 0 WHEN r.lexemes @@ a.own THEN a.idf ELSE 0.6 * a.idf END)
-                       AS matched,
-                   sum(a.idf) FILTER (WHERE a.is_exact AND r.lexemes @@ a.own) AS exact
-            FROM asked AS a WHERE NOT a.is_absent) AS words
-    ), ranked AS (
-        SELECT s.*, hermes_rank(s.similarity, s.coverage, asks_when AND s.is_dated, s.ts >= period_start AND s.ts < period_end,
-                                s.role = speaker, now - s.ts, half_life_days) AS rank
-        FROM scored AS s WHERE hermes_is_hit(s.similarity, s.coverage, s.exact_coverage, min_similarity, min_coverage, needs_both)
+    WITH ranked AS (
+        SELECT m.*, hermes_rank(m.similarity, unrelated, m.coverage, m.session_coverage, m.answers_when, m.is_in_period,
+                                m.is_by_speaker, m.is_by_author, now - m.ts, half_life_days) AS rank
+        FROM hermes_measure_hits(source, themes, ids, similarities, copies, queries, own_queries, is_exact, idf, is_absent,
+                                 asks_when, speaker, authors, period_start, period_end) AS m
+        WHERE hermes_is_hit(m.similarity, m.coverage, m.exact_coverage, min_similarity, min_coverage, needs_both)
     ), folded AS (
         SELECT r.*, row_number() OVER same_text AS copy,
-               greatest(max(r.copies) OVER same_text, count(*) OVER same_text)::integer AS all_copies
+               greatest(max(r.copy_count) OVER same_text, count(*) OVER same_text)::integer AS all_copies
         FROM ranked AS r
         WINDOW same_text AS (PARTITION BY r.agent_identity, r.content_hash ORDER BY r.rank DESC, r.ts DESC, r.id DESC
                              ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
     ), best AS (
-        SELECT f.*, (f.rank - 0::double precision * least(4, row_number() OVER (
-                   PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1))::real AS final_rank
-        FROM folded AS f WHERE f.copy = 1
-        ORDER BY final_rank DESC, f.ts DESC, f.id DESC LIMIT wanted
+        SELECT n.*, by_session AND n.before > 0 AS is_further,
+               (n.rank - 0::double precision * least(4, n.before))::real AS final_rank
+        FROM (SELECT f.*, row_number() OVER (PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1 AS before
+              FROM folded AS f WHERE f.copy = 1) AS n
+        ORDER BY is_further, final_rank DESC, n.ts DESC, n.id DESC LIMIT wanted
     )
     SELECT b.agent_identity, b.id, b.ts, t.content, b.similarity, b.final_rank, b.all_copies, b.place, b.role
     FROM best AS b JOIN "memory_entries" AS t ON t.agent_identity = b.agent_identity AND t.id = b.id
-    ORDER BY b.final_rank DESC, b.ts DESC, b.id DESC;
+    ORDER BY b.is_further, b.final_rank DESC, b.ts DESC, b.id DESC;
 END $$;
 
 CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
@@ -1113,7 +1170,7 @@ CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
         GROUP BY 1, 2;
     END $$;
 
-CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1124,11 +1181,11 @@ BEGIN
     SELECT h.*
     FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
          hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
-                          min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
-                          half_life_days, now, wanted) AS h;
+                          min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
+                          period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1139,11 +1196,11 @@ BEGIN
     SELECT h.*
     FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
          hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
-                          min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
-                          half_life_days, now, wanted) AS h;
+                          min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
+                          period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1185,11 +1242,11 @@ BEGIN
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
         NULL::"memory_entries", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
-        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
-        half_life_days, now, wanted) AS h;
+        found.is_absent, min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
+        period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1231,8 +1288,8 @@ BEGIN
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
         NULL::"conversations", rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
-        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
-        half_life_days, now, wanted) AS h;
+        found.is_absent, min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
+        period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
 CREATE FUNCTION public.hermes_term_fractions(source text, terms text[]) RETURNS real[]

@@ -10,6 +10,7 @@ from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes
 from hermes_memory_pgvector.values import Kind
 
@@ -28,7 +29,7 @@ def unmute(connection: Connection, row: StoredMemory | StoredTurn, *, wants_vect
     if isinstance(row, StoredMemory):
         name, lexemes = "correct/unmute_memory", memory_lexemes(row.theme, row.content)
     else:
-        name, lexemes = "correct/unmute_turn", turn_lexemes(row.theme, row.content, _before(connection, row))
+        name, lexemes = "correct/unmute_turn", _lexemes(connection, row, row.content)
     if connection.execute(statement(name), {**_key(row), "lexemes": lexemes}).rowcount != 1:
         return False
     if wants_vector:
@@ -45,7 +46,7 @@ def edit_turn(
         "content": content,
         "former": row.content,
         "metadata": json.dumps(dict(metadata)),
-        "lexemes": turn_lexemes(row.theme, content, _before(connection, row)),
+        "lexemes": _lexemes(connection, row, content),
     }
     if connection.execute(statement("correct/edit_turn"), values).rowcount != 1:
         return False
@@ -63,6 +64,10 @@ def _drop_vectors(connection: Connection, row: StoredMemory | StoredTurn) -> Non
     connection.execute(
         statement("vectors/finish_pending"), {"themes": [row.theme], "kinds": [_kind(row).value], "ids": [row.id]}
     )
+
+
+def _lexemes(connection: Connection, row: StoredTurn, content: str) -> str:
+    return turn_lexemes(row.theme, content, _before(connection, row), author_told(row.metadata))
 
 
 def _before(connection: Connection, row: StoredTurn) -> list[str]:

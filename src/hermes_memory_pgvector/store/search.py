@@ -50,6 +50,8 @@ class Wording:
     terms: Sequence[Term] = ()
     asks_when: bool = False
     speaker: Role | None = None
+    authors: str | None = None
+    """The people it may name, as a tsquery of their markers."""
     period: Period | None = None
 
 
@@ -106,12 +108,15 @@ def send(
         "min_coverage": thresholds.min_coverage,
         # Without words to share there is nothing but nearness to judge by.
         "needs_both": thresholds.needs_both and bool(wording.terms),
+        "unrelated": meaning.model.min_similarity if meaning else 0.0,
         "asks_when": wording.asks_when,
         "speaker": wording.speaker,
+        "authors": wording.authors,
         "period_start": wording.period.start if wording.period else None,
         "period_end": wording.period.end if wording.period else None,
         "half_life_days": thresholds.half_life_days,
         "now": question.now or datetime.now(UTC),
+        "by_session": question.by_session,
         "limit": question.limit,
         "vector": HalfVector(meaning.vector) if meaning else None,
         "candidates": meaning.model.candidates if meaning else None,

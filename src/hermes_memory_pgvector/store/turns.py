@@ -19,6 +19,7 @@ from hermes_memory_pgvector.store.vector_types import (
     text_column,
     time_column,
 )
+from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import Lexemes, lexemes_of
 from hermes_memory_pgvector.values import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation
 
@@ -157,6 +158,6 @@ def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
     found = []
     for turn in turns:
         context = before[turn.theme, turn.session_id]
-        found.append(lexemes_of(turn.theme, turn.content, list(context)))
+        found.append(lexemes_of(turn.theme, turn.content, list(context), author_told(turn.metadata)))
         context.append(turn.content)
     return found

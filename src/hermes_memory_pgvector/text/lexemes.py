@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hermes_memory_pgvector.text.authors import MAX_WORDS, author_of, name_words
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.stemmer import stem
 from hermes_memory_pgvector.text.stopwords import ASKING, ENGLISH, light_stem, likely_language
@@ -123,21 +124,27 @@ class Lexemes:
         return b"".join(parts)
 
 
-def lexemes_of(theme: str, content: str, before: Sequence[str] = ()) -> Lexemes:
-    """A turn's lexemes: its own words, and those of up to two turns `before` it."""
+def lexemes_of(theme: str, content: str, before: Sequence[str] = (), author: str = "") -> Lexemes:
+    """A turn's lexemes: its own words, those of up to two turns `before` it, and its author's name where known."""
     own = _found(content).own
     context: AbstractSet[str] = frozenset()
     for earlier in before[-2:]:
         context = context | _edges_of(earlier)
-    markers = [f"~={theme}"] if is_private_theme(theme) else [f"~={theme}", "~all"]
-    if speaks_of_time(own):
-        markers.append("~when")
+    markers = _markers(theme, own)
+    name = author or author_of(content)
+    if name:
+        markers += [f"~by:{word}" for word in name_words(fold(clean(name)))[:MAX_WORDS] if len(word) <= MAX_TOKEN]
     return Lexemes(markers, own, context - own)
 
 
-def turn_lexemes(theme: str, content: str, before: Sequence[str] = ()) -> str:
+def _markers(theme: str, own: AbstractSet[str]) -> list[str]:
+    markers = [f"~={theme}"] if is_private_theme(theme) else [f"~={theme}", "~all"]
+    return [*markers, "~when"] if speaks_of_time(own) else markers
+
+
+def turn_lexemes(theme: str, content: str, before: Sequence[str] = (), author: str = "") -> str:
     """A turn's tsvector, as text."""
-    return lexemes_of(theme, content, before).text
+    return lexemes_of(theme, content, before, author).text
 
 
 def prepare(content: str) -> None:
@@ -153,7 +160,8 @@ def clear_prepared() -> None:
 
 def memory_lexemes(theme: str, content: str) -> str:
     """A memory's tsvector, as text."""
-    return turn_lexemes(theme, content)
+    own = _found(content).own
+    return Lexemes(_markers(theme, own), own, frozenset()).text
 
 
 def question_terms(text: str) -> tuple[Term, ...]:
@@ -175,6 +183,13 @@ def question_terms(text: str) -> tuple[Term, ...]:
     if len(terms) <= MAX_TERMS:
         return tuple(terms.values())
     return tuple(sorted(terms.values(), key=_looks_rare, reverse=True)[:MAX_TERMS])
+
+
+def author_query(text: str) -> str | None:
+    """The markers of everybody a question may name, as Postgres reads a tsquery; None when it names nobody."""
+    words = name_words(fold(_edges(clean(text), MAX_QUESTION_CHARS)))
+    names = [word for word in words if word not in ENGLISH and 1 < len(word) <= MAX_TOKEN]
+    return " | ".join(quoted(f"~by:{name}") for name in names[:MAX_TERMS]) or None
 
 
 def likely_speaker(text: str) -> Role | None:

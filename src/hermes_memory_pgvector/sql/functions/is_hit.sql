@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION hermes_is_hit(
     AS $$
     SELECT CASE WHEN needs_both AND similarity IS NOT NULL
                 THEN similarity >= min_similarity AND coverage >= min_coverage
-                     OR similarity >= min_similarity + 0.3 * (1 - min_similarity)
+                     OR similarity >= min_similarity + 0.2 * (1 - min_similarity)
                      OR coalesce(exact_coverage >= 0.6, false)
                 ELSE coalesce(similarity >= min_similarity, false) OR coverage >= min_coverage END
     $$;

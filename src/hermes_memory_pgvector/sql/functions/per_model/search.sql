@@ -4,8 +4,9 @@
 CREATE OR REPLACE FUNCTION hermes_search(
     model {vectors}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question halfvec,
-    candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, asks_when boolean, speaker text,
-    period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz, wanted integer
+    candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean,
+    speaker text, authors text, period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz,
+    by_session boolean, wanted integer
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, content text, similarity real, rank real, count integer,
                  place text, role text)
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 10 SET search_path FROM CURRENT
@@ -45,6 +46,6 @@ BEGIN
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
         NULL::{table}, rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
-        found.is_absent, min_similarity, min_coverage, needs_both, asks_when, speaker, period_start, period_end,
-        half_life_days, now, wanted) AS h;
+        found.is_absent, min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
+        period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;

@@ -5,8 +5,9 @@
 -- narrow: targets, null for all. since, until: null for open, until is exclusive.
 -- terms, queries, own_queries, weights, is_exact: text.lexemes.Term as five arrays.
 -- vector, candidates: the question's vector and how many rows are compared exactly; null for words alone.
--- min_similarity, min_coverage, needs_both: see hermes_is_hit. asks_when, speaker, period_start, period_end: who and when
--- the question names, null for nothing. half_life_days: 0 leaves age out. now. limit.
+-- min_similarity, min_coverage, needs_both: see hermes_is_hit. unrelated: the similarity that unrelated texts can have.
+-- asks_when, speaker, authors (a tsquery), period_start, period_end: who and when the question names, null for nothing.
+-- half_life_days: 0 leaves age out. now. by_session: the best of each session first. limit.
 SELECT agent_identity, id, ts, content, similarity, rank, count, place AS target
 FROM hermes_search(
     NULL::{source},
@@ -14,5 +15,6 @@ FROM hermes_search(
     %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,
     %(until)s::timestamptz, %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
     %(is_exact)s::boolean[], %(vector)s::halfvec, %(candidates)s::integer, %(min_similarity)s::real, %(min_coverage)s::real,
-    %(needs_both)s::boolean, %(asks_when)s::boolean, %(speaker)s::text, %(period_start)s::timestamptz, %(period_end)s::timestamptz, %(half_life_days)s::real,
-    %(now)s::timestamptz, %(limit)s::integer);
+    %(needs_both)s::boolean, %(unrelated)s::real, %(asks_when)s::boolean, %(speaker)s::text, %(authors)s::text,
+    %(period_start)s::timestamptz, %(period_end)s::timestamptz, %(half_life_days)s::real, %(now)s::timestamptz,
+    %(by_session)s::boolean, %(limit)s::integer);
