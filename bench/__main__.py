@@ -98,8 +98,15 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from bench import recall_report
     from bench.report import all_plots, publish, tables_page
 
+    if recall_report.is_recall_quality(options.result):
+        if options.page is None:
+            print(recall_report.page(json.loads(options.result.read_text(encoding="utf-8"))))
+        else:
+            recall_report.publish(options.result, options.page)
+        return 0
     result = Result.load(options.result)
     if options.page is None:
         print(tables_page(result))

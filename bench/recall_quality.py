@@ -1,19 +1,25 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
 
-    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part held|tuned|all] [--json OUT]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--learn] [--json OUT]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
-a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store. Weights were chosen on the
-tuned part of the questions (40 %, by hash of the id); the held part is what to quote. Prefetch is measured by what it
-offers to the questions, and to small talk (`bench/small_talk.py`), which should get nothing.
+a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store.
+
+The training part: the weights that we ship were learned on LoCoMo's first four dialogues and on 100 questions of
+LongMemEval-S. `--part held` measures LoCoMo's other dialogues only. `--learn` learns the weights again on the data
+given and measures each dialogue, and each fifth of LongMemEval, with weights learned without it
+(bench/learn_ranking.py).
+
+`all@k`: whether the first k sessions found are or include all that LongMemEval lists as the answer's
+(`answer_session_ids`); its questions without an answer are skipped, as its authors do. Prefetch is measured by what it
+offers to the questions, and to small talk (bench/small_talk.py), which should get nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import hashlib
 import json
 import math
 import re
@@ -21,7 +27,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +38,9 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from bench import small_talk
+from bench import learn_ranking, small_talk
+from bench.learn_ranking import Example
+from bench.run import commit
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
@@ -45,10 +53,14 @@ from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.text.lexemes import lexemes_of, question_terms
+from hermes_memory_pgvector.text.stemmer import stem
+from hermes_memory_pgvector.text.stopwords import ENGLISH
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer.chunks import document_pieces
 
 DEPTH = 50
+TRAINED_DIALOGUES = 4
+"""Of LoCoMo, the first: the weights were learned on them."""
 Floats = NDArray[np.float32]
 
 
@@ -72,6 +84,8 @@ class Asked:
     text: str
     category: str
     evidence: frozenset[str]
+    sessions: frozenset[str]
+    """Where the answer is, by the authors' own list."""
     now: datetime
 
 
@@ -101,7 +115,7 @@ class Scores:
 
 
 def load_longmemeval(path: Path) -> Iterator[Theme]:
-    """LongMemEval: one theme per question, evidence where a turn is marked `has_answer`."""
+    """LongMemEval: one theme per question, evidence where a turn is marked `has_answer`; none without an answer."""
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         items = json.load(file)
     for item in items:
@@ -122,9 +136,11 @@ def load_longmemeval(path: Path) -> Iterator[Theme]:
             item["question"],
             item["question_type"],
             frozenset(evidence),
+            frozenset(item["answer_session_ids"]),
             _lme_date(item["question_date"]),
         )
-        yield Theme(f"lme-{item['question_id']}", turns, [asked] if evidence else [])
+        has_answer = bool(evidence) and not item["question_id"].endswith("_abs")
+        yield Theme(f"lme-{item['question_id']}", turns, [asked] if has_answer else [])
 
 
 def load_locomo(path: Path) -> Iterator[Theme]:
@@ -144,10 +160,10 @@ def load_locomo(path: Path) -> Iterator[Theme]:
                 turns.append(Turn(turn["dia_id"], str(session), role, content, ts, before))
                 before = content
             session += 1
-        known = {turn.key for turn in turns}
+        session_of = {turn.key: turn.session for turn in turns}
         asked = []
         for place, question in enumerate(item["qa"]):
-            evidence = frozenset(re.findall(r"D\d+:\d+", " ".join(question["evidence"]))) & known
+            evidence = frozenset(re.findall(r"D\d+:\d+", " ".join(question["evidence"]))) & session_of.keys()
             if evidence:
                 asked.append(
                     Asked(
@@ -155,6 +171,7 @@ def load_locomo(path: Path) -> Iterator[Theme]:
                         question["question"],
                         names[question["category"]],
                         evidence,
+                        frozenset(session_of[key] for key in evidence),
                         turns[-1].ts,
                     )
                 )
@@ -163,11 +180,6 @@ def load_locomo(path: Path) -> Iterator[Theme]:
 
 def _lme_date(text: str) -> datetime:
     return datetime.strptime(re.sub(r" \(\w+\)", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
-
-
-def is_tuned(key: str) -> bool:
-    """Whether a question belongs to the part that weights were chosen on."""
-    return hashlib.blake2b(key.encode(), key=b"split").digest()[0] < 0.4 * 256
 
 
 class Vectors:
@@ -199,6 +211,7 @@ class Ours:
         self.name = "ours, words only" if by_words_only else "ours"
         model = current_model(self._connection)
         assert model is not None
+        self._model = model
         for theme in themes:
             self._store(theme, model, vectors)
         self._connection.execute("VACUUM ANALYZE")
@@ -225,6 +238,11 @@ class Ours:
         hits = self._recall.search(question, Deadline.after(60)).hits
         terms = question_terms(prompt)
         return [(self._keys[hit.id], prefetch.rendered([hit], terms, 2000)[0].partition("\n")[2]) for hit in hits]
+
+    def measured(self, theme: Theme, asked: Asked, vector: Floats, group: str) -> Example | None:
+        """The candidates of a question, to learn from."""
+        question = Question(asked.text, Kind.TURN, theme.name, now=asked.now)
+        return learn_ranking.measure(self._connection, self._model, self._keys, question, vector, asked.evidence, group)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -308,7 +326,7 @@ class VectorOnly:
 
 
 class Bm25:
-    """Okapi BM25 over plain lower-case words, k1 = 1.2, b = 0.75."""
+    """Okapi BM25 over stems without stop words, k1 = 1.2, b = 0.75."""
 
     name = "BM25"
 
@@ -342,7 +360,7 @@ class Bm25:
 
     @staticmethod
     def _words(text: str) -> list[str]:
-        return re.findall(r"[a-z0-9]+", text.lower())
+        return [stem(word) for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ENGLISH]
 
 
 class PeerRecipe:
@@ -400,11 +418,10 @@ def figures(theme: Theme, asked: Asked, ranked: Sequence[str]) -> dict[str, floa
     gain = sum(1 / math.log2(place + 2) for place, key in enumerate(ranked[:10]) if key in asked.evidence)
     found["nDCG@10"] = gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(asked.evidence))))
     session_of = {turn.key: turn.session for turn in theme.turns}
-    wanted = {session_of[key] for key in asked.evidence}
     sessions = list(dict.fromkeys(session_of[key] for key in ranked))
     for depth in (5, 10):
-        found[f"any@{depth}"] = float(bool(wanted & set(sessions[:depth])))
-        found[f"all@{depth}"] = float(wanted <= set(sessions[:depth]))
+        found[f"any@{depth}"] = float(bool(asked.sessions & set(sessions[:depth])))
+        found[f"all@{depth}"] = float(asked.sessions <= set(sessions[:depth]))
     return found
 
 
@@ -412,15 +429,13 @@ Ranker = Callable[[Theme, Asked, Floats], list[str]]
 
 
 def measure(
-    name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors, part: str
+    name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Run a method over the questions of a part; its figures in all and by category."""
+    """Run a method over the questions; its figures in all and by category."""
     total, times = Scores(), []
     categories: dict[str, Scores] = defaultdict(Scores)
     for theme in themes:
         for asked in theme.asked:
-            if part != "all" and is_tuned(asked.key) != (part == "tuned"):
-                continue
             vector = vectors.of([asked.text])[0]
             vector = np.zeros(256, np.float32) if vector is None else vector
             started = time.perf_counter()
@@ -440,18 +455,18 @@ TALK_THEMES = 30
 """Small talk is tried in so many themes, at most."""
 
 
-def measure_prefetch(ours: Ours, themes: Sequence[Theme], part: str) -> dict[str, float]:
+def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
     """What is offered unasked: to questions, and to prompts that ask nothing."""
     scores = Scores()
     for theme in themes:
         for asked in theme.asked:
-            if part == "all" or is_tuned(asked.key) == (part == "tuned"):
-                offered = ours.prefetch(theme, asked.text, asked.now)
-                right = [key in asked.evidence for key, _ in offered]
-                scores.add({"hits@3": float(any(right)), "blocks": float(bool(offered))})
-                if offered:
-                    chars = sum(len(line) + 1 for _, line in offered)
-                    scores.add({"precision": statistics.fmean(right), "chars": float(chars)})
+            offered = ours.prefetch(theme, asked.text, asked.now)
+            right = [key in asked.evidence for key, _ in offered]
+            scores.add({"hits@3": float(any(right)), "blocks": float(bool(offered))})
+            if offered:
+                chars = sum(len(line) + 1 for _, line in offered)
+                scores.add({"with evidence": float(any(right)), "precision": statistics.fmean(right)})
+                scores.add({"chars": float(chars)})
     for theme in themes[:TALK_THEMES]:
         for name, prompts in (("talk, tuned", small_talk.TUNED), ("talk, held", small_talk.HELD)):
             for prompt in prompts:
@@ -461,11 +476,42 @@ def measure_prefetch(ours: Ours, themes: Sequence[Theme], part: str) -> dict[str
     return means
 
 
-def run(name: str, themes: list[Theme], dsn: str, part: str) -> dict[str, Any]:
-    """All methods on one set."""
+def examples_of(ours: Ours, themes: Sequence[Theme], vectors: Vectors) -> list[tuple[Theme, Asked, Example]]:
+    """What there is to learn from: every question with its candidates."""
+    found = []
+    for number, theme in enumerate(theme for theme in themes if theme.asked):
+        group = theme.name if len(theme.asked) > 1 else str(number % learn_ranking.PARTS)
+        for asked in theme.asked:
+            vector = vectors.of([asked.text])[0]
+            example = None if vector is None else ours.measured(theme, asked, vector, group)
+            if example is not None:
+                found.append((theme, asked, example))
+    return found
+
+
+def learned(sets: Mapping[str, Sequence[tuple[Theme, Asked, Example]]]) -> dict[str, Any]:
+    """Weights learned on all sets, and the figures of each set under weights learned without what is asked about."""
+    known = {id(example): (theme, asked) for found in sets.values() for theme, asked, example in found}
+    examples = [[example for _, _, example in found] for found in sets.values()]
+    per_set = learn_ranking.left_out(examples, lambda example, keys: figures(*known[id(example)], keys[:DEPTH]))
+    result: dict[str, Any] = {"weights": {}, "left out": {}}
+    for feature, weight in zip(learn_ranking.FEATURES, learn_ranking.learn(examples), strict=True):
+        result["weights"][feature] = round(float(weight), 3)
+    for name, each in zip(sets, per_set, strict=True):
+        scores = Scores()
+        for one in each:
+            scores.add(one)
+        result["left out"][name] = scores.means()
+        print(f"left out, {name}: " + ", ".join(f"{figure} {value:.3f}" for figure, value in scores.means().items()))
+    print("weights: " + ", ".join(f"{feature} {weight:.2f}" for feature, weight in result["weights"].items()))
+    return result
+
+
+def run(name: str, themes: list[Theme], dsn: str, learn_from: dict[str, Any] | None) -> dict[str, Any]:
+    """All methods on one set; what there is to learn from it goes to `learn_from`."""
     vectors = Vectors()
     headers = ["questions", "R@5", "R@10", "R@20", "nDCG@10", "any@5", "all@5", "any@10", "all@10", "ms p50", "ms p95"]
-    print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes, {part} questions")
+    print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes")
     print(" " * 18 + "".join(f"{header:>10}" for header in headers))
     result: dict[str, Any] = {}
     ours, peer = Ours(dsn, themes, vectors), PeerRecipe(dsn, themes, vectors)
@@ -477,11 +523,13 @@ def run(name: str, themes: list[Theme], dsn: str, part: str) -> dict[str, Any]:
         (PeerRecipe.name, peer.rank),
     ]
     for method, rank in methods:
-        total, categories = measure(method, rank, themes, vectors, part)
+        total, categories = measure(method, rank, themes, vectors)
         result[method] = {"all": total, "by category": categories}
-    result["prefetch"] = measure_prefetch(ours, themes, part)
+    result["prefetch"] = measure_prefetch(ours, themes)
     for category, means in result["ours"]["by category"].items():
         print(f"  ours, {category:28} R@5 {means['R@5']:.3f}  R@10 {means['R@10']:.3f}  R@20 {means['R@20']:.3f}")
+    if learn_from is not None:
+        learn_from[name] = examples_of(ours, themes, vectors)
     ours.close()
     peer.close()
     return result
@@ -492,11 +540,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", default="locomo,longmemeval")
-    parser.add_argument("--part", choices=("held", "tuned", "all"), default="held")
+    parser.add_argument("--part", choices=("all", "held"), default="all")
+    parser.add_argument(
+        "--learn", action="store_true", help="learn the weights of the ranking, and measure what is left out"
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    started = datetime.now(UTC)
     loaders = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
-    results = {}
+    results: dict[str, Any] = {}
+    learn_from: dict[str, Any] | None = {} if options.learn else None
     for name in options.sets.split(","):
         pattern, load = loaders[name]
         path = next(iter(sorted(options.data.glob(pattern))), None)
@@ -508,11 +561,18 @@ def main() -> None:
                 info = server.ensure_running(Deadline.after(120))
                 spec = ModelSpec(LocalEmbedder().model, 256, 0.24)
                 migrate.apply(info.owner_dsn, runtime_role="hermes", model=spec)
-                results[name] = run(name, list(load(path)), info.owner_dsn, options.part)
+                themes = list(load(path))
+                if options.part == "held" and name == "locomo":
+                    themes = themes[TRAINED_DIALOGUES:]
+                results[name] = run(name, themes, info.owner_dsn, learn_from)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
+    if learn_from:
+        results["learned"] = learned(learn_from)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        about = {"part": options.part, "commit": commit(), "started": started.isoformat(timespec="seconds")}
+        document = {"about": about, "recall quality": results}
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":

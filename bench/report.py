@@ -27,6 +27,8 @@ HEADLINES = (
     ("hooks", "sync_turn, paced, p50", "`sync_turn`, p50"),
 )
 """The first screen: scenario, beginning of the metric's name, and what the page calls it."""
+RECALL_QUALITY = "recall-quality.json"
+"""Figures of another command, kept in the same folder (bench/recall_report.py)."""
 SHOWN_PLOTS = ("ingest", "fleet-threads")
 
 
@@ -117,14 +119,17 @@ def all_plots(result: Result) -> list[Plot]:
 def publish(source: Path, path: Path) -> Path:
     """Write a run to a page and, beside it, all tables and the raw figures; returns the folder for the plots.
 
-    The folder holds one run: whatever another run left there goes.
+    The folder holds one run: whatever another run left there goes. What `bench recall` measured stays.
     """
     result = Result.load(source)
     folder = path.with_suffix("")
-    kept = source.read_bytes()
+    kept = {"run.json": source.read_bytes()}
+    if (folder / RECALL_QUALITY).exists():
+        kept[RECALL_QUALITY] = (folder / RECALL_QUALITY).read_bytes()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "run.json").write_bytes(kept)
+    for name, data in kept.items():
+        (folder / name).write_bytes(data)
     (folder / "tables.md").write_text(tables_page(result), encoding="utf-8")
     write_page(path, page(result, folder.name))
     return folder
@@ -132,10 +137,17 @@ def publish(source: Path, path: Path) -> Path:
 
 def write_page(path: Path, text: str) -> None:
     """Put the text between the page's markers."""
+    write_between(path, BEGIN, END, text)
+
+
+def write_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Put a text between two markers of a page; ValueError when the page does not have them."""
     old = path.read_text(encoding="utf-8")
-    head, _, rest = old.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    path.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    if begin not in old or end not in old:
+        raise ValueError(f"{path} does not have the lines {begin} and {end}")
+    head, _, rest = old.partition(begin)
+    _, _, tail = rest.partition(end)
+    path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
 def number(value: float) -> str:

@@ -61,7 +61,7 @@ def run(
                 "load_at_start": round(os.getloadavg()[0], 2),
                 "python": platform.python_version(),
                 "server": stage.server_version(),
-                "commit": _commit(),
+                "commit": commit(),
                 "versions": {system.name: system.versions for system in systems},
             })  # fmt: skip
             result.about["seconds"] = 0
@@ -93,7 +93,7 @@ def _machine() -> str:
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} × {model}, {gigabytes:.0f} GB"
 
 
-def _commit() -> str:
+def commit() -> str:
     # A copy of the repository cannot be asked.
     if "BENCH_COMMIT" in os.environ:
         return os.environ["BENCH_COMMIT"]
