@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import host_python, removal, terminal
+from hermes_memory_pgvector.setup import host_install, host_python, removal, terminal
 from hermes_memory_pgvector.setup.removal import Plan, Step
 
 NAME = "uninstall"
@@ -32,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     plan = removal.plan(home, purge=args.purge)
     host = host_python.find(home, load(home).settings)
-    package = "" if host is None or not host.sees_package else f"{host.path} -m pip uninstall {distribution.NAME}"
+    has_package = host is not None and "hermes_memory_pgvector" not in host.lacks
+    package = host_install.typed(host_install.removal_command(host)) if host is not None and has_package else ""
     if args.execute:
         plan.execute((lambda _: None) if args.json else _tell_done)
     if args.json:

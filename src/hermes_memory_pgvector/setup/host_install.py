@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 # Lines of pip, pipx and uv that say how far they are.
 _STAGES = ("Collecting", "Downloading", "Processing", "Preparing", "Building", "Installing", "Using cached", "Prepared")
+
+
+_STAGE_END = re.compile(r" \(|: ")
+STAGE_CHARS = 44
 
 
 def offer(settings: Settings, host: HostPython, *, may_install: bool, quiet: bool) -> HostPython:
@@ -80,6 +85,15 @@ def command(host: HostPython) -> list[str]:
     return [str(host.path), "-m", "pip", "install", wanted]
 
 
+def removal_command(host: HostPython) -> list[str]:
+    """The command that takes this package out of hermes's environment again."""
+    if "pipx" in host.path.parts and (pipx := _program("pipx")):
+        return [pipx, "uninject", host.path.parent.parent.name, distribution.NAME]
+    if not _has_pip(host.path) and (uv := _program("uv")):
+        return [uv, "pip", "uninstall", f"--python={host.path}", distribution.NAME]
+    return [str(host.path), "-m", "pip", "uninstall", distribution.NAME]
+
+
 def run(words: list[str], report: Callable[[str], None]) -> None:
     """Run the command and report its stages; ConfigError has its last words when it fails."""
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off", "NO_COLOR": "1"}
@@ -99,7 +113,7 @@ def run(words: list[str], report: Callable[[str], None]) -> None:
                 if text:
                     said.append(text)
                 if text.startswith(_STAGES):
-                    report(text.partition(" (")[0])
+                    report(_STAGE_END.split(text)[0][:STAGE_CHARS])
         except BaseException:
             process.terminate()
             raise
