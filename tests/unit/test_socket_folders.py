@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from hermes_memory_pgvector.server import socket_folders
 from hermes_memory_pgvector.server.socket_folders import SOCKET_NAME, UNTOUCHED_SECONDS
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder near the root: pytest's own are too deep for the path of a socket."""
+    with tempfile.TemporaryDirectory(prefix="sockets-") as name:
+        yield Path(name)
+
+
 def _folder(parent: Path, name: str, *, is_old: bool = True, others: tuple[str, ...] = ()) -> Path:
     made = parent / name
     made.mkdir(mode=0o700)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(made / SOCKET_NAME))
-    listener.close()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made / SOCKET_NAME))
     for other in (f"{SOCKET_NAME}.lock", *others):
         (made / other).write_text("1\n")
     if is_old:
