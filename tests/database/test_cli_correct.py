@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -11,9 +13,22 @@ from hermes_memory_pgvector.care import changes
 from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.recall.recall import EVERY_ROW, read_wording
 from hermes_memory_pgvector.store import memories, mirror_files
+from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
+from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    Kind,
+    MemoryOperation,
+    Moment,
+    Origin,
+    Question,
+    RemoveMemory,
+    ReplaceMemory,
+    Scope,
+)
 from testing.agent import AgentHome
 from testing.command import Commands, Finished, with_password
 from testing.postgres import DIM, MODEL, Database
@@ -34,10 +49,6 @@ OPERATIONS: list[MemoryOperation] = [
     AddMemory("market", "user", "Likes tea", minute(4), "home-a", Origin.FILE),
     RemoveMemory("market", "user", "Likes tea", minute(5), "home-a"),
 ]
-SEARCH = """
-SELECT id FROM hermes_search(
-    NULL::{source}, 'market', {everywhere}, NULL, NULL, NULL, ARRAY['harbour'], ARRAY['harbour'], ARRAY['harbour'],
-    ARRAY[1]::real[], ARRAY[false], {vector}, 1600, 0.0, 0.1, false, false, NULL, NULL, NULL, 0, now(), 20)"""
 
 
 @pytest.fixture
@@ -185,15 +196,18 @@ def test_mute_keeps_rows_out_of_every_search_and_unmute_brings_them_back(
         )
 
     def found() -> list[set[int]]:
-        vector = f"array_fill(0.125, ARRAY[{DIM}])::halfvec"
-        ways = [
-            SEARCH.format(source=source, everywhere=everywhere, vector=vector if "vectors" in source else "NULL")
-            for source in ("turn_vectors_1", "memory_vectors_1", "conversations", "memory_entries")
-            for everywhere in ("false", "true")
-        ]
-        # As a search by hand would call them, and with every row compared.
-        ways += [way.replace("1600", "2147483647") for way in ways[:4]]
-        return [{row_id for (row_id,) in stored.rows(way) if row_id >= 900} for way in ways]
+        """What every way of searching finds: by meaning and words, by words alone, here and everywhere."""
+        hits = []
+        with psycopg.connect(database.runtime_dsn) as connection:
+            model = current_model(connection)
+            assert model is not None
+            whole = replace(model, candidates=EVERY_ROW)
+            for meaning in (Meaning(model, [0.125] * DIM), Meaning(whole, [0.125] * DIM), None):
+                for kind, scope in itertools.product(Kind, (Scope.CURRENT, Scope.ALL)):
+                    question = Question("harbour", kind, "market", scope, limit=20)
+                    rows = search(connection, question, meaning, read_wording(question), Thresholds(0.001, 0.1))
+                    hits.append({hit.id for hit in rows if hit.id >= 900})
+        return hits
 
     everything = set(range(900, 905))
     assert found() == [everything] * 12
@@ -206,7 +220,7 @@ def test_mute_keeps_rows_out_of_every_search_and_unmute_brings_them_back(
     assert neighbours == [(0,)]
     dry_then_done(commands, stored, "unmute", "m901", "t901")
     assert stored.rows("SELECT kind, id FROM pending_vectors ORDER BY kind") == [("memory", 901), ("turn", 901)]
-    by_words = found()[4:8]
+    by_words = found()[8:]
     assert by_words == [everything] * 4
     assert [row[0] for row in audited(stored)] == ["mute", "mute", "unmute", "unmute"]
 
