@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from docs.pages import page
 
 from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.clock import Clock
@@ -319,6 +321,16 @@ def test_a_theme_a_session_a_person_rows_and_what_is_old(home: Home) -> None:
     assert unknown.code == 1
     assert "did you mean marketing?" in unknown.err
     assert home.commands.call("forget").code == 1
+    keys = {name: set(home.commands.call(*name.split(), "--json").json) for name in (
+        "forget --theme marketing", "prune --days 900", "remap marketing other",
+    )}  # fmt: skip
+    for name, found in keys.items():
+        (line,) = [
+            each
+            for each in page("docs/reference/json.md").text.splitlines()
+            if each.startswith(f"| `{name.split()[0]}` |")
+        ]
+        assert found == set(re.findall(r"`(\w+)`", line.split(" | ")[1].partition("; `moved`")[0]))
     assert home.commands.call("forget", "--user", "anna").code == 1
     with nothing_changes(home.stored):
         assert home.commands.call("forget", "--theme", "marketing").code == 0
