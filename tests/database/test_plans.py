@@ -119,7 +119,9 @@ def test_a_theme_is_searched_from_its_codes_alone(filled: tuple[Database, Store]
     # What fits is compared at once; else each portion is as large as all before it.
     allowed = [[rows]] if rows < store.model.candidates else [[400, 400], [400, 400, 800]]
     assert portions in allowed
-    assert not [ran.function for ran in told if ran.named("Seq Scan")]
+    # The handful of renamed themes is read as a whole.
+    scanned = {scan["Relation Name"] for ran in told for scan in ran.named("Seq Scan")}
+    assert scanned <= {"theme_aliases"}
 
 
 def test_the_rare_theme_gets_its_ten_rows_after_many_calls(filled: tuple[Database, Store]) -> None:
