@@ -167,8 +167,8 @@ def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database
     migrate.apply(make_conninfo(empty_database.owner_dsn, options=path), model=model)
     say = "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', %s)"
     find = """SELECT content FROM hermes_search(NULL::conversations, 'm', false, NULL, NULL, NULL, ARRAY['launch'],
-              ARRAY['launch'], ARRAY['launch'], ARRAY[1.0::real], ARRAY[false], NULL, NULL, 0, 0.1, false, false, NULL,
-              NULL, NULL, 0, now(), 10)"""
+              ARRAY['launch'], ARRAY['launch'], ARRAY[1.0::real], ARRAY[false], NULL, NULL, 0, 0.1, false, 0, false,
+              NULL, NULL, NULL, NULL, 0, now(), false, 10)"""
     for dsn, text in (
         (empty_database.runtime_dsn, "the launch of the first"),
         (make_conninfo(empty_database.runtime_dsn, options=path), "the launch of the second"),
