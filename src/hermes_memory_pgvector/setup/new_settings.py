@@ -106,7 +106,8 @@ def _check_together(home: Path, values: Mapping[str, Any]) -> None:
     from hermes_memory_pgvector.embedding.configured import setting_fault
 
     concerned = {name: value for name, value in values.items() if name.startswith("embed_")}
-    if not concerned:
+    # What a variable will hold is not known yet: it may be set after the setting that refers to it.
+    if not concerned or any(isinstance(value, str) and "${" in value for value in concerned.values()):
         return
     before = settings_file.load(home)
     parsed = {name: DECLARATIONS[name].parse(value) for name, value in concerned.items()}
