@@ -99,13 +99,20 @@ def test_what_concerns_everybody_opens_the_breaker_and_is_told(
     assert wait_until(lambda: answers(victim).get("count")) == 2
 
 
-def test_a_long_theme_is_named_on_the_command_line_too(database: Database, tmp_path: Path) -> None:
+def test_a_long_theme_is_named_on_the_command_line_too(
+    agent_home: AgentHome, database: Database, tmp_path: Path
+) -> None:
     commands = Commands(tmp_path)
     commands.configure(dsn=with_password(database.runtime_dsn)[0])
+    for key in (LONG, WIDE):
+        agent_home.provider(key).sync_turn("where is the spare key", "behind the clock")
+    agent_home.settle()
     for arguments in (["--theme", LONG], ["--scope", LONG], ["--theme", WIDE, "--scope", WIDE]):
         done = commands.run("recall", "spare key", "--json", *arguments)
         assert done.code == 0, done
-        assert done.json["count"] == 0
+        assert done.json["count"] >= 1
+    missing = commands.run("recall", "spare key", "--json", "--theme", LONG[1:])
+    assert (missing.code, "there is no theme" in missing.json["error"]) == (1, True)
     assert commands.run("backfill", "--theme", LONG).code in (0, 1)
 
 

@@ -14,9 +14,10 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS
 SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 ASSIGNED = re.compile(r"(?P<name>[a-z_]+): (?P<value>.+)")
 STATED = re.compile(r"`(?P<name>[a-z_]+)`,? \(?(?P<value>\d+(?:\.\d+)?)(?: s| MB|\))")
-# What Postgres, the host and the published package call their own.
+# What Postgres, the host, the published package, other memories and benchmarks call their own.
 FOREIGN = {
-    "pg_dump", "pg_restore", "session_search", "memory_agents", "memory_maintenance_log", "v_agent_memory",
+    "pg_dump", "pg_restore", "session_search", "memory_agents", "memory_maintenance_log", "v_agent_memory", "user_pref",
+    "answer_session_ids",
 }  # fmt: skip
 SOURCES = ("src", "testing")
 

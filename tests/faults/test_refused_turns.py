@@ -128,7 +128,7 @@ def test_turns_without_their_words_wait_for_a_locked_session_store(
     arrive(home, "question", "answer")
     assert home.engine.refusals.status().overflowed == 2
     assert home.engine.refusals.lost == 0
-    assert sum("cannot be read" in record.getMessage() for record in caplog.records) == 1
+    assert sum("is locked by another program" in record.getMessage() for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize("how", ["missing", "directory", "pipe", "garbage", "empty"])

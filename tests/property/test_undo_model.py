@@ -9,14 +9,14 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.care import changes, timeline
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.store import history, memories, mirror_files
+from hermes_memory_pgvector.store import browse, history, memories, mirror_files
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
@@ -191,6 +191,8 @@ def test_restore_brings_back_every_moment_as_far_as_files_allow(connection: Conn
             model.take(operation)
             rows.take(operation)
             moments.append((timeline.time_of(rows.clock), set(model.homes_of)))
+        # A theme that never held anything does not exist.
+        assume(rows.theme in browse.theme_names(connection))
         at, wanted = data.draw(st.sampled_from(moments))
         in_file = {content for content, homes in model.homes_of.items() if MIRRORED in homes}
         dry = changes.restore(connection, rows.theme, at, rows.hand, execute=False)

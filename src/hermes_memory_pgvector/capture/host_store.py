@@ -200,7 +200,7 @@ def _unreadable(error: Exception) -> HostStoreUnreadable:
         return HostStoreUnreadable(f"there is no {FILE_NAME}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return HostStoreUnreadable(f"the host's {FILE_NAME} is locked by another program; try again later")
+        return HostStoreUnreadable(f"the host's {FILE_NAME} is locked by another program")
     reason = getattr(error, "sqlite_errorname", type(error).__name__)
     return HostStoreUnreadable(f"the host's {FILE_NAME} cannot be read ({reason})")
 
