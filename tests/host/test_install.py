@@ -143,6 +143,7 @@ def test_remove_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
 def test_all_profiles_reaches_every_profile_from_any_of_them(tmp_path: Path) -> None:
     for profile in ("coder", "writer"):
         (tmp_path / "profiles" / profile).mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("")
     (tmp_path / "profiles" / ".trash").mkdir()
     (tmp_path / "profiles" / "note.txt").write_text("")
     expected = [tmp_path, tmp_path / "profiles" / "coder", tmp_path / "profiles" / "writer"]

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import system_errors
+from hermes_memory_pgvector.config.home import USUAL_NAME
 from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup.console import WHENS
@@ -46,6 +47,14 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number above 0, not {text!r}")
     return value
+
+
+def usual_home() -> Path | None:
+    """The home of a shell that sets no HERMES_HOME; None for a user without a home folder."""
+    try:
+        return Path.home() / USUAL_NAME
+    except RuntimeError:
+        return None
 
 
 def home_of(args: argparse.Namespace) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
@@ -47,12 +49,20 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     if not args.execute:
-        _tell_plan(plan, purge=args.purge)
+        _tell_plan(plan, _again(args, home))
     _tell_rest(plan, package, executed=args.execute)
     return 0
 
 
-def _tell_plan(plan: Plan, *, purge: bool) -> None:
+def _again(args: argparse.Namespace, home: Path) -> str:
+    """The command that carries out what was shown, in any shell: without its home it would take out another memory."""
+    words = ["uninstall", *(["--purge"] if args.purge else []), "--execute"]
+    if args.hermes_home or home != options.usual_home():
+        words += ["--hermes-home", str(home)]
+    return f"{terminal.command()} {shlex.join(words)}"
+
+
+def _tell_plan(plan: Plan, again: str) -> None:
     if not plan.steps:
         terminal.bullet("ok", "nothing to remove")
         return
@@ -61,7 +71,7 @@ def _tell_plan(plan: Plan, *, purge: bool) -> None:
         terminal.bullet("note", step.text)
     for user in plan.users:
         terminal.bullet("warning", f"{user} still uses this memory; stop it first")
-    terminal.say(f"To do it: {terminal.command()} uninstall {'--purge ' if purge else ''}--execute")
+    terminal.say(f"To do it: {again}")
 
 
 def _tell_done(step: Step) -> None:

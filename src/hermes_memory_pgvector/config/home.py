@@ -23,12 +23,21 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector import files, machine
-from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder
 
 logger = logging.getLogger(__name__)
 
 KEY_BYTES = 32
 ID_NAME = "home-id"
+USUAL_NAME = ".hermes"
+# Names that other folders have, too, are no signs: `.env`, or a clone called `pgvector`.
+SIGNS_OF_A_HOME = (
+    "config.yaml",
+    "state.db",
+    "SOUL.md",
+    f"{PROVIDER_NAME}/{ID_NAME}",
+    f"{PROVIDER_NAME}/checkpoints/postgres.sock",
+)
 LONGEST_LINEAGE = 32
 
 
@@ -80,8 +89,19 @@ def identity(home: Path) -> HomeIdentity:
 
 
 def root_of(home: Path) -> Path:
-    """The root home of the installation a home belongs to."""
-    return home.parent.parent if home.parent.name == "profiles" else home
+    """The root home of the installation a home belongs to; a home below any other folder is a root home itself."""
+    above = home.parent.parent
+    return above if home.parent.name == "profiles" and _is_root_of(above, home) else home
+
+
+def _is_root_of(above: Path, home: Path) -> bool:
+    """Whether the folder above a profile is a hermes home of the same user."""
+    try:
+        owner = home.stat().st_uid if home.exists() else os.geteuid()
+        is_same_user = above.stat().st_uid == owner
+        return is_same_user and (above.name == USUAL_NAME or any((above / name).exists() for name in SIGNS_OF_A_HOME))
+    except OSError:
+        return False
 
 
 def homes_of(home: Path) -> list[Path]:

@@ -57,8 +57,6 @@ NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 PERSONAL_NAME = ".hermes-pgvector"
 MOVED_NAME = "moved-to-root-home"
 """In a profile's folder: its memories are in the root home's database, whatever dumps of its own there still are."""
-USUAL_NAME = ".hermes"
-SIGNS_OF_A_HOME = ("config.yaml", ".env", "state.db", "SOUL.md", "pgvector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,12 +420,7 @@ def server_folder(home: Path, settings: Settings) -> Path:
     has_moved = (own / MOVED_NAME).exists() and not PostgresFolder(own).data.is_dir()
     if root == home or settings.own_server or (not has_moved and has_data(own)):
         return own
-    try:
-        is_ours = root.stat().st_uid == home.stat().st_uid
-    except OSError:
-        return own
-    is_home = root.name == USUAL_NAME or any((root / name).exists() for name in SIGNS_OF_A_HOME)
-    return data_folder(root) if is_ours and is_home else own
+    return data_folder(root)
 
 
 def has_data(folder: Path) -> bool:

@@ -1,7 +1,8 @@
 """Taking the memory out of a hermes installation: which steps that takes, and what stays.
 
 The steps cover the root home and all its profiles. Without `purge`, everything stored stays where it is, and `up`
-brings the memory back. Tables in a Postgres of the operator's own are never touched.
+brings the memory back. Tables in a Postgres of the operator's own are never touched, nor is a profile that is a link
+to somewhere else, nor a folder that nothing shows to be ours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of
+from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import (
     ENVIRONMENT_PREFIX,
     PROVIDER_NAME,
@@ -27,7 +28,7 @@ from hermes_memory_pgvector.config.settings_file import (
 )
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import env_file, parts, plugin_folder, terminal
+from hermes_memory_pgvector.setup import env_file, host_python, parts, plugin_folder, terminal
 
 STOP_SECONDS = 60.0
 
@@ -60,10 +61,14 @@ class Plan:
 
 
 def plan(home: Path, *, purge: bool) -> Plan:
-    """What to do in all homes of the installation; changes nothing."""
+    """What to do in all homes of the installation; changes nothing. ConfigError for what cannot be carried out."""
     from hermes_memory_pgvector.engine import status_file
 
-    homes = homes_of(home)
+    root = root_of(home)
+    linked = [each for each in homes_of(home) if each not in (home, root) and _is_elsewhere(each, root)]
+    homes = [each for each in homes_of(home) if each not in linked]
+    if purge:
+        _check_links(homes)
     steps = [step for each in homes for step in _detach(each)]
     if purge:
         steps += [step for each in homes for step in _forget_settings(each)]
@@ -73,7 +78,35 @@ def plan(home: Path, *, purge: bool) -> Plan:
     users = [
         f"{process.command} {process.pid}" for each in homes for process in status_file.read_all(data_folder(each))
     ]
-    return Plan(tuple(steps), tuple(_stays(homes, purge=purge)), tuple(users))
+    stays = [*_stays(homes, purge=purge), *(_linked(each) for each in linked)]
+    return Plan(tuple(steps), tuple(stays), tuple(users))
+
+
+def _is_elsewhere(profile: Path, root: Path) -> bool:
+    """Whether a link leads to this profile: what is there may be another installation's."""
+    return profile.resolve() != root.resolve() / "profiles" / profile.name
+
+
+def _linked(profile: Path) -> str:
+    return f"{profile}: it leads to {profile.resolve()}; to take that one out, name it with --hermes-home"
+
+
+def _check_links(homes: list[Path]) -> None:
+    """Refuse to purge what lies behind a link: another home may use it, too."""
+    for folder in map(data_folder, homes):
+        if folder.is_symlink():
+            raise ConfigError(
+                f"{folder} is a link to {folder.resolve()}, which is not deleted through a link; nothing was changed. "
+                "Delete the link, or put the folder in its place, and run this again"
+            )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder of our name holds what only we write."""
+    from hermes_memory_pgvector.server.folder import DATA_NAME, MOVED_NAME
+
+    signs = (ID_NAME, DATA_NAME, MOVED_NAME, host_python.CHOICE_NAME)
+    return folder.is_dir() and any((folder / name).exists() for name in signs)
 
 
 def _detach(home: Path) -> Iterator[Step]:
@@ -107,7 +140,7 @@ def _delete(home: Path) -> Iterator[Step]:
     dump = _dump(home)
     if dump is not None:
         yield Step(f"delete the dump {dump} ({terminal.size(dump.stat().st_size)})", partial(_delete_dump, dump))
-    if folder.is_dir():
+    if _is_ours(folder):
         yield Step(f"delete {_described(folder)}", partial(shutil.rmtree, folder))
 
 
@@ -117,6 +150,8 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
         if settings.dsn:
             yield f"the tables in {parts.describe_database(home, settings)}"
         if purge:
+            if data_folder(home).is_dir() and not _is_ours(data_folder(home)):
+                yield f"{data_folder(home)}: nothing in it shows that it is ours"
             continue
         if data_folder(home).is_dir():
             yield _described(data_folder(home))

@@ -1,0 +1,110 @@
+"""What `uninstall` plans to delete: what is ours in this installation, and nothing that nobody named."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hermes_memory_pgvector.config.home import home_id, homes_of, root_of
+from hermes_memory_pgvector.config.settings_file import current_provider
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import removal
+from testing.command import Commands
+
+
+@pytest.fixture(autouse=True)
+def _user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def make_home(path: Path) -> Path:
+    """A home that has this memory."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.yaml").write_text(yaml.safe_dump({"memory": {"provider": "pgvector"}}), encoding="utf-8")
+    home_id(path)
+    return path
+
+
+def purge(home: Path) -> removal.Plan:
+    plan = removal.plan(home, purge=True)
+    plan.execute(lambda step: None)
+    return plan
+
+
+def test_what_lies_beside_a_home_in_a_folder_called_profiles_is_left_alone(tmp_path: Path) -> None:
+    clone = tmp_path / "pgvector"
+    clone.mkdir()
+    (clone / "Makefile").write_text("", encoding="utf-8")
+    (tmp_path / ".env").write_text("HERMES_PGVECTOR_PASSWORD=kept\n", encoding="utf-8")
+    home, other = (make_home(tmp_path / "profiles" / name) for name in ("x", "other"))
+    assert root_of(home) == home
+    assert homes_of(home) == [home]
+    purge(home)
+    assert not (home / "pgvector").exists()
+    assert (clone / "Makefile").exists()
+    assert (other / "pgvector" / "home-id").exists()
+    assert current_provider(other) == "pgvector"
+    assert "kept" in (tmp_path / ".env").read_text(encoding="utf-8")
+
+
+def test_a_folder_of_our_name_that_is_not_ours_stays(tmp_path: Path) -> None:
+    root = make_home(tmp_path / "hermes")
+    clone = root / "profiles" / "coder" / "pgvector"
+    clone.mkdir(parents=True)
+    (clone / "Makefile").write_text("", encoding="utf-8")
+    plan = purge(root)
+    assert not (root / "pgvector").exists()
+    assert (clone / "Makefile").exists()
+    assert any(str(clone) in line for line in plan.stays)
+
+
+@pytest.mark.parametrize("link", ["profiles/work", "profiles"])
+def test_a_profile_behind_a_link_is_another_installations(tmp_path: Path, link: str) -> None:
+    root, other = make_home(tmp_path / "one"), tmp_path / "two"
+    behind = make_home(other if link.endswith("work") else other / "work")
+    (root / link).parent.mkdir(exist_ok=True)
+    (root / link).symlink_to(other)
+    plan = purge(root)
+    assert not (root / "pgvector").exists()
+    assert (behind / "pgvector" / "home-id").exists()
+    assert current_provider(behind) == "pgvector"
+    assert any(str(behind) in line for line in plan.stays)
+    purge(root / "profiles" / "work")
+    assert not (behind / "pgvector").exists(), "whoever names it means it"
+
+
+def test_profiles_of_one_installation_go_together(tmp_path: Path) -> None:
+    root = make_home(tmp_path / "hermes")
+    coder, writer = (make_home(root / "profiles" / name) for name in ("coder", "writer"))
+    purge(coder)
+    assert not [home for home in (root, coder, writer) if (home / "pgvector").exists()]
+
+
+def test_data_on_another_disk_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "hermes")
+    disk = (home / "pgvector").rename(tmp_path / "disk")
+    (home / "pgvector").symlink_to(disk)
+    with pytest.raises(ConfigError, match=r"is a link to .*nothing was changed"):
+        removal.plan(home, purge=True)
+    removal.plan(home, purge=False).execute(lambda step: None)
+    assert current_provider(home) == ""
+    assert (disk / "home-id").exists()
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_the_command_to_paste_names_the_home_that_was_shown(tmp_path: Path, how: str) -> None:
+    home, usual = make_home(tmp_path / "an other"), make_home(tmp_path / ".hermes")
+    commands = Commands(tmp_path)
+    given = ("--hermes-home", str(home)) if how == "option" else ()
+    shown = commands.call(
+        "uninstall", "--purge", *given, variables={"HERMES_HOME": str(usual if how == "option" else home)}
+    )
+    (line,) = [line for line in shown.out.splitlines() if line.startswith("To do it: ")]
+    words = shlex.split(line.removeprefix("To do it: "))
+    done = commands.call(*words[1:], variables={"HERMES_HOME": ""})
+    assert done.code == 0, done.everything
+    assert not (home / "pgvector").exists()
+    assert (usual / "pgvector" / "home-id").exists()
