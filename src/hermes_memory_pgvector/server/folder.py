@@ -20,7 +20,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,8 @@ NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 PERSONAL_NAME = ".hermes-pgvector"
 MOVED_NAME = "moved-to-root-home"
 """In a profile's folder: its memories are in the root home's database, whatever dumps of its own there still are."""
+MOVING_PREFIX = ".moving-"
+"""In a profile's folder: what is on its way into the root home's database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +103,25 @@ class PostgresFolder:
         new.rename(self.data)
         files.sync_folder(self.data.parent)
 
-    def set_data_aside(self) -> Callable[[], object]:
-        """Keep the data of a stopped server under another name, and forget its dumps; returns what undoes it."""
+    def set_data_aside(self) -> None:
+        """Keep the data of a stopped server under another name, and forget its dumps."""
         data, mark = self.data, self.path / MOVED_NAME
         shelter = self._shelter if data != self._shelter else self.path
-        aside = shelter / f"moved-{time.time_ns()}{NEW_SUFFIX}"
-        data.rename(aside)
+        # The mark comes first, as it means nothing while there is data: at no moment would a dump be restored.
         mark.touch(mode=0o600)
+        files.give(mark, files.owner_of(self.path))
+        files.sync_folder(self.path)
+        data.rename(shelter / f"moved-{time.time_ns()}{NEW_SUFFIX}")
+        files.sync_folder(shelter)
 
-        def put_back() -> None:
-            mark.unlink(missing_ok=True)
-            aside.rename(data)
+    def has_moved(self) -> bool:
+        """Whether the memories are in the root home's database, and no data is here."""
+        return (self.path / MOVED_NAME).exists() and not self.data.is_dir()
 
-        return put_back
+    def clear_moving(self) -> None:
+        """Remove the plain texts of a move that was killed; only for the holder of the exclusive lock."""
+        for unfinished in self.path.glob(f"{MOVING_PREFIX}*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
 
     # -- locks
 
@@ -235,6 +243,7 @@ class PostgresFolder:
         """Remove what killed processes left behind; only for the holder of both locks, when nothing runs."""
         for unfinished in (*self.path.glob("postgres.new-*"), *self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}")):
             shutil.rmtree(unfinished, ignore_errors=True)
+        self.clear_moving()
         self._take_shelter()
         self.clear_sockets()
         # That pid may belong to any other program by now, which Postgres would take for a server.
@@ -417,7 +426,7 @@ def server_folder(home: Path, settings: Settings) -> Path:
     """
     own = data_folder(home)
     root = root_of(home)
-    has_moved = (own / MOVED_NAME).exists() and not PostgresFolder(own).data.is_dir()
+    has_moved = PostgresFolder(own).has_moved()
     if root == home or settings.own_server or (not has_moved and has_data(own)):
         return own
     return data_folder(root)

@@ -117,7 +117,10 @@ class EmbeddedPostgres:
                 self.folder.trim_log()
                 return self._connection_info(running)
             self.folder.make()
+            had_data = self.folder.data.is_dir()
             with self.folder.exclusive(deadline):
+                if had_data and self.folder.has_moved():
+                    raise ServerError("The memories have just moved into the root home's database; try again")
                 return self._bring_up(deadline)
 
     def stop(self, deadline: Deadline, *, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
@@ -125,11 +128,20 @@ class EmbeddedPostgres:
         if not self.folder.path.is_dir():
             return False
         with _as_server_error(), self.folder.exclusive(deadline):
-            if not self.folder.is_occupied():
-                return False
-            self._end(STOP_SIGNALS[mode], deadline)
-            self.folder.clear_sockets()
-            return True
+            return self._stop(deadline, mode)
+
+    def retire(self, deadline: Deadline) -> None:
+        """With the exclusive lock held: stop the server and set its data aside."""
+        with _as_server_error():
+            self._stop(deadline, "fast")
+            self.folder.set_data_aside()
+
+    def _stop(self, deadline: Deadline, mode: Literal["smart", "fast", "immediate"]) -> bool:
+        if not self.folder.is_occupied():
+            return False
+        self._end(STOP_SIGNALS[mode], deadline)
+        self.folder.clear_sockets()
+        return True
 
     def status(self) -> ServerStatus:
         """The state, without starting anything."""
