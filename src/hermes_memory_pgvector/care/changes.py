@@ -16,7 +16,7 @@ from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.ids import RowName
 from hermes_memory_pgvector.care.reversal import Blocked, Reversal
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.store import corrections, memories, vectors
+from hermes_memory_pgvector.store import corrections, gate, memories, vectors
 from hermes_memory_pgvector.store import history as events_store
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
@@ -245,6 +245,9 @@ def _correct(
     """Work out each target's change and, if it is to be done, do it while nobody else changes the theme's memories."""
     changes: list[Reversal] = []
     about: Event | None = None
+    if execute:
+        # Before any theme: whoever erases or renames has the gate closed while waiting for one.
+        gate.enter(connection)
     for target, plan in plans.items():
         events, last = events_store.of_theme(connection, theme, target)
         now = timeline.state_of(events)

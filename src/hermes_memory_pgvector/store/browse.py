@@ -137,8 +137,10 @@ def themes(connection: Connection, today: date, theme: str | None = None) -> lis
 
 
 def fold_growth(connection: Connection, today: date) -> int:
-    """Add up the lines that count rows; return how many lines are new."""
-    return connection.execute(statement("browse/fold_growth"), {"today": today}).rowcount
+    """Add up the lines that count rows, unless another process does; return how many lines are new."""
+    with connection.transaction():
+        ours: Any = connection.execute(statement("browse/lock_growth")).fetchone()
+        return connection.execute(statement("browse/fold_growth"), {"today": today}).rowcount if ours[0] else 0
 
 
 def memories(

@@ -1,8 +1,8 @@
 """What everything that is stored passes, whoever brings it: other names of themes, and what was forgotten.
 
 A writer comes in with others; whoever erases or renames has the gate closed for the length of a transaction. So nothing
-is stored on the word of a look that was taken before. Where nothing was ever renamed or forgotten, this is one short
-statement.
+is stored on the word of a look that was taken before. Where nothing was ever renamed or forgotten, this is two short
+statements: one that waits, and one that reads what is so after the wait.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Gate:
 
 def enter(connection: Connection) -> Gate:
     """Come in; waits while somebody erases or renames."""
+    connection.execute(statement("gate/enter"))
     row: Any = connection.execute(statement("gate/open")).fetchone()
-    return Gate(row[1] or {}, None if row[2] is None else bytes(row[2]))
+    return Gate(row[0] or {}, None if row[1] is None else bytes(row[1]))
 
 
 def key_of(connection: Connection) -> bytes | None:

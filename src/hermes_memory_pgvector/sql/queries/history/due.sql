@@ -8,4 +8,6 @@ WHERE operation.at < %(before)s::timestamptz
       SELECT FROM memory_entries AS entry
       WHERE entry.agent_identity = operation.agent_identity AND entry.target = operation.target
         AND hermes_digest(entry.content) = hermes_digest(operation.content)))
-GROUP BY 1, 2 ORDER BY 1, 2 LIMIT %(limit)s::integer;
+GROUP BY 1, 2
+-- Each is locked in turn: the order is that of every other writer, whatever the database's collation.
+ORDER BY operation.agent_identity COLLATE "C", operation.target COLLATE "C" LIMIT %(limit)s::integer;

@@ -1,0 +1,111 @@
+"""What waits for a lock reads what was made meanwhile, and nobody waits for somebody who waits for him."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.care import changes
+from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.care.changes import Hand
+from hermes_memory_pgvector.care.ids import RowName
+from hermes_memory_pgvector.store import browse, gate, history, history_retention, memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.values import AddMemory, Kind, Moment
+from testing.postgres import Database
+from testing.waiting import wait_until
+
+
+@contextmanager
+def connected(database: Database, *, autocommit: bool = False) -> Iterator[Connection]:
+    with psycopg.connect(database.runtime_dsn, autocommit=autocommit) as connection:
+        yield connection
+
+
+def is_waiting(onlooker: Connection, waiter: Connection) -> bool:
+    asked = onlooker.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", (waiter.info.backend_pid,)).fetchone()
+    return asked == (True,)
+
+
+def add(connection: Connection, theme: str, content: str) -> int:
+    operation = AddMemory(theme, "memory", content, Moment(1_000, 1_000), "")
+    ((_, row_id),) = memories.store(connection, [Placed(operation, "w", 1, 0)], None)
+    return row_id
+
+
+def test_a_writer_that_waited_sees_what_was_erased_and_renamed_meanwhile(database: Database) -> None:
+    with (
+        connected(database) as eraser,
+        connected(database) as writer,
+        connected(database, autocommit=True) as onlooker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        gate.close(eraser)
+        comes_in = pool.submit(gate.enter, writer)
+        wait_until(lambda: is_waiting(onlooker, writer))
+        eraser.execute("INSERT INTO theme_aliases (old, new) VALUES ('sales', 'marketing')")
+        eraser.execute("INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'ada', '{}')")
+        eraser.execute("INSERT INTO tombstones SELECT 'ab'::bytea, max(id), now() FROM erasure_receipts")
+        eraser.commit()
+        opened = comes_in.result()
+        assert opened.aliases == {"sales": "marketing"}
+        assert opened.key is not None
+
+
+def test_a_correction_and_an_erasure_do_not_wait_for_each_other(database: Database) -> None:
+    hand = Hand(Actor("ada@desk", "home-1"), lambda: Moment(2_000, 2_000), wants_vectors=False)
+    with (
+        connected(database) as eraser,
+        connected(database) as operator,
+        connected(database, autocommit=True) as onlooker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        row_id = add(onlooker, "sales", "Tea is green")
+        gate.close(eraser)
+        edits = pool.submit(
+            changes.edit, operator, RowName(row_id, Kind.MEMORY), "Tea is black", hand, execute=True, theme="sales"
+        )
+        wait_until(lambda: is_waiting(onlooker, operator))
+        history.lock(eraser, "sales", "memory", [])
+        eraser.commit()
+        assert edits.result().executed
+
+
+def test_lines_added_up_by_several_processes_are_counted_once(database: Database) -> None:
+    today = date(2026, 6, 15)
+
+    def add_up(_: int) -> None:
+        with connected(database, autocommit=True) as connection:
+            for _ in range(150):
+                browse.fold_growth(connection, today)
+
+    with ThreadPoolExecutor(3) as pool, connected(database, autocommit=True) as connection:
+        folding = pool.map(add_up, range(3))
+        for _ in range(150):
+            connection.execute("INSERT INTO theme_growth (agent_identity, day, turns) VALUES ('t', %s, 1)", (today,))
+        list(folding)
+        browse.fold_growth(connection, today)
+        assert connection.execute("SELECT sum(turns), count(*) FROM theme_growth").fetchone() == (150, 1)
+
+
+def test_history_is_shortened_in_the_order_in_which_writers_lock(database: Database) -> None:
+    names = ["_a", "Zoe", "b", "a-c", "ab", "Ärger"]
+    before = datetime.now(UTC)
+    with connected(database) as connection:
+        for theme in names:
+            add(connection, theme, "Tea is green")
+        connection.execute("DELETE FROM memory_entries")
+        due = history_retention.due(connection, before, 100)
+        # Not every server has a collation that sorts otherwise; the plan tells what would happen in one that has.
+        asked = sql.SQL("EXPLAIN (VERBOSE) {}").format(statement("history/due"))
+        plan = str(connection.execute(asked, {"before": before, "limit": 100}).fetchall())
+    assert [theme for theme, _ in due] == sorted(names)
+    assert re.search(r'Sort Key: [^,]*agent_identity[^,]* COLLATE "C", [^,]*target[^,]* COLLATE "C"', plan)
