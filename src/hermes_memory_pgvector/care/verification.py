@@ -6,7 +6,7 @@ it (`match`), every column of every table and every byte of the files is searche
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,21 +103,24 @@ def _files(homes: Sequence[Path], settings: Settings, known: Tombstones, match: 
         folder = data_folder(home)
         place = folder / JOURNAL_NAME
         needles = [] if match is None else [each.encode() for each in spellings(match)]
-        found = raw = unreadable = 0
+        found = raw = unreadable = unread = 0
         if place.is_dir():
             segments = [(each.path, each.writer) for each in list_directory(place).segments] + damaged_files(place)
             for path, writer in segments:
                 found += _count([item for items in items_in(path, writer) for item in items], known)
                 unreadable += sum(1 for _ in unreadable_in(path, writer))
-            raw = sum(_holds(path, needles) for path in place.iterdir() if path.is_file())
+            raw, unread = _search(place.iterdir(), needles)
         yield Check(f"journal of {home}", max(found, raw))
         if unreadable and match is None:
             yield Check(f"{unreadable} unreadable parts of journal files of {home}", -1)
         notes = folder / refusal_notes.FOLDER_NAME
         noted = _count(list(noted_items(home, folder, max_chars=settings.turn_max_chars)), known)
         if notes.is_dir():
-            noted = max(noted, sum(_holds(path, needles) for path in notes.iterdir() if path.is_file()))
+            holding, closed = _search(notes.iterdir(), needles)
+            noted, unread = max(noted, holding), unread + closed
         yield Check(f"refused writes of {home}", noted)
+        if unread:
+            yield Check(f"{unread} files of {home} that cannot be read", -1)
 
 
 def _count(items: Sequence[WriteItem], known: Tombstones) -> int:
@@ -140,8 +143,10 @@ def _server_files(home: Path, settings: Settings, match: str | None) -> Iterator
     data = PostgresFolder(data_folder(home)).data
     needles = [each.encode() for each in spellings(match)]
     for name in ("base", "pg_wal", "global"):
-        files = [path for path in (data / name).rglob("*") if path.is_file()] if (data / name).is_dir() else []
-        yield Check(f"the server's {name} files", sum(_holds(path, needles) for path in files))
+        found, unread = _search((data / name).rglob("*"), needles) if (data / name).is_dir() else (0, 0)
+        yield Check(f"the server's {name} files", found)
+        if unread:
+            yield Check(f"{unread} of the server's {name} files, which cannot be read", -1)
 
 
 def _not_searched(settings: Settings, match: str | None) -> Iterator[str]:
@@ -151,18 +156,27 @@ def _not_searched(settings: Settings, match: str | None) -> Iterator[str]:
         yield "the server's own files: this command does not run on the server"
 
 
+def _search(paths: Iterable[Path], needles: Sequence[bytes]) -> tuple[int, int]:
+    """How many of these files hold one of the texts, and how many cannot be read."""
+    found = unread = 0
+    for path in paths if needles else ():
+        try:
+            found += path.is_file() and _holds(path, needles)
+        except FileNotFoundError:
+            # It was drained or replaced meanwhile.
+            continue
+        except OSError:
+            unread += 1
+    return found, unread
+
+
 def _holds(path: Path, needles: Sequence[bytes]) -> bool:
-    if not needles:
-        return False
     overlap = max(map(len, needles))
-    try:
-        with path.open("rb") as file:
-            tail = b""
-            while part := file.read(WINDOW):
-                data = tail + part
-                if any(needle in data for needle in needles):
-                    return True
-                tail = data[-overlap:]
-    except OSError:
-        return False
+    with path.open("rb") as file:
+        tail = b""
+        while part := file.read(WINDOW):
+            data = tail + part
+            if any(needle in data for needle in needles):
+                return True
+            tail = data[-overlap:]
     return False

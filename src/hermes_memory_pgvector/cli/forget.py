@@ -172,7 +172,7 @@ def _execute(forgetting: Forgetting, home: Path, *, json: bool) -> int:
 def _verify(pool: Pool, home: Path, settings: Settings, args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.care.verification import verify
 
-    found = verify(pool, home, settings, args.verify, args.match)
+    found = verify(pool, home, settings, args.verify, _match(args))
     if args.json:
         terminal.as_json(_verified(found))
         return 0 if found.passed else 1
@@ -188,6 +188,9 @@ def _verify(pool: Pool, home: Path, settings: Settings, args: argparse.Namespace
         if check not in clean:
             _tell_check(check)
     for check in found.server_files:
+        if check.found < 0:
+            _tell_check(check)
+            continue
         hint = "old versions of rows: VACUUM FULL removes those of tables; the log is overwritten in time"
         terminal.bullet(
             "warning" if check.found else "ok", f"{check.where}: {check.found} hold it", hint * bool(check.found)
@@ -241,20 +244,18 @@ def _selections(
     from hermes_memory_pgvector.care.forgetting import check_theme, waiting_themes
     from hermes_memory_pgvector.store.erasure import Selection
 
-    named = [
-        name for name in ("theme", "session", "user", "match", "id", "before", "identities") if getattr(args, name)
-    ]
+    named = [name for name in CRITERIA if getattr(args, name) is not None]
     if not named:
         raise ConfigError("say what to forget: --theme, --session, --user, --match, --id or --before")
-    if args.match is not None and len(args.match.strip()) < 3:
-        raise ConfigError("--match needs at least three characters")
     base = Selection(
-        session_id=session_name(args.session) if args.session else None,
+        session_id=None if args.session is None else options.named("--session", session_name(args.session)),
         before=args.before,
-        match=args.match.strip() if args.match else None,
+        match=_match(args),
     )
-    themes = [theme_name(each) for each in (args.identities or "").split(",") if each.strip()]
-    themes += [theme_name(args.theme)] if args.theme else []
+    themes = [] if args.theme is None else [options.named("--theme", theme_name(args.theme))]
+    if args.identities is not None:
+        listed = [theme_name(each) for each in args.identities.split(",") if each.strip()]
+        themes = [options.named("--identities", theme) for theme in listed or [""]] + themes
     if themes:
         with pool.connection(Deadline.after(READ_SECONDS)) as connection:
             waiting = waiting_themes(home)
@@ -267,11 +268,21 @@ def _selections(
         found = [replace(each, turn_ids=turns or None, memory_ids=memories or None) for each in found]
         if turns and memories:
             found = [part for each in found for part in (replace(each, memory_ids=None), replace(each, turn_ids=None))]
-    if args.user:
+    if args.user is not None:
+        options.named("--user", args.user.strip())
         if themes:
             raise ConfigError("--user names a theme by itself; leave --theme out")
         found = [part for each in found for part in _person(each, args.user, home, settings)]
     return found, named
+
+
+def _match(args: argparse.Namespace) -> str | None:
+    if args.match is None:
+        return None
+    text: str = args.match.strip()
+    if len(text) < 3:
+        raise ConfigError("--match needs at least three characters")
+    return text
 
 
 def _person(base: Selection, who: str, home: Path, settings: Settings) -> list[Selection]:

@@ -57,6 +57,13 @@ def usual_home() -> Path | None:
         return None
 
 
+def named(option: str, value: str) -> str:
+    """The value of an option that narrows what a command changes; an empty one must not mean everything."""
+    if not value:
+        raise ConfigError(f"{option} is empty: give a value, or leave the option out")
+    return value
+
+
 def home_of(args: argparse.Namespace) -> Path:
     """The hermes home a command works on."""
     given = getattr(args, "hermes_home", None)

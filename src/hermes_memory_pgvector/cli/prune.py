@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     settings = load(home).settings
-    theme = theme_name(args.theme) if args.theme else None
+    theme = None if args.theme is None else options.named("--theme", theme_name(args.theme))
     rules = _rules(args, settings, theme)
     with parts.open_pool(home, settings) as pool:
         with pool.connection(Deadline.after(READ_SECONDS)) as connection:

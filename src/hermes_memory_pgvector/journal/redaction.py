@@ -153,9 +153,9 @@ def redact_folder(
     if not directory.is_dir():
         return Redacted(0, {}, 0)
     if not execute:
-        return _Folder(directory, rewrite, blank, sealed_below, count_in).redact()
+        return _Folder(directory, rewrite, blank, sealed_below, execute=False).redact()
     with alone(directory):
-        return _Folder(directory, rewrite, blank, sealed_below, redact_file).redact()
+        return _Folder(directory, rewrite, blank, sealed_below, execute=True).redact()
 
 
 class _Folder:
@@ -165,13 +165,15 @@ class _Folder:
         rewrite: Rewrite,
         blank: Blank,
         sealed_below: Mapping[str, float],
-        change: Callable[[Path, str, Rewrite, Blank], int],
+        *,
+        execute: bool,
     ) -> None:
         self._directory = directory
         self._rewrite = rewrite
         self._blank = blank
         self._sealed_below = sealed_below
-        self._change = change
+        self._execute = execute
+        self._change = redact_file if execute else count_in
         self._items = 0
         self._left: dict[str, int] = {}
         self._untouched = 0
@@ -181,7 +183,7 @@ class _Folder:
             if writer in self._sealed_below:
                 self._redact_series(writer, self._sealed_below[writer])
                 continue
-            lock = WriterLock.take(self._directory, writer, create=True)
+            lock = WriterLock.take(self._directory, writer, create=self._execute)
             is_gone = lock is not None and (lock.excludes or is_provably_gone(self._directory, writer))
             try:
                 self._redact_series(writer, math.inf if is_gone else _sealed_below(self._directory, writer))

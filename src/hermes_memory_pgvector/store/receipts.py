@@ -36,7 +36,7 @@ class Receipt:
 
 def begin(connection: Connection, actor: str, home_id: str, named: Sequence[str]) -> tuple[int, datetime]:
     """Begin a receipt; its number and time."""
-    values = {"now": datetime.now(UTC), "actor": actor, "home_id": home_id, "named": list(named)}
+    values = {"actor": actor, "home_id": home_id, "named": list(named)}
     row: Any = connection.execute(statement("erase/begin"), values).fetchone()
     return int(row[0]), row[1]
 
