@@ -222,6 +222,7 @@ def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Comman
         ("postgresql://me:pw@host/db", "postgresql://me:[secret]@host/db"),
         ("the secret of good tea is patience", "the secret of good tea is patience"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- after", "[secret] after"),
+        pytest.param("a." * 100_000, "a." * 100_000, id="a long row of dots"),
     ],
 )
 def test_secrets_are_masked_and_plain_words_are_not(text: str, safe: str) -> None:

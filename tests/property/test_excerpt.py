@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.text.excerpt import CUT, excerpt, matches, one_line
-from hermes_memory_pgvector.text.lexemes import question_terms
+from hermes_memory_pgvector.text.lexemes import fold, question_terms
 
 SIGNS = ["e\u0301", "👩\u200d👩\u200d👧", "🇩🇪", "👍🏽", "각", "한", "क्षि", "x", "é", "日", "ア"]
 WORDS = [
@@ -103,3 +103,31 @@ def test_inflected_words_and_pairs_of_signs_are_found() -> None:
     assert [m.start for m in matches("Her dogs walked", question_terms("does the dog walk?"))] == [4, 9]
     assert matches("私は東京に住んでいます", question_terms("東京"))[0].start == 2
     assert matches("anything", ()) == []
+
+
+def test_a_long_text_without_spaces_is_folded_by_runs_and_not_sign_by_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[int] = []
+
+    def counted(text: str) -> str:
+        folded.append(len(text))
+        return fold(text)
+
+    monkeypatch.setattr("hermes_memory_pgvector.text.excerpt.fold", counted)
+    text = "会議の予定を確認する" * 6000 + "東京" + "会議"
+    found = matches(text, question_terms("東京"))
+    assert [text[match.start : match.end] for match in found] == ["東京"]
+    assert len(folded) < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "shown"),
+    [
+        ("いまカ\u3099スをみる東京", "ガス", "カ\u3099ス"),
+        ("いまカ\u3099スをみる東京", "東京", "東京"),
+        ("東京東京都", "東京", "東京"),
+        ("いま木をみる", "木", "木"),
+    ],
+)
+def test_signs_that_fold_together_are_found_where_they_stand(text: str, question: str, shown: str) -> None:
+    found = matches(text, question_terms(question))
+    assert {text[match.start : match.end] for match in found} == {shown}

@@ -199,41 +199,56 @@ class Refusals:
 
         Notes are written anew into another file before the old one goes, so that none is lost in between.
         """
-        with self._draining, self._lock:
+        with self._draining:
             for notes in Notes.left_behind(self._folder):
                 self._take_over(notes)
-            old = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
-            if self._notes is not None:
-                old.add(self._notes)
             fresh = Notes.reserve(self._folder)
-            changed = 0
-            for number, entry in list(self._entries.items()):
-                whole = _with_words(entry, lambda session_id, digest: self.find(session_id, [digest]))
-                new = [
-                    item if now is told else now
-                    for item, told, now in zip(entry.items, whole, rewrite(whole), strict=True)
-                ]
-                pairs = [(item, digest) for item, digest in zip(new, entry.digests, strict=True) if item is not None]
-                changed += sum(now is not was for was, now in zip(entry.items, new, strict=True))
+            try:
+                with self._lock:
+                    entries = dict(self._entries)
+                # Judging asks Postgres and the host's store, and a hook that records must not wait for them.
+                judged = {number: self._judged(entry, rewrite, fresh) for number, entry in entries.items()}
+            except BaseException:
+                if fresh is not None:
+                    fresh.remove()
+                raise
+            with self._lock:
+                return self._exchange(judged, fresh)
+
+    def _judged(self, entry: _Entry, rewrite: Rewrite, fresh: Notes | None) -> tuple[_Entry | None, int]:
+        """What remains of an entry, noted in the fresh file where there is room, and how many items have changed."""
+        whole = _with_words(entry, lambda session_id, digest: self.find(session_id, [digest]))
+        new = [item if now is told else now for item, told, now in zip(entry.items, whole, rewrite(whole), strict=True)]
+        pairs = [(item, digest) for item, digest in zip(new, entry.digests, strict=True) if item is not None]
+        changed = sum(now is not was for was, now in zip(entry.items, new, strict=True))
+        if not pairs:
+            return None, changed
+        kept = _Entry(tuple(item for item, _ in pairs), entry.urgency, tuple(digest for _, digest in pairs), entry.note)
+        return _noted_in(fresh, kept), changed
+
+    def _exchange(self, judged: Mapping[int, tuple[_Entry | None, int]], fresh: Notes | None) -> tuple[int, bool]:
+        """Put judged entries in the place of those they come from; what was queued meanwhile stays behind them."""
+        old = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
+        if self._notes is not None:
+            old.add(self._notes)
+        for number, entry in list(self._entries.items()):
+            kept, changed = judged[number] if number in judged else (_noted_in(fresh, entry), 0)
+            if kept is None:
                 self._dequeue(number)
-                if not pairs:
-                    continue
-                kept = _Entry(tuple(item for item, _ in pairs), entry.urgency, tuple(each for _, each in pairs), None)
-                offset = None if fresh is None else fresh.write(_noted(kept))
-                note = entry.note if fresh is None or offset is None else (fresh, offset)
-                self._entries[number] = _Entry(kept.items, kept.urgency, kept.digests, note)
-                self._chars += kept.chars
-                self._held.update(kept.sessions)
-                if kept.is_undo:
-                    self._undos.update(kept.sessions)
-            self._entries = OrderedDict(sorted(self._entries.items()))
-            if fresh is None:
-                return changed, not any(notes.bytes_written for notes in old)
-            still = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
-            for notes in old - still:
-                notes.remove()
-            self._notes = fresh
-            return changed, not old & still
+                continue
+            if changed:
+                self._uncount(entry)
+                self._count(kept)
+            # An assignment keeps the place in the queue.
+            self._entries[number] = kept
+        total = sum(changed for _, changed in judged.values())
+        if fresh is None:
+            return total, not any(notes.bytes_written for notes in old)
+        still = {entry.note[0] for entry in self._entries.values() if entry.note is not None}
+        for notes in old - still:
+            notes.remove()
+        self._notes = fresh
+        return total, not old & still
 
     def _log_progress(self, *, is_over: bool, recovered: int) -> None:
         """Log a line when the host's store turns out to be unreadable, and one when everything has been recovered."""
@@ -296,13 +311,18 @@ class Refusals:
     def _enqueue(self, entry: _Entry) -> None:
         self._entries[self._next] = entry
         self._next += 1
+        self._count(entry)
+
+    def _dequeue(self, number: int) -> None:
+        self._uncount(self._entries.pop(number))
+
+    def _count(self, entry: _Entry) -> None:
         self._chars += entry.chars
         self._held.update(entry.sessions)
         if entry.is_undo:
             self._undos.update(entry.sessions)
 
-    def _dequeue(self, number: int) -> None:
-        entry = self._entries.pop(number)
+    def _uncount(self, entry: _Entry) -> None:
         self._chars -= entry.chars
         for key in entry.sessions:
             for book in (self._held, self._undos) if entry.is_undo else (self._held,):
@@ -528,6 +548,13 @@ def _noted(entry: _Entry) -> bytes:
     short = _without_words(entry, NOTED_CHARS)
     head = json.dumps({"urgency": short.urgency.value, "digests": short.digests})
     return head.encode() + b"\n" + codec.encode(short.items)
+
+
+def _noted_in(notes: Notes | None, entry: _Entry) -> _Entry:
+    """The entry noted in a file, or as it was noted before where that has no room."""
+    offset = None if notes is None else notes.write(_noted(entry))
+    note = entry.note if notes is None or offset is None else (notes, offset)
+    return _Entry(entry.items, entry.urgency, entry.digests, note)
 
 
 def _read_note(payload: bytes, note: tuple[Notes, int] | None) -> _Entry | None:

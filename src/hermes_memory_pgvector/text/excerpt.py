@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hermes_memory_pgvector.text.lexemes import MAX_CHARS, UNSPACED, Term, fold
+from hermes_memory_pgvector.text.lexemes import UNSPACED, Term, fold
 from hermes_memory_pgvector.text.stemmer import stem
 from hermes_memory_pgvector.text.stopwords import ENGLISH, light_stem, likely_language
 
@@ -17,10 +17,16 @@ LEAD = 3
 """One part in so many of the spare room goes before the words found, the rest after them, where answers stand."""
 REPEATED = 0.1
 """What a word counts for that the window already shows."""
+LOOKED_AT = 65_536
+"""So much of a text is searched for the words of the question, because somebody waits for it."""
+MAX_MATCHES = 2_000
+"""Where the words stand this often, a later window is hardly better than one before."""
 
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[\u0300-\u036f])*(?:['’][^\W\d_{UNSPACED}]+)?")
 _RUN = re.compile(f"[{UNSPACED}]+")
+_SIGN = re.compile("[^\u3099\u309a][\u3099\u309a]?|.")
+"""A sign with the voicing mark that becomes one with it."""
 _JOINER = "\u200d"
 _VIRAMA = 9
 """The class of marks that bind two consonants of an Indian script."""
@@ -49,7 +55,7 @@ def excerpt(text: str, terms: Sequence[Term], max_chars: int) -> str:
     room = max_chars - 2 * len(CUT)
     if room <= 0:
         return CUT[:max_chars]
-    first, last = _densest(matches(text[:MAX_CHARS], terms), room)
+    first, last = _densest(matches(text[:LOOKED_AT], terms)[:MAX_MATCHES], room)
     spare = room - (last - first)
     start = max(0, min(first - spare // LEAD, len(text) - room))
     # What stands at an edge needs no mark there, which leaves room for one more sign.
@@ -80,15 +86,48 @@ def matches(text: str, terms: Sequence[Term]) -> list[Match]:
         if (term := known[typed]) is not None:
             found.append(Match(word.start(), word.end(), term))
     if not text.isascii():
-        for run in _RUN.finditer(text):
-            for place in range(run.start(), run.end()):
-                for width in (2, 1):
-                    term = wanted.get(fold(text[place : place + width]))
-                    if term is not None and place + width <= run.end():
-                        found.append(Match(place, place + width, term))
-                        break
+        found += _in_runs(text, wanted)
         found.sort(key=lambda match: match.start)
     return found
+
+
+def _in_runs(text: str, wanted: dict[str, Term]) -> Iterator[Match]:
+    """Pairs of signs, and single signs where no pair begins, in scripts written without spaces."""
+    # Single signs first: a pair that begins at the same place takes its place.
+    looked_for = sorted((lexeme for lexeme in wanted if len(lexeme) <= 2 and _RUN.fullmatch(lexeme)), key=len)
+    if not looked_for:
+        return
+    for run in _RUN.finditer(text):
+        folded, places = _folded_run(run.group())
+        found: dict[int, str] = {}
+        for lexeme in looked_for:
+            place = folded.find(lexeme)
+            for _ in range(MAX_MATCHES):
+                if place < 0:
+                    break
+                found[place] = lexeme
+                place = folded.find(lexeme, place + 1)
+        for place, lexeme in found.items():
+            start, end = places[place], places[place + len(lexeme)]
+            # What folds into several signs may begin or end in the middle of one.
+            yield Match(run.start() + start, run.start() + max(end, start + 1), wanted[lexeme])
+
+
+def _folded_run(signs: str) -> tuple[str, Sequence[int]]:
+    """A run folded, and for each sign of that, and for its end, where it stands in the run."""
+    folded = fold(signs)
+    if len(folded) == len(signs):
+        return folded, range(len(signs) + 1)
+    forms: dict[str, str] = {}
+    parts: list[str] = []
+    places: list[int] = []
+    for sign in _SIGN.finditer(signs):
+        typed = sign.group()
+        if typed not in forms:
+            forms[typed] = fold(typed)
+        parts.append(forms[typed])
+        places += [sign.start()] * len(forms[typed])
+    return "".join(parts), [*places, len(signs)]
 
 
 def _term_of(word: str, language: str | None, wanted: dict[str, Term]) -> Term | None:

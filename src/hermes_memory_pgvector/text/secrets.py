@@ -16,7 +16,8 @@ _WHOLE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IN_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
+# A scheme is short; without a bound, each word of a long row of dots would be read to its end.
+_IN_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
 _NAMED = re.compile(
     r"""
     ( \b(?:api[-_ ]?key|secret|token|passw(?:or)?d|pwd|authorization|bearer)\b
