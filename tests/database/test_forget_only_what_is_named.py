@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from database.test_forget import Home
 
 from hermes_memory_pgvector.care import verification
 from hermes_memory_pgvector.mirror import mirror
-from hermes_memory_pgvector.store import receipts
+from hermes_memory_pgvector.store import erasure, receipts
 from testing.postgres import Database
 from testing.unchanged import nothing_changes
+from testing.waiting import wait_until
 
 
 @pytest.fixture
@@ -76,3 +78,41 @@ def test_a_file_that_cannot_be_read_is_not_called_clean(tmp_path: Path, monkeypa
         (tmp_path / name).write_bytes(b"a Quokka" if name == "holding" else b"nothing")
     paths = [tmp_path / name for name in ("holding", "clean", "closed", "gone")]
     assert verification._search(paths, [b"Quokka"]) == (1, 1)
+
+
+def test_words_name_what_says_them_and_a_session_only_itself(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Please go on with the next step"
+    for session in ("a", "b", "telegram-9"):
+        agent = home.provider("work", session)
+        agent.sync_turn(said, f"Going on in session {session}", session_id=session)
+    agent.on_memory_write("add", "memory", "Likes coffee", metadata={"platform": "telegram", "session_id": "b"})
+    agent.sync_turn("The secret Quokka plan is this one", "Understood and noted", session_id="q")
+    agent.sync_turn("What about the harbour budget then", "It is ready for review", session_id="q")
+    home.settle()
+    home.close()
+    home.journal(home.turn(said, theme="work", session="c"))
+
+    # What the host stamps on things names nothing.
+    named = home.commands.call("forget", "--match", "telegram", "--json").json["counts"]
+    assert (named["memories"], named["history"], named["turns"]) == (0, 0, 1)
+
+    # Others said the same: their turns stay, and those that wait still come.
+    done = home.commands.call("forget", "--session", "a", "--execute", "--json").json
+    assert done["counts"]["turns"] == 2
+    verified = home.commands.call("forget", "--verify", str(done["receipt"]["id"]), "--json")
+    assert verified.code == 0, verified
+    home.provider("work", "z").sync_turn("Good morning to everybody", "Good morning to you", session_id="z")
+    home.settle()
+    wait_until(lambda: {session for _, session, _ in home.stored.turns("work", said)} == {"b", "c", "telegram-9"})
+    home.close()
+
+    # Killed right after the rows: nothing beside them is found by their words.
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(erasure, "erase_dead_letters", killed)
+    with suppress(KeyboardInterrupt):
+        home.commands.call("forget", "--match", "Quokka", "--execute")
+    lexemes = [row for (row,) in home.stored.rows("SELECT lexemes::text FROM conversations WHERE session_id = 'q'")]
+    assert len(lexemes) == 3
+    assert not any("quokka" in each for each in lexemes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from hermes_memory_pgvector.store import erasure, gate, installation, receipts, 
 from hermes_memory_pgvector.store.erasure import Counted, Erased, FoundMemory, FoundTurn, Selection
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.receipts import Receipt
-from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.values import AddMemory, AddTurn, ReplaceMemory, WriteItem
 
 JOURNAL_NAME = "journal"
 STEP_SECONDS = 120.0
@@ -42,7 +43,6 @@ GATE_SECONDS = 70.0
 ANSWER_SECONDS = 15.0
 """How long running processes have to go on in new files."""
 SAMPLES = 5
-SESSIONS_TOGETHER = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,7 @@ class Forgetting:
         with self._closed() as connection:
             number, at = receipts.begin(connection, actor.name, actor.home_id, self.named)
             self._set_scopes(connection, number, at)
-        sessions = self._erase_rows(number, at, erased)
-        self._mend(sessions, erased)
+        self._erase_rows(number, at, erased)
         unreached = self._clean_files(number, at, erased)
         self.progress("statistics")
         with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
@@ -161,16 +160,13 @@ class Forgetting:
                 scope = tombstones.of_scope(key, selection.theme or "", selection.session_id or "")
                 erasure.set_tombstones(connection, receipt, selection.cut(at), {scope})
 
-    def _erase_rows(self, receipt: int, at: datetime, erased: Erased) -> set[tuple[str, str]]:
-        sessions: set[tuple[str, str]] = set()
+    def _erase_rows(self, receipt: int, at: datetime, erased: Erased) -> None:
         for selection in self.selections:
             self.progress("turns")
-            while True:
+            more = True
+            while more:
                 with self._closed() as connection:
-                    found = erasure.erase_turns(connection, selection, receipt, at, erased)
-                sessions |= found
-                if not found:
-                    break
+                    more = erasure.erase_turns(connection, selection, receipt, at, erased)
             for erase in (erasure.erase_delegations, erasure.erase_recalls):
                 more = True
                 while more:
@@ -190,28 +186,21 @@ class Forgetting:
             self._set_item_tombstones(connection, receipt, at, judge)
         with self._closed() as connection:
             erasure.erase_dead_letters(connection, lambda payload: _without(payload, judge), erased)
-        return sessions
 
     def _set_item_tombstones(self, connection: Connection, receipt: int, at: datetime, judge: Judge) -> None:
         """Whatever waits in a file and is meant has not been a row yet: it gets its tombstone, too."""
         key = erasure.key(connection)
-        hashes: set[bytes] = set()
+        hashes: dict[datetime, set[bytes]] = defaultdict(set)
         rejected = [payload for _, payload in erasure.dead_letters(connection)]
         for item in (*self._items(), *(item for payload in rejected for item in items_of_payload(payload))):
-            if judge.is_named(item):
-                own = tombstones.own_hash(key, item)
-                content = getattr(item, "content", "")
-                is_memory = own is not None and own == tombstones.of_memory(key, item.theme, content)
-                hashes |= {own} if own is not None else set()
-                hashes |= {tombstones.of_file_entry(key, content)} if is_memory else set()
-        erasure.set_tombstones(connection, receipt, at, hashes)
-
-    def _mend(self, sessions: set[tuple[str, str]], erased: Erased) -> None:
-        self.progress("neighbours")
-        listed = sorted(sessions)
-        for start in range(0, len(listed), SESSIONS_TOGETHER):
-            with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
-                erased.add("mended", erasure.mend_sessions(connection, listed[start : start + SESSIONS_TOGETHER]))
+            for selection in judge.naming(item):
+                until = selection.cut(at) if isinstance(item, AddTurn) else at
+                own = tombstones.own_hash(key, item, in_session=not selection.names_words)
+                hashes[until] |= {own} if own is not None else set()
+                if isinstance(item, AddMemory | ReplaceMemory):
+                    hashes[until].add(tombstones.of_file_entry(key, item.content))
+        for until, found in hashes.items():
+            erasure.set_tombstones(connection, receipt, until, found)
 
     def _clean_files(self, receipt: int, at: datetime, erased: Erased) -> list[str]:
         """Take what is forgotten out of the files of every home here that uses this database."""

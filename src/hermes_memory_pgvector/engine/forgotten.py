@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -80,14 +80,17 @@ class Judge:
 
     def is_named(self, item: WriteItem) -> bool:
         """Whether the operator means this item."""
+        return any(True for _ in self.naming(item))
+
+    def naming(self, item: WriteItem) -> Iterator[Selection]:
+        """What the operator said that means this item."""
         if item.when.wall_us > self._until_us:
-            return False
+            return
         for selection in self._selections:
             if selection.before is not None and item.when.wall_us >= selection.before.timestamp() * 1e6:
                 continue
             if selection.covers(item):
-                return True
-        return False
+                yield selection
 
     def __call__(self, items: Sequence[WriteItem]) -> list[WriteItem | None]:
         """What becomes of each item."""

@@ -34,6 +34,7 @@ from hermes_memory_pgvector.values import (
 )
 
 PAGE = 500
+SESSIONS_TOGETHER = 50
 TASK_MARK, RESULT_MARK = "Delegated: ", "\nResult: "
 """How a delegation stands in the turn that tells of it."""
 
@@ -61,6 +62,11 @@ class Selection:
     def by_id(self) -> bool:
         """Whether single rows are named."""
         return self.turn_ids is not None or self.memory_ids is not None
+
+    @property
+    def names_words(self) -> bool:
+        """Whether the words are meant wherever the theme has them, and not only those of a session, speaker or time."""
+        return self.session_id is None and self.before is None and self.authors is None and not self.by_id
 
     @property
     def is_scope(self) -> bool:
@@ -157,11 +163,9 @@ def contains(text: str, part: str) -> bool:
 
 
 def texts_of(item: WriteItem) -> list[str]:
-    """Everything an item says; not what it quotes of an entry that it takes away."""
-    told = [getattr(item, name, None) for name in ("content", "task", "result", "session_id")]
-    found = [text for text in told if isinstance(text, str) and text]
-    metadata = getattr(item, "metadata", None)
-    return [*found, json.dumps(dict(metadata), ensure_ascii=False)] if metadata else found
+    """The words of an item; not its metadata, nor what it quotes of an entry that it takes away."""
+    told = [getattr(item, name, None) for name in ("content", "task", "result")]
+    return [text for text in told if isinstance(text, str) and text]
 
 
 def themes(connection: Connection) -> list[str]:
@@ -245,18 +249,24 @@ def set_tombstones(connection: Connection, receipt: int, at: datetime, hashes: C
         connection.execute(statement("erase/insert_tombstones"), values)
 
 
-def erase_turns(
-    connection: Connection, selection: Selection, receipt: int, at: datetime, erased: Erased
-) -> set[tuple[str, str]]:
-    """Erase a page of turns; returns their themes and sessions, none when there are no more."""
+def erase_turns(connection: Connection, selection: Selection, receipt: int, at: datetime, erased: Erased) -> bool:
+    """Erase a page of turns, and mend what is left of their sessions; False when there are no more.
+
+    Both happen in one transaction: whoever is killed afterwards leaves no neighbour that is found by forgotten words.
+    """
     found = find_turns(connection, selection, at)
-    if not found:
-        return set()
+    sessions = list(dict.fromkeys((each.theme, each.session_id) for each in found))[:SESSIONS_TOGETHER]
+    if not sessions:
+        return False
+    found = [each for each in found if (each.theme, each.session_id) in sessions]
     own = key(connection)
     tasks = [(each.theme, each.session_id, task) for each in found for task in _tasks(each)]
-    hashes = {tombstones.of_turn(own, each.theme, each.content) for each in found}
-    hashes |= {tombstones.of_task(own, *task) for task in tasks}
-    set_tombstones(connection, receipt, at, hashes)
+    set_tombstones(connection, receipt, at, {tombstones.of_task(own, *task) for task in tasks})
+    if selection.names_words:
+        words = {tombstones.of_turn(own, each.theme, each.content) for each in found}
+    else:
+        words = {tombstones.of_said(own, each.theme, each.session_id, each.role, each.content) for each in found}
+    set_tombstones(connection, receipt, selection.cut(at), words)
     keys = {"themes": [each.theme for each in found], "ids": [each.id for each in found]}
     erased.add("turns", connection.execute(statement("erase/drop_turns"), keys).rowcount)
     drop_pending(connection, [(each.theme, Kind.TURN.value, each.id) for each in found])
@@ -267,7 +277,8 @@ def erase_turns(
         ).fetchall()
         erased.add("delegations", _drop_delegations(connection, edges))
     erased.texts.update(each.content for each in found)
-    return {(each.theme, each.session_id) for each in found}
+    erased.add("mended", mend_sessions(connection, sessions))
+    return True
 
 
 def erase_delegations(connection: Connection, selection: Selection, at: datetime, erased: Erased) -> bool:
@@ -464,7 +475,7 @@ def _plan_history(
             return text in named
         if selection.session_id is not None and tombstones.session_of(operation) != selection.session_id:
             return False
-        return selection.match is None or selection.tells(text) or selection.tells(_metadata(operation))
+        return selection.match is None or selection.tells(text)
 
     operations = [item.operation for item in items]
     told = "\0".join(
@@ -475,7 +486,10 @@ def _plan_history(
         return bool(text) and (selection.tells(text) or text.strip() in told or any(text in each for each in named))
 
     new = without(operations, is_forgotten, quotes)
-    return [(item, _without_metadata(each, selection)) for item, each in zip(items, new, strict=True)]
+    return [
+        (item, each if each is item.operation else _without_metadata(each, selection))
+        for item, each in zip(items, new, strict=True)
+    ]
 
 
 def _entries(

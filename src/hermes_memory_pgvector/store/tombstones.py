@@ -3,8 +3,9 @@
 The rule, for whatever is about to be stored:
 
 - a theme or session that was forgotten whole: everything of it that was said no later than it was forgotten is refused;
-- forgotten words: refused in their theme if they were said no later than they were forgotten, or if nobody says when
-  they were said, as with turns found in a transcript afterwards.
+- forgotten words: refused in their theme (or, where a session, a speaker, a time or single rows were named, by the same
+  role in the same session) if they were said no later than they were forgotten, or if nobody says when they were said,
+  as with turns found in a transcript afterwards.
 
 What is said after that is new, and stored.
 """
@@ -51,6 +52,11 @@ def of_turn(key: bytes, theme: str, content: str) -> bytes:
     return keyed_hash(key, "turn", theme, content)
 
 
+def of_said(key: bytes, theme: str, session_id: str, role: str, content: str) -> bytes:
+    """The hash of words that one role said in one session; others may have said the same, and are not meant."""
+    return keyed_hash(key, "said", theme, session_id, role, content)
+
+
 def of_memory(key: bytes, theme: str, content: str) -> bytes:
     """The hash of an entry of a theme."""
     return keyed_hash(key, "memory", theme, content)
@@ -90,9 +96,9 @@ class Tombstones:
             return False
         if self.refuses_scope(item):
             return True
-        own = self.found.get(own_hash(self.key, item) or b"")
         is_undated = isinstance(item, AddTurn) and not item.is_live
-        return own is not None and (is_undated or item.when.wall_us <= micros(own))
+        untils = (self.found.get(each) for each in _own_hashes(self.key, item))
+        return any(own is not None and (is_undated or item.when.wall_us <= micros(own)) for own in untils)
 
     def refuses_scope(self, item: WriteItem) -> bool:
         """Whether everything that an item's theme or session held at its time was forgotten."""
@@ -131,18 +137,17 @@ def of_files(connection: Connection, key: bytes, entries: Sequence[str]) -> Tomb
 
 def hashes_of(key: bytes, item: WriteItem) -> list[bytes]:
     """Every tombstone that could forbid an item, or what it quotes."""
-    found = _scopes(key, item)
-    own = own_hash(key, item)
-    if own is not None:
-        found.append(own)
+    found = [*_scopes(key, item), *_own_hashes(key, item)]
     if isinstance(item, ReplaceMemory | RemoveMemory):
         found.append(of_history(key, item.theme))
     return found
 
 
-def own_hash(key: bytes, item: WriteItem) -> bytes | None:
-    """The hash of an item's own words; None for one that only takes something back."""
+def own_hash(key: bytes, item: WriteItem, *, in_session: bool = False) -> bytes | None:
+    """The hash of an item's own words, in its session alone if asked for; None for one that only takes back."""
     match item:
+        case AddTurn() if in_session:
+            return of_said(key, item.theme, item.session_id, item.role, item.content)
         case AddTurn():
             return of_turn(key, item.theme, item.content)
         case AddMemory() | ReplaceMemory():
@@ -164,6 +169,11 @@ def session_of(item: WriteItem) -> str:
 def micros(at: datetime) -> int:
     """A time in microseconds, as write items have it."""
     return round(at.timestamp() * 1_000_000)
+
+
+def _own_hashes(key: bytes, item: WriteItem) -> set[bytes]:
+    found = (own_hash(key, item), own_hash(key, item, in_session=True))
+    return {each for each in found if each is not None}
 
 
 def _scopes(key: bytes, item: WriteItem) -> list[bytes]:

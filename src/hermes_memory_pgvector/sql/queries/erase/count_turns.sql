@@ -7,9 +7,7 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(ids)s::bigint[] IS NULL OR turn.id = ANY (%(ids)s::bigint[]))
   AND (%(needles)s::text[] IS NULL
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
-                  WHERE strpos(lower(turn.content), lower(one.needle)) > 0
-                     OR strpos(lower(turn.metadata::text), lower(one.needle)) > 0
-                     OR strpos(lower(turn.session_id), lower(one.needle)) > 0))
+                  WHERE strpos(lower(turn.content), lower(one.needle)) > 0))
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))

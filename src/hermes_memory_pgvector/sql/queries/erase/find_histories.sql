@@ -8,7 +8,6 @@ WHERE (%(theme)s::text IS NULL OR operation.agent_identity = %(theme)s::text)
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
                   WHERE strpos(lower(operation.content), lower(one.needle)) > 0
                      OR strpos(lower(operation.old_text), lower(one.needle)) > 0
-                     OR strpos(lower(operation.previous), lower(one.needle)) > 0
-                     OR strpos(lower(operation.metadata::text), lower(one.needle)) > 0))
+                     OR strpos(lower(operation.previous), lower(one.needle)) > 0))
   AND operation.at <= %(cut)s::timestamptz
 ORDER BY 1, 2;

@@ -9,7 +9,6 @@ WHERE (%(theme)s::text IS NULL OR entry.agent_identity = %(theme)s::text)
   AND (%(ids)s::bigint[] IS NULL OR entry.id = ANY (%(ids)s::bigint[]))
   AND (%(needles)s::text[] IS NULL
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
-                  WHERE strpos(lower(entry.content), lower(one.needle)) > 0
-                     OR strpos(lower(entry.metadata::text), lower(one.needle)) > 0))
+                  WHERE strpos(lower(entry.content), lower(one.needle)) > 0))
   AND entry.updated_at <= %(cut)s::timestamptz
 ORDER BY entry.agent_identity, entry.target, entry.id;

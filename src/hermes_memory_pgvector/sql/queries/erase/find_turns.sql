@@ -1,7 +1,7 @@
 -- Turns that somebody names, in the order of their keys.
 --
--- theme, session_id, before, ids: null for any. needles: texts, one of which they contain, in any spelling of case; null for
--- any. authors: what their metadata name as the author; null for any. cut: none that was said later. after_theme, after_id:
+-- theme, session_id, before, ids: null for any. needles: texts, one of which their words contain, in any spelling of case;
+-- null for any. Metadata are the host's stamps, which name nothing. authors: what their metadata name as the author; null for any. cut: none that was said later. after_theme, after_id:
 -- where the last page ended.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata
 FROM conversations AS turn
@@ -11,9 +11,7 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(ids)s::bigint[] IS NULL OR turn.id = ANY (%(ids)s::bigint[]))
   AND (%(needles)s::text[] IS NULL
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
-                  WHERE strpos(lower(turn.content), lower(one.needle)) > 0
-                     OR strpos(lower(turn.metadata::text), lower(one.needle)) > 0
-                     OR strpos(lower(turn.session_id), lower(one.needle)) > 0))
+                  WHERE strpos(lower(turn.content), lower(one.needle)) > 0))
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))

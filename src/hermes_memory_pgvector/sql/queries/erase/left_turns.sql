@@ -1,7 +1,9 @@
 -- How many turns are there that a receipt says are forgotten, by their words or by their theme and session?
 SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM tombstones AS known
                                       WHERE known.receipt_id = %(receipt)s AND turn.ts <= known.forgotten_at
-                                        AND known.hash = hermes_tombstone(one.key, ARRAY['turn', turn.agent_identity, turn.content]))),
+                                        AND known.hash IN (hermes_tombstone(one.key, ARRAY['turn', turn.agent_identity, turn.content]),
+                                                           hermes_tombstone(one.key, ARRAY['said', turn.agent_identity, turn.session_id,
+                                                                                           turn.role, turn.content])))),
        count(*) FILTER (WHERE EXISTS (SELECT FROM tombstones AS known
                                       WHERE known.receipt_id = %(receipt)s AND turn.ts <= known.forgotten_at
                                         AND known.hash IN (hermes_tombstone(one.key, ARRAY['scope', '', '']),
