@@ -13,9 +13,11 @@ import pytest
 from hermes_memory_pgvector.care import remapping
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store import memories, remap
+from hermes_memory_pgvector.store import gate, memories, remap, turns
+from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import DIM, Database
@@ -141,6 +143,78 @@ def test_a_move_that_was_interrupted_goes_on(
     assert agent_home.stored.themes() == {"marketing"}
     said = {content for _, _, content in agent_home.stored.turns("marketing", "Meanwhile")}
     assert said == {f"Meanwhile {number}" for number in range(interruptions)}
+
+
+def move(connection: psycopg.Connection, old: str, new: str) -> remap.Moved:
+    moved = remap.Moved()
+    gate.close(connection)
+    remap.begin(connection, old, new)
+    connection.commit()
+    while remap.step(connection, old, new, moved):
+        connection.commit()
+    connection.commit()
+    return moved
+
+
+def test_the_same_words_said_again_are_neither_lost_nor_doubled(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remap, "BATCH", 1)
+    start = int(time.time()) * 1_000_000
+
+    with psycopg.connect(database.owner_dsn) as connection:
+
+        def say(theme: str, ordinal: int, seconds: int, *, is_live: bool = True) -> None:
+            at = start + seconds * 1_000_000
+            turn = AddTurn(theme, "s", "user", "Go on, please", ordinal, Moment(at, at), is_live=is_live)
+            turns.insert(connection, [turn], retry_window=600.0, wants_vector=lambda _: False)
+
+        def said(theme: str) -> list[tuple[int, int]]:
+            rows = connection.execute(
+                "SELECT ordinal, ts FROM conversations WHERE agent_identity = %s ORDER BY ts", [theme]
+            ).fetchall()
+            return [(ordinal, int(ts.timestamp()) - start // 1_000_000) for ordinal, ts in rows]
+
+        # Once before the move and once while it is under way.
+        say("old", 1, 0)
+        gate.close(connection)
+        remap.begin(connection, "old", "new")
+        say("old", 2, 60)
+        move(connection, "old", "new")
+        say("old", 3, 120)
+        say("old", 1, 130, is_live=False)
+        assert said("new") == [(1, 0), (2, 60), (3, 120)]
+        # Once long ago in one theme, and twice in the other: a step must not take what it moved before for a twin.
+        say("b", 1, -86_400)
+        say("a", 1, 0)
+        say("a", 2, 300)
+        assert move(connection, "a", "b").counts == {"turns": 2}
+        assert said("b") == [(1, -86_400), (3, 0), (2, 300)]
+
+
+def test_the_merged_history_leads_to_the_entries_that_are_there(database: Database) -> None:
+    start = int(time.time()) * 1_000_000
+    with psycopg.connect(database.owner_dsn) as connection:
+
+        def put(number: int, kind: str, theme: str, text: str, home: str) -> None:
+            at = Moment(start + number * 1_000_000, start + number * 1_000_000)
+            operation = (
+                AddMemory(theme, "memory", text, at, home)
+                if kind == "add"
+                else RemoveMemory(theme, "memory", "", at, home, previous=text)
+            )
+            memories.store(connection, [Placed(operation, "w", number, 0)], None)
+
+        put(0, "add", "old", "X", "h")
+        put(1, "add", "new", "X", "")
+        put(2, "remove", "old", "X", "h")
+        put(5, "add", "new", "Y", "h")
+        move(connection, "old", "new")
+        put(3, "add", "new", "Late", "h")
+        rows = connection.execute("SELECT content FROM memory_entries ORDER BY content").fetchall()
+        assert rows == [("Late",), ("X",), ("Y",)]
+        told = fold(item.operation for item in memories.history(connection, "new", "memory"))
+        assert {content: set(entry.homes) for content, entry in told.items()} == {"X": set(), "Y": {"h"}, "Late": {"h"}}
 
 
 def remap_is_finished(home: AgentHome) -> bool:

@@ -98,7 +98,7 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
 def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
     """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
     last: Any = connection.execute(statement("memories/last_operation"), rows.key).fetchone()
-    fresh = _record(connection, rows, items)
+    fresh = record(connection, rows.theme, rows.target, items)
     if not fresh:
         return [], {}
     if last is not None and fresh[0].order < tuple(last):
@@ -162,13 +162,16 @@ def _content(operation: MemoryOperation) -> str:
 ACTIONS = {AddMemory: "add", ReplaceMemory: "replace", RemoveMemory: "remove"}
 
 
-def _record(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> list[Placed]:
-    """Record operations of one theme and target; return those that are new."""
+def record(connection: Connection, theme: str, target: Target, items: Sequence[Placed]) -> list[Placed]:
+    """Record operations of one theme and target, whose entries stay as they are; return those that are new."""
+    if not items:
+        return []
     operations = [item.operation for item in items]
     found: list[Any] = connection.execute(
         statement("memories/insert_operations"),
         {
-            **rows.key,
+            "theme": theme,
+            "target": target,
             "orders": [operation.when.order_us for operation in operations],
             "writers": [item.writer for item in items],
             "seqs": [item.seq for item in items],
@@ -205,6 +208,11 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
             operation = RemoveMemory(theme, target, old_text, previous=previous, **common)
         found.append(Placed(operation, writer, seq, part))
     return found
+
+
+def entries(connection: Connection, theme: str, target: Target) -> State:
+    """The entries of a theme and target as they are."""
+    return _Rows(connection, theme, target, None).load(everything=True)
 
 
 class _Rows:

@@ -14,12 +14,23 @@ from typing import Any
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.erasure import change_operation, drop_pending
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.memory_state import State, apply, select
+from hermes_memory_pgvector.store.memory_state import State, apply, fold, select
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
-from hermes_memory_pgvector.values import TARGETS, AddMemory, Kind, Target
+from hermes_memory_pgvector.values import (
+    TARGETS,
+    AddMemory,
+    Kind,
+    MemoryOperation,
+    Moment,
+    Origin,
+    RemoveMemory,
+    Target,
+)
 
 BATCH = 500
+WRITER = "remap"
+"""Stands in a history for what no journal holds."""
 SAME_SECONDS = 600.0
 """The same words under the same key, no further apart than this, are one turn that came twice."""
 
@@ -98,19 +109,21 @@ def _move_turns(connection: Connection, old: str, new: str, moved: Moved) -> boo
     ids: list[int] = []
     ordinals: list[int | None] = []
     twins: list[int] = []
-    last: dict[tuple[str, bytes], int] = {}
-    for row_id, ordinal, is_same, highest, session_id, digest in rows:
+    last: dict[tuple[str, bytes | None], int] = {}
+    for _, ordinal, _, highest, session_id, digest in rows:
+        last[session_id, digest] = max(last.get((session_id, digest), 0), ordinal or 0, highest or 0)
+    for row_id, ordinal, is_same, _, session_id, digest in rows:
         if is_same:
             twins.append(row_id)
             continue
         ids.append(row_id)
-        if digest is None or highest is None:
+        if is_same is None:
+            # Its number is how a retry or a recovery knows it again.
             ordinals.append(ordinal)
             continue
         # Said in the other theme's session of the same name, at another time: one occurrence more.
-        key = (session_id, bytes(digest))
-        last[key] = max(last.get(key, highest), highest) + 1
-        ordinals.append(last[key])
+        last[session_id, digest] += 1
+        ordinals.append(last[session_id, digest])
     if twins:
         gone = {"themes": [old] * len(twins), "ids": twins}
         moved.add("duplicates", connection.execute(statement("erase/drop_turns"), gone).rowcount)
@@ -188,7 +201,39 @@ def _move_memories(connection: Connection, old: str, new: str, target: Target, m
             "sinces": [each[3] for each in held],
         },
     )
+    _complete_history(connection, new, target)
     return True
+
+
+def _complete_history(connection: Connection, theme: str, target: Target) -> None:
+    """Add what makes the merged history lead to the entries that are there.
+
+    A home that gave up an entry in one theme gave up nothing in the other, but the two histories in one say it did.
+    """
+    items = memories.history(connection, theme, target)
+    rows = memories.entries(connection, theme, target)
+    told = fold(item.operation for item in items)
+    order = max((item.operation.when.order_us for item in items), default=0)
+    missing: list[MemoryOperation] = []
+
+    def next_moment(wall_us: int) -> Moment:
+        return Moment(wall_us, order + 1 + len(missing))
+
+    for content, entry in rows.items():
+        known = told.get(content)
+        homes = {home: origin for home, origin in entry.homes.items() if known is None or home not in known.homes}
+        if known is None and not homes:
+            homes = {"": Origin.FILE}
+        for home, origin in sorted(homes.items()):
+            when = next_moment(entry.updated_us)
+            missing.append(AddMemory(theme, target, content, when, home, origin, entry.metadata))
+    for content, entry in told.items():
+        if content not in rows:
+            for home in sorted(entry.homes) or [""]:
+                when = next_moment(entry.updated_us)
+                missing.append(RemoveMemory(theme, target, "", when, home, previous=content, origin=Origin.FILE))
+    placed = [Placed(operation, WRITER, number, 0) for number, operation in enumerate(missing)]
+    memories.record(connection, theme, target, placed)
 
 
 def _name_exactly(connection: Connection, theme: str, target: Target, items: Sequence[Placed]) -> None:

@@ -1,13 +1,28 @@
 -- The next turns of a theme that is being moved, each with what the other theme has under its key: whether it is the same
--- saying (no more than `window` seconds apart), and how often the words were said there.
+-- saying (no more than `window` seconds apart; null when the key is free), and how often the words were said there.
+--
+-- All occurrences of the same words in a session come together, so none is compared with one that was moved before.
+WITH page AS MATERIALIZED (
+    SELECT turn.id, turn.session_id, turn.digest FROM conversations AS turn
+    WHERE turn.agent_identity = %(theme)s
+    ORDER BY turn.id LIMIT %(limit)s::integer
+), moving AS MATERIALIZED (
+    SELECT turn.id
+    FROM (SELECT DISTINCT page.session_id, page.digest FROM page WHERE page.digest IS NOT NULL) AS said
+    CROSS JOIN LATERAL (
+        SELECT each.id FROM conversations AS each
+        WHERE each.agent_identity = %(theme)s AND each.session_id = said.session_id AND each.digest = said.digest
+    ) AS turn
+    UNION
+    SELECT page.id FROM page
+)
 SELECT turn.id, turn.ordinal,
-       coalesce((SELECT abs(extract(epoch FROM same.ts - turn.ts)) <= %(window)s::double precision
-                 FROM conversations AS same
-                 WHERE same.agent_identity = %(other)s AND same.session_id = turn.session_id
-                   AND same.digest = turn.digest AND same.ordinal = turn.ordinal), false),
+       (SELECT abs(extract(epoch FROM same.ts - turn.ts)) <= %(window)s::double precision
+        FROM conversations AS same
+        WHERE same.agent_identity = %(other)s AND same.session_id = turn.session_id
+          AND same.digest = turn.digest AND same.ordinal = turn.ordinal),
        (SELECT max(same.ordinal) FROM conversations AS same
         WHERE same.agent_identity = %(other)s AND same.session_id = turn.session_id AND same.digest = turn.digest),
        turn.session_id, turn.digest
-FROM conversations AS turn
-WHERE turn.agent_identity = %(theme)s
-ORDER BY turn.id LIMIT %(limit)s::integer;
+FROM moving JOIN conversations AS turn ON turn.agent_identity = %(theme)s AND turn.id = moving.id
+ORDER BY turn.id;
