@@ -21,6 +21,7 @@ from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import CONTEXT_TURNS
+from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -234,6 +235,16 @@ def count_operations(connection: Connection, selection: Selection, cut: datetime
     )
 
 
+def leaving(connection: Connection, selection: Selection, cut: datetime) -> list[FoundMemory]:
+    """Entries that are meant and of which nothing is left; one that somebody added again after the time stays."""
+    found = find_memories(connection, selection, cut)
+    left = {
+        group: fold(new for _, new in _plan_history(connection, selection, cut, *group) if new is not None)
+        for group in {(each.theme, each.target) for each in found}
+    }
+    return [each for each in found if each.content not in left[each.theme, each.target]]
+
+
 def count_delegations(connection: Connection, selection: Selection, cut: datetime) -> int:
     """How many delegations are meant by theme, session or time."""
     return len(_delegations(connection, selection, cut, limit=1_000_000))
@@ -410,9 +421,9 @@ def mend_sessions(connection: Connection, sessions: Collection[tuple[str, str]])
     rows: list[Any] = connection.execute(statement("erase/sessions_left"), columns).fetchall()
     before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
     new: list[tuple[str, int, str]] = []
-    for theme, session_id, row_id, _, content, _ in rows:
+    for theme, session_id, row_id, _, content, _, metadata in rows:
         context = before[theme, session_id]
-        new.append((theme, row_id, turn_lexemes(theme, content, list(context))))
+        new.append((theme, row_id, turn_lexemes(theme, content, list(context), author_told(metadata))))
         context.append(content)
     if not new:
         return 0
