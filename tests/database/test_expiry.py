@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -12,9 +12,11 @@ from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import sweep
 from hermes_memory_pgvector.engine.sweep import Sweep, sweep_once
-from hermes_memory_pgvector.store import expiry
+from hermes_memory_pgvector.store import expiry, memories
 from hermes_memory_pgvector.store.expiry import Rules
+from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.values import AddMemory, Moment, Origin
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database
@@ -96,7 +98,10 @@ def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
             assert expiry.is_alone(other)
             assert sweep_once(pool, rules, "home") is None
         monkeypatch.setattr(sweep, "FIRST_SECONDS", 0.0)
-        settings = parse({"file": {"ttl_days": 30, "memory_ttl_days": 365}}).settings
+        settings = parse(
+            {"file": {"ttl_days": 30, "memory_ttl_days": 365, "ttl": {"garden": 30, "vault": 30}}}
+        ).settings
+        agent_home.engine.writer._themes.add("market")
         task = Sweep(pool, agent_home.engine.writer, settings, "home")
         assert task.run() == sweep.BUSY_SECONDS
         assert sum(turns(database).values()) == 15 - sweep.ROUNDS * expiry.BATCH
@@ -108,6 +113,75 @@ def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
         assert Stored(database.owner_dsn).memories("market") == [("memory", "new")]
     finally:
         pool.close()
+
+
+def sweep_all(home: AgentHome, **settings: object) -> None:
+    task = Sweep(home.engine.pool, home.engine.writer, parse({"file": settings}).settings, home.engine.home_id)
+    for _ in range(9):
+        task._due_at = 0.0
+        if task.run() == sweep.IDLE_SECONDS:
+            break
+
+
+def test_a_home_sweeps_only_themes_it_writes_to_or_names_and_memories_nobody_else_holds(
+    database: Database, agent_home: AgentHome
+) -> None:
+    stored = agent_home.stored
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(ROWS)
+        owner.execute(
+            "INSERT INTO memory_entries (agent_identity, target, content, updated_at)"
+            " SELECT theme, 'memory', 'held by another', now() - interval '400 days'"
+            " FROM unnest(ARRAY['market', 'vault']) AS theme;"
+            " INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin)"
+            " SELECT agent_identity, id, 'another', 'file' FROM memory_entries WHERE content = 'held by another'"
+        )
+    agent_home.provider("market").sync_turn("A word of today", "An answer of today", session_id="today")
+    agent_home.settle()
+    sweep_all(agent_home, ttl_days=30, memory_ttl_days=30, ttl={"garden": 100})
+    assert turns(database) == {"market": 5, "garden": 4, "vault": 5}
+    assert stored.memories("market") == [("memory", "new"), ("memory", "held by another")]
+    assert stored.memories("vault") == [("memory", "held by another")]
+    assert stored.count("delegations") == 1
+
+
+def test_a_rule_that_keeps_turns_holds_under_their_new_name(commands: Commands, database: Database) -> None:
+    warned = commands.call("remap", "vault", "market")
+    assert "vault for good" in warned.everything
+    assert commands.call("remap", "vault", "market", "--execute").code == 0
+    assert commands.call("prune", "--execute").code == 0
+    assert turns(database) == {"market": 10, "garden": 4}
+    assert "garden 100 days" in commands.call("remap", "garden", "market").everything
+    commands.configure(dsn=commands.config["memory"]["pgvector"]["dsn"], ttl_days=365, ttl={"garden": 100})
+    assert "older ones go" in commands.call("remap", "market", "garden").everything
+    now = datetime.now(UTC)
+    settings = parse({"file": {"ttl_days": 90, "ttl": {"a": 30, "b": 0, "c": 10}}}).settings
+    rules = Rules.of(settings, now).of_home("home", ["b", "d"]).renamed({"a": "c", "b": "e", "c2": "f"})
+    assert dict(rules.themes) == {"c": now - timedelta(days=30), "e": None}
+    assert rules.written == ("d", "e")
+    assert rules.named == ("c", "d", "e")
+
+
+def test_a_memory_that_somebody_added_again_stays_and_makes_no_receipt(
+    database: Database, agent_home: AgentHome
+) -> None:
+    now = datetime.now(UTC)
+    with psycopg.connect(database.owner_dsn) as owner:
+        for number, (text, home, days) in enumerate(
+            (("Likes tea", "h1", 400), ("Likes tea", "h2", 10), ("Likes nobody", "h1", 300), ("Was new", "h1", 5))
+        ):
+            at = Moment(*[int((now - timedelta(days=days)).timestamp() * 1e6)] * 2)
+            added = AddMemory("market", "memory", text, at, home, Origin.FILE)
+            memories.store(owner, [Placed(added, "w", number, 0)], None)
+    stored, pool = agent_home.stored, agent_home.engine.pool
+    for cut, count in ((350, 0), (30, 1), (30, 1)):
+        sweep_once(pool, Rules(None, memories=now - timedelta(days=cut)), "home")
+        assert stored.count("erasure_receipts") == count
+    assert sorted(stored.memories("market")) == [("memory", "Likes tea"), ("memory", "Was new")]
+    # What is said of entries that stay is kept.
+    assert stored.rows("SELECT content, home_id FROM memory_operations ORDER BY at") == [
+        ("Likes tea", "h1"), ("Likes tea", "h2"), ("Was new", "h1"),
+    ]  # fmt: skip
 
 
 def test_without_a_rule_nothing_is_asked(agent_home: AgentHome) -> None:

@@ -97,12 +97,9 @@ def _rules(args: argparse.Namespace, settings: Settings, theme: str | None) -> R
 
 
 def _memories(connection: Any, rules: Rules) -> int:
-    from hermes_memory_pgvector.store import erasure
+    from hermes_memory_pgvector.store import expiry
 
-    if rules.memories is None:
-        return 0
-    selection = erasure.Selection(theme=rules.theme, before=rules.memories)
-    return len(erasure.find_memories(connection, selection, datetime.now(UTC)))
+    return len(expiry.due_memories(connection, rules))
 
 
 def _execute(pool: Pool, rules: Rules, home: Path) -> dict[str, int]:

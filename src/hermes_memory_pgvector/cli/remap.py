@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes_memory_pgvector.care.remapping import Plan
+    from hermes_memory_pgvector.config.settings import Settings
 
 NAME = "remap"
 HELP = "merge one theme into another, or rename it (a dry run without --execute)"
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
             "note", f"what is written to {terminal.one_line(old)} from now on goes to {terminal.one_line(new)}"
         )
     _tell_hints(plan)
+    _tell_days(plan, settings)
     return 0
 
 
@@ -100,6 +102,22 @@ def _tell_hints(plan: Plan) -> None:
             f"{plan.old} has an index of its own, which does not follow",
             f"{terminal.command()} index drop --theme {plan.old}; {terminal.command()} index create --theme {plan.new}",
         )
+
+
+def _tell_days(plan: Plan, settings: Settings) -> None:
+    """Say when turns are kept for another time than before."""
+    rules = dict(settings.ttl)
+    was, there = (rules.get(theme, settings.ttl_days) for theme in (plan.old, plan.new))
+    # The rule of a name that goes holds on if it keeps more; see expiry.Rules.renamed.
+    will = (0 if 0 in (was, there) else max(was, there)) if plan.old in rules else there
+    if will and (not was or will < was):
+        terminal.bullet("warning", f"{plan.old} keeps its turns {_days(was)}, {plan.new} {_days(there)}: older ones go")
+    elif will != there:
+        terminal.bullet("warning", f"ttl keeps the turns of {plan.old} {_days(was)}: so it will those of {plan.new}")
+
+
+def _days(days: int) -> str:
+    return terminal.count(days, "day") if days else "for good"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

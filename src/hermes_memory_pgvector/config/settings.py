@@ -345,7 +345,12 @@ class Settings:
     )
     pool_max: int = integer(4, "Connections one process may hold.", at_least=2, at_most=64)
     connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
-    ttl_days: int = integer(0, "Days after which turns are deleted; 0 keeps them.", at_least=0, at_most=36500)
+    ttl_days: int = integer(
+        0,
+        "Days after which turns are deleted, in the themes this home writes to; 0 keeps them.",
+        at_least=0,
+        at_most=36500,
+    )
     ttl: tuple[tuple[str, int], ...] = _declare(
         (),
         Declaration(
@@ -355,7 +360,11 @@ class Settings:
         ),
     )
     memory_ttl_days: int = integer(
-        0, "Days after which memories that nobody has changed are deleted; 0 keeps them.", at_least=0, at_most=36500
+        0,
+        "Days after which memories that nobody has changed and no other home holds are deleted, in the themes this home"
+        " writes to; 0 keeps them.",
+        at_least=0,
+        at_most=36500,
     )
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)

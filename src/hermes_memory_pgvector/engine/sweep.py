@@ -1,4 +1,7 @@
-"""Deletes what is older than it is kept, a little at a time and in one process at a time."""
+"""Deletes what is older than it is kept, a little at a time and in one process at a time.
+
+In the background it keeps to the themes that its process writes to and to those that the settings name.
+"""
 
 from __future__ import annotations
 
@@ -49,16 +52,16 @@ def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Ex
 def _expire_memories(
     connection: Connection, rules: Rules, cut: datetime, home_id: str, actor: str, expired: Expired
 ) -> None:
-    selection = Selection(theme=rules.theme, before=cut)
-    now = datetime.now(UTC)
-    found = erasure.find_memories(connection, selection, now)
+    found = expiry.due_memories(connection, rules)
     if not found:
         return
     number, at = receipts.begin(connection, actor, home_id, ["memory_ttl_days"])
     erased = Erased()
     for theme, target in sorted({(each.theme, each.target) for each in found}):
+        entries = [each for each in found if (each.theme, each.target) == (theme, target)]
+        selection = expiry.selection_of(theme, entries, cut)
         erasure.erase_history(connection, selection, theme, target, number, at, erased)
-    erasure.erase_files(connection, selection, number, at, erased)
+    erasure.erase_files(connection, Selection(before=cut), number, at, erased)
     receipts.finish(connection, number, erased.counts, [])
     expired.add("memories", erased.counts.get("memories", 0))
 
@@ -75,7 +78,7 @@ class Sweep:
 
     def run(self) -> float:
         """Delete a little, if anything is due."""
-        rules = Rules.of(self._settings, datetime.now(UTC))
+        rules = Rules.of(self._settings, datetime.now(UTC)).of_home(self._home_id, self._writer.themes)
         remaining = self._due_at - time.monotonic()
         if rules.is_empty or remaining > 0 or self._writer.breaker.is_open:
             return IDLE_SECONDS if rules.is_empty else max(1.0, remaining)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.store import erasure
+from hermes_memory_pgvector.store.erasure import FoundMemory, Selection
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import Kind
@@ -26,12 +29,39 @@ class Rules:
     memories: datetime | None = None
     theme: str | None = None
     """Only this theme is looked at; None for all."""
+    written: tuple[str, ...] | None = None
+    """Only memories of these themes are looked at; None for all."""
+    named: tuple[str, ...] | None = None
+    """The same with those that have a rule of their own; None for all."""
+    holder: str | None = None
+    """Memories that another home than this one holds stay; None lets them go, too."""
 
     @classmethod
     def of(cls, settings: Settings, now: datetime, theme: str | None = None) -> Rules:
         """What the settings say."""
         own = tuple((name, _cut(now, days)) for name, days in settings.ttl)
         return cls(_cut(now, settings.ttl_days), own, _cut(now, settings.memory_ttl_days), theme)
+
+    def of_home(self, home_id: str, written: Collection[str]) -> Rules:
+        """What a home may do unasked: other homes in the same database have rules of their own.
+
+        Turns do not say which home they come from, so the themes it writes to stand for it.
+        """
+        return replace(self, written=tuple(sorted(written)), holder=home_id)
+
+    def renamed(self, aliases: Mapping[str, str]) -> Rules:
+        """The rules by the names that themes have now; of two that meet in a theme, the one that keeps more holds."""
+        own = {name: cut for name, cut in self.themes if name not in aliases}
+        for name, cut in self.themes:
+            if name in aliases:
+                new = aliases[name]
+                own[new] = _longer(cut, own.get(new, self.turns))
+        written = None if self.written is None else tuple(sorted({aliases.get(each, each) for each in self.written}))
+        named = None
+        if written is not None:
+            # Whoever named the old theme did not name what the new one holds besides.
+            named = tuple(sorted({*written, *(name for name, _ in self.themes if name not in aliases)}))
+        return replace(self, themes=tuple(own.items()), written=written, named=named)
 
     @property
     def is_empty(self) -> bool:
@@ -44,8 +74,17 @@ class Rules:
             "themes": [name for name, _ in self.themes],
             "cuts": [cut for _, cut in self.themes],
             "cut": self.turns,
-            "theme": self.theme,
+            "among": self._among(self.named),
         }
+
+    def memory_values(self) -> dict[str, Any]:
+        """What the statement for memories takes."""
+        return {"cut": self.memories, "among": self._among(self.written), "holder": self.holder}
+
+    def _among(self, themes: tuple[str, ...] | None) -> list[str] | None:
+        if self.theme is not None:
+            return [self.theme]
+        return None if themes is None else list(themes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +117,7 @@ class Expired:
 
 def due(connection: Connection, rules: Rules, soon_days: int) -> list[Due]:
     """What is about to go, by theme."""
-    values = {**rules.values(), "soon": soon_days}
+    values = {**_current(connection, rules).values(), "soon": soon_days}
     rows: list[Any] = connection.execute(statement("expire/count"), values).fetchall()
     return [Due(*row) for row in rows if row[1] or row[2]]
 
@@ -92,7 +131,7 @@ def is_alone(connection: Connection) -> bool:
 def expire_turns(connection: Connection, rules: Rules, limit: int) -> Expired:
     """Delete some turns and delegations that are older than they are kept; none are left when nothing went."""
     expired = Expired()
-    values = {**rules.values(), "limit": limit}
+    values = {**_current(connection, rules).values(), "limit": limit}
     turns: list[Any] = connection.execute(statement("expire/turns"), values).fetchall()
     if turns:
         keys = {"themes": [theme for theme, _ in turns], "ids": [row_id for _, row_id in turns]}
@@ -103,6 +142,38 @@ def expire_turns(connection: Connection, rules: Rules, limit: int) -> Expired:
         keys = {"themes": [theme for theme, _ in edges], "ids": [row_id for _, row_id in edges]}
         expired.add("delegations", connection.execute(statement("erase/drop_delegations"), keys).rowcount)
     return expired
+
+
+def due_memories(connection: Connection, rules: Rules) -> list[FoundMemory]:
+    """Memories that nobody has changed for longer than they are kept."""
+    if rules.memories is None:
+        return []
+    values = _current(connection, rules).memory_values()
+    rows: list[Any] = connection.execute(statement("expire/memories"), values).fetchall()
+    found: dict[str, list[FoundMemory]] = defaultdict(list)
+    for row in rows:
+        entry = FoundMemory(*row)
+        found[entry.theme].append(entry)
+    now = datetime.now(UTC)
+    return [
+        entry
+        for theme, entries in found.items()
+        for entry in erasure.leaving(connection, selection_of(theme, entries, rules.memories), now)
+    ]
+
+
+def selection_of(theme: str, entries: Collection[FoundMemory], cut: datetime) -> Selection:
+    """These entries of a theme, and nothing else that is in their history."""
+    return Selection(theme=theme, before=cut, memory_ids=tuple(each.id for each in entries))
+
+
+def _current(connection: Connection, rules: Rules) -> Rules:
+    rows: list[Any] = connection.execute(statement("expire/aliases")).fetchall()
+    return rules.renamed(dict(rows))
+
+
+def _longer(one: datetime | None, other: datetime | None) -> datetime | None:
+    return None if one is None or other is None else min(one, other)
 
 
 def _cut(now: datetime, days: int) -> datetime | None:

@@ -121,6 +121,7 @@ class Writer(Service):
         """Fully stored journals of dead processes, with their watermarks."""
         self._for_newer: dict[str, int] = {}
         """Journals whose next record is of a newer version, with their watermarks."""
+        self._themes: set[str] = set()
         self._stored = 0
         self._dead = 0
         self._gone = 0
@@ -186,6 +187,11 @@ class Writer(Service):
         status = self.breaker.status()
         newer = len(self._for_newer)
         return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
+
+    @property
+    def themes(self) -> frozenset[str]:
+        """The themes that this process has written to, by the names it knows them by."""
+        return frozenset(self._themes)
 
     def _is_due(self) -> bool:
         """Whether there may be anything to do; an idle process holds no connection."""
@@ -424,6 +430,7 @@ class Writer(Service):
         batch = self._new_batch(connection)
         batch.add(writer, 0, list(items))
         batch.store()
+        self._themes.update(item.theme for item in items)
 
     def _new_batch(self, connection: Connection) -> Batch:
         model = self._current_model.get(connection)
@@ -445,7 +452,9 @@ class Writer(Service):
             if batch.size >= BATCH_ITEMS and taken:
                 break
             try:
-                batch.add(record.writer, record.seq, self._ahead.items_of(record))
+                items = self._ahead.items_of(record)
+                batch.add(record.writer, record.seq, items)
+                self._themes.update(item.theme for item in items)
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break

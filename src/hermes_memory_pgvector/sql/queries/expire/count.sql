@@ -12,7 +12,7 @@ WITH RECURSIVE known (theme) AS (
                       WHERE own.theme = known.theme)
                 ELSE %(cut)s::timestamptz END AS cut
     FROM known
-    WHERE known.theme IS NOT NULL AND (%(theme)s::text IS NULL OR known.theme = %(theme)s::text)
+    WHERE known.theme IS NOT NULL AND (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
 )
 SELECT rule.theme, count(*) FILTER (WHERE due.ts < rule.cut), count(*) FILTER (WHERE due.ts >= rule.cut), min(due.ts)
 FROM rule

@@ -3,5 +3,5 @@ SELECT edge.agent_identity, edge.id
 FROM delegations AS edge
 LEFT JOIN unnest(%(themes)s::text[], %(cuts)s::timestamptz[]) AS own (theme, cut) ON own.theme = edge.agent_identity
 WHERE edge.ts < CASE WHEN own.theme IS NULL THEN %(cut)s::timestamptz ELSE own.cut END
-  AND (%(theme)s::text IS NULL OR edge.agent_identity = %(theme)s::text)
+  AND (%(among)s::text[] IS NULL OR edge.agent_identity = ANY (%(among)s::text[]))
 LIMIT %(limit)s::integer;

@@ -1,7 +1,7 @@
 -- Turns that are older than their theme keeps them, the oldest of each theme first; never more than `limit`.
 --
 -- themes, cuts: themes with a rule of their own, and the time before which their turns go; null keeps them. cut: the time for
--- all other themes; null keeps them. theme: only this one; null for all.
+-- all other themes; null keeps them. among: only these; null for all.
 WITH RECURSIVE known (theme) AS (
     SELECT min(c.agent_identity) FROM conversations AS c
     UNION ALL
@@ -14,7 +14,7 @@ WITH RECURSIVE known (theme) AS (
                       WHERE own.theme = known.theme)
                 ELSE %(cut)s::timestamptz END AS cut
     FROM known
-    WHERE known.theme IS NOT NULL AND (%(theme)s::text IS NULL OR known.theme = %(theme)s::text)
+    WHERE known.theme IS NOT NULL AND (%(among)s::text[] IS NULL OR known.theme = ANY (%(among)s::text[]))
 )
 SELECT due.agent_identity, due.id
 FROM rule
