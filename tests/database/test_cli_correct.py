@@ -66,7 +66,7 @@ def stored(database: Database) -> Stored:
 def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_model=MODEL)
+    made.configure(dsn=runtime, embed_model=MODEL, history_days="0")
     return made
 
 
@@ -232,6 +232,39 @@ def test_a_muted_memory_stays_muted_when_its_words_change(commands: Commands, st
     assert stored.rows(
         "SELECT content, lexemes::text, muted_at IS NULL FROM memory_entries WHERE 'm' || id = %s", name
     ) == [("Prices are secret", "", False)]
+
+
+def test_a_muted_memory_stays_muted_when_a_change_comes_late_or_another_home_keeps_the_old_words(
+    stored: Stored, database: Database
+) -> None:
+    shared = [AddMemory("market", "memory", "Fish is cheap", minute(10 + n), home) for n, home in enumerate("ab")]
+    changes = [
+        ReplaceMemory("market", "memory", "Fish is dear", "Fish is cheap", minute(20), "a"),
+        # It comes after a later operation, so everything is made anew.
+        ReplaceMemory("market", "memory", "Prices stay in spring", "Prices fall", minute(6), "home-b"),
+    ]
+    with psycopg.connect(database.owner_dsn) as owner:
+        memories.store(owner, [Placed(each, "other", n, 0) for n, each in enumerate(shared)], 1)
+        owner.execute("UPDATE memory_entries SET muted_at = now(), lexemes = '' WHERE content ~ '^(Fish|Prices)'")
+        for number, operation in enumerate(changes, start=10):
+            memories.store(owner, [Placed(operation, "other", number, 0)], 1)
+    assert stored.rows(
+        "SELECT content, muted_at IS NULL, lexemes = '' FROM memory_entries WHERE target = 'memory' ORDER BY content"
+    ) == [
+        ("Fish is cheap", False, True),
+        ("Fish is dear", False, True),
+        ("Prices stay in spring", False, True),
+        ("Stands in the file", True, False),
+    ]
+
+
+def test_a_time_before_the_history_is_not_restored(commands: Commands, stored: Stored) -> None:
+    with nothing_changes(stored):
+        done = commands.call("restore", "--theme", "market", "--at", "2026-02-24", "--execute")
+        assert (done.code, "history of market begins at 2026-02-25" in done.err) == (1, True)
+        commands.call("config", "set", "history_days", "1")
+        done = commands.call("restore", "--theme", "market", "--at", "2026-02-25T06:14:30", "--execute")
+        assert (done.code, "is kept for 1 days" in done.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,23 @@ import psycopg
 import pytest
 
 from bench.replay import replay
+from hermes_memory_pgvector.engine.tasks import KeepRecallLog
+from hermes_memory_pgvector.recall.log import MAX_READ, RecallLog
+from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    Kind,
+    MemoryOperation,
+    Moment,
+    Question,
+    RemoveMemory,
+    ReplaceMemory,
+    Scope,
+    Session,
+)
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.embed_server import EmbedServer
@@ -130,6 +143,15 @@ def test_as_of_answers_from_the_memories_of_then(commands: Commands, stored: Sto
         assert "The lighthouse keeper retires" not in ask("lighthouse keeper")
         assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:18:50")[0] == "The lighthouse keeper retires"
         assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:00:00") == []
+    mute = "UPDATE memory_entries SET muted_at = {} WHERE content LIKE 'The ferry%%' RETURNING id"
+    assert stored.rows(mute.format("now()"))
+    with nothing_changes(stored):
+        # Muted is the memory, whatever words it had then.
+        for at in ("2026-02-25T06:15:40", "2026-02-25T06:18:50"):
+            found = ask("which gate does the ferry leave from", "--as-of", at)
+            assert not [each for each in found if "ferry" in each]
+    assert stored.rows(mute.format("NULL"))
+    with nothing_changes(stored):
         turns = (
             "recall",
             "harbour pilot boat",
@@ -191,11 +213,25 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
         home.engine.tasks.wake()
         wait_until(lambda: home.stored.count("recall_log") >= 5)
         wait_until(lambda: home.stored.count("audit_log") == 1)
+        log = RecallLog(is_wanted=True, with_text=False)
+        search = log.listening(
+            Session("reader", "s3", "reader"), lambda questions: [Answer((), None) for _ in questions]
+        )
+        named = ["market", "my password is hunter2", *(f"secret {number}" for number in range(2 * MAX_READ))]
+        search([Question("x", Kind.MEMORY, name, Scope.NAMED) for name in named])
+        KeepRecallLog(log, home.engine.pool, home.engine.writer.breaker, "home").run()
     finally:
         home.close()
-    assert home.stored.rows("SELECT actor, action, theme, subject, counts->>'questions' FROM audit_log") == [
-        ("recall tool", "read", "market", "scope all", "1")
+    assert home.stored.rows(
+        "SELECT actor, action, theme, subject, counts->>'questions' FROM audit_log ORDER BY id"
+    ) == [
+        ("recall tool", "read", "market", "scope all", "1"),
+        ("recall tool", "read", "reader", "scope market", "1"),
+        ("recall tool", "read", "reader", "scope (no such theme)", str(MAX_READ - 1)),
+        ("recall tool", "read", "reader", "scope (further themes)", str(MAX_READ + 2)),
     ]
+    scopes = home.stored.rows("SELECT DISTINCT scope FROM recall_log WHERE agent_identity = 'reader'")
+    assert scopes == [("(no such theme)",)]
     assert home.stored.rows("SELECT count(query) FROM recall_log") == [(0,)]
     assert "blue ink" not in str(home.stored.rows("SELECT hits FROM recall_log"))
     runtime, password = with_password(database.runtime_dsn)

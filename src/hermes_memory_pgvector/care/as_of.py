@@ -47,7 +47,12 @@ def _memories(engine: Engine, question: Question, at: datetime, deadline: Deadli
     degraded = ready.degraded
     with engine.pool.transaction(deadline) as connection, connection.transaction(force_rollback=True):
         states = {
-            target: timeline.state_at(history.of_theme(connection, question.theme, target)[0], at) for target in TARGETS
+            target: timeline.heard_at(
+                history.of_theme(connection, question.theme, target)[0],
+                at,
+                as_of.muted(connection, question.theme, target),
+            )
+            for target in TARGETS
         }
         wanting = as_of.put(connection, scratch, question.theme, states, model)
         if wanting and model is not None:

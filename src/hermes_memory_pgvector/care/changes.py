@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.care import audit, ids, reversal, see, themes, timeline
@@ -37,6 +37,8 @@ class Hand:
     wants_vectors: bool
     max_chars: int = 1_000_000
     """How long a text may be."""
+    history_days: int = 0
+    """For how many days the history is kept; 0 for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def restore(connection: Connection, theme: str, at: datetime, hand: Hand, *, exe
     themes.require(connection, theme)
     if at > datetime.now(UTC):
         raise CareError("that time has not come yet; give one in the past")
+    _require_history(connection, theme, at, hand)
 
     def plan_of(target: Target) -> _Plan:
         def plan(events: Sequence[Event], now: State) -> tuple[Reversal, Event | None]:
@@ -180,6 +183,24 @@ def restore(connection: Connection, theme: str, at: datetime, hand: Hand, *, exe
     if execute and does:
         _note(connection, hand, "restore", theme, at.astimezone(UTC).isoformat(timespec="seconds"), changes)
     return Correction(theme, told, execute and does)
+
+
+def _require_history(connection: Connection, theme: str, at: datetime, hand: Hand) -> None:
+    """Refuse a time of which the history is no longer known: what it held would be taken for nothing."""
+    kept_since = datetime.now(UTC) - timedelta(days=hand.history_days) if hand.history_days else None
+    if kept_since is not None and at < kept_since:
+        raise CareError(
+            f"the history is kept for {hand.history_days} days (history_days), so what {theme} held at that time is not"
+            f" known; give a time after {kept_since:%Y-%m-%d %H:%M}"
+        )
+    oldest = min(
+        (event.at for target in TARGETS for event in events_store.of_theme(connection, theme, target)[0]), default=None
+    )
+    if oldest is not None and at < oldest:
+        raise CareError(
+            f"the history of {theme} begins at {oldest.astimezone(UTC):%Y-%m-%d %H:%M:%S}; what it held before is not"
+            " known, and `forget` is what deletes everything"
+        )
 
 
 def edit(

@@ -34,7 +34,7 @@ def hand_of(args: argparse.Namespace) -> Hand:
     home = options.home_of(args)
     settings = load(home).settings
     clock = Clock.of_home(data_folder(home))
-    return Hand(operator(home), clock.now, settings.embed_on_write, settings.memory_max_chars)
+    return Hand(operator(home), clock.now, settings.embed_on_write, settings.memory_max_chars, settings.history_days)
 
 
 def tell_dry_run(*command: str) -> None:

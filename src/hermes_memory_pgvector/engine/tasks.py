@@ -23,7 +23,7 @@ from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, history_retention, recall_log
-from hermes_memory_pgvector.store.browse import fold_growth
+from hermes_memory_pgvector.store.browse import fold_growth, theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.search import refresh_statistics
@@ -267,8 +267,9 @@ class KeepRecallLog:
         if answers or reads:
             try:
                 with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-                    recall_log.insert(connection, answers)
-                    for (reader, read), (questions, hits) in reads.items():
+                    told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
+                    recall_log.insert(connection, told)
+                    for (reader, read), (questions, hits) in counted.items():
                         audit_log.insert(
                             connection,
                             actor="recall tool",

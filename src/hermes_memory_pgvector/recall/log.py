@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.recall.recall import Answer, Search
@@ -13,6 +14,12 @@ from hermes_memory_pgvector.values import Hit, Question, Scope, Session
 
 MAX_WAITING = 1000
 """While the database is out of reach, so many answers wait; older ones go."""
+MAX_READ = 200
+"""So many themes that tools read are counted by name until they are stored; the model may name anything."""
+EVERYWHERE = "all"
+FURTHER = "(further themes)"
+NO_THEME = "(no such theme)"
+"""Stands where the model named a theme that does not exist: what it made up is nobody's to keep."""
 
 Judge = Callable[[Hit], Outcome]
 CrossReads = dict[tuple[str, str], tuple[int, int]]
@@ -89,12 +96,28 @@ class RecallLog:
             self._questions[key] += questions
             self._hits[key] += hits
 
+    @staticmethod
+    def without_made_up_themes(
+        answers: Sequence[LoggedAnswer], reads: CrossReads, themes: Collection[str]
+    ) -> tuple[list[LoggedAnswer], CrossReads]:
+        """The same with NO_THEME in place of every name that is not among these themes."""
+        plain = {*themes, *(scope.value for scope in Scope), EVERYWHERE, FURTHER}
+        told = [each if each.scope in plain else replace(each, scope=NO_THEME) for each in answers]
+        summed: CrossReads = {}
+        for (reader, read), (questions, hits) in reads.items():
+            key = (reader, read if read in plain else NO_THEME)
+            earlier = summed.get(key, (0, 0))
+            summed[key] = (earlier[0] + questions, earlier[1] + hits)
+        return told, summed
+
     def _count(self, session: Session, question: Question, answer: Answer) -> None:
         if question.scope is Scope.ALL:
-            key = (session.theme, "all")
+            key = (session.theme, EVERYWHERE)
         elif question.scope is Scope.NAMED and question.theme != session.theme:
             key = (session.theme, question.theme)
         else:
             return
+        if key not in self._questions and len(self._questions) >= MAX_READ:
+            key = (session.theme, FURTHER)
         self._questions[key] += 1
         self._hits[key] += sum(hit.theme != session.theme for hit in answer.hits)

@@ -18,6 +18,12 @@ from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, Target
 
 
+def muted(connection: Connection, theme: str, target: Target) -> set[str]:
+    """The texts that are kept out of recall today."""
+    rows: list[Any] = connection.execute(statement("as_of/muted"), {"theme": theme, "target": target}).fetchall()
+    return {str(row[0]) for row in rows}
+
+
 def put(
     connection: Connection, theme: str, former: str, states: Mapping[Target, State], model: EmbeddingModel | None
 ) -> list[Wanting]:
@@ -33,6 +39,7 @@ def put(
             "updated": [time_of(Moment(entry.updated_us, 0)) for entry in entries],
             "metadata": ["{}" for _ in entries],
             "lexemes": [memory_lexemes(theme, entry.content) for entry in entries],
+            "muted": [None for _ in entries],
         }
         found: list[Any] = connection.execute(statement("memories/insert"), values).fetchall()
         rows |= {int(row_id): str(content) for content, row_id in found}

@@ -102,8 +102,10 @@ def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -
     if not fresh:
         return [], {}
     if last is not None and fresh[0].order < tuple(last):
-        everything = fold(item.operation for item in history(connection, rows.theme, rows.target))
-        rows.make_equal(rows.load(everything=True), everything, fresh[-1].operation.when)
+        before = rows.load(everything=True)
+        muted = {content: entry.muted_at for content, entry in before.items() if entry.muted_at is not None}
+        everything = fold((item.operation for item in history(connection, rows.theme, rows.target)), muted)
+        rows.make_equal(before, everything, fresh[-1].operation.when)
         rows.flush(everything)
         return fresh, everything
     state = rows.load(operations=[item.operation for item in fresh])
@@ -262,8 +264,9 @@ class _Rows:
                 _microseconds(updated),
                 metadata,
                 row_id,
+                muted_at,
             )
-            for row_id, content, created, updated, metadata, homes in rows
+            for row_id, content, created, updated, metadata, muted_at, homes in rows
         }
 
     def make_equal(self, before: State, after: State, when: Moment) -> None:
@@ -334,6 +337,7 @@ class _Rows:
             updated=[time_of(Moment(entry.updated_us, 0)) for entry in entries],
             metadata=[_json(entry.metadata) for entry in entries],
             lexemes=[memory_lexemes(self.theme, entry.content) for entry in entries],
+            muted=[entry.muted_at for entry in entries],
         ).fetchall()
         return [(str(content), int(row_id)) for content, row_id in rows]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Origin, RemoveMemory, ReplaceMemory
@@ -24,6 +25,8 @@ class Entry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: int | None = None
     """Its row, when it has one; an entry that is replaced keeps it."""
+    muted_at: datetime | None = None
+    """Since when it is kept out of recall; its next words are so too."""
 
 
 State = dict[str, Entry]
@@ -34,11 +37,13 @@ Touched = dict[str, Entry | None]
 """What a state held under the contents that an operation concerns, before it; None where it held nothing."""
 
 
-def fold(operations: Iterable[MemoryOperation]) -> State:
-    """The state after all operations, given in their order."""
+def fold(operations: Iterable[MemoryOperation], muted: Mapping[str, datetime] | None = None) -> State:
+    """The state after all operations, given in their order; `muted` names the contents that are muted, since when."""
     state: State = {}
     for operation in operations:
-        apply(state, operation)
+        for content in apply(state, operation):
+            if muted and content in muted and content in state:
+                state[content] = replace(state[content], muted_at=muted[content])
     return state
 
 
@@ -104,8 +109,11 @@ def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> Non
         return
     is_shared = any(home != operation.home_id for home in entry.homes)
     if is_shared or operation.content in state:
+        is_new = operation.content not in state
         _drop(state, entry, operation.home_id)
         _hold(state, operation)
+        if is_new:
+            state[operation.content] = replace(state[operation.content], muted_at=entry.muted_at)
         return
     del state[entry.content]
     homes = {operation.home_id: operation.origin} if operation.home_id else {}

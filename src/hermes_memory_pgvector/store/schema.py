@@ -26,10 +26,13 @@ class SchemaState:
 
     @property
     def news(self) -> str:
-        """A sentence when a newer package has migrated the database, which this one can live with; else empty."""
+        """A sentence when a newer package has migrated the database; else empty."""
         if self.version <= wanted_version():
             return ""
-        return f"the schema is at version {self.version}, this package knows {wanted_version()}; upgrade the package"
+        return (
+            f"the schema is at version {self.version}, this package knows {wanted_version()}:"
+            " it goes on storing, and recall may fail until the package is upgraded and its processes are started anew"
+        )
 
 
 @cache

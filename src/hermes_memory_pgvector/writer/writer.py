@@ -208,7 +208,7 @@ class Writer(Service):
             news = schema.verify(connection).news
         self._is_verified = True
         if news and news != self._logged_news:
-            logger.warning("%s; until then everything works as before", news)
+            logger.warning("%s", news)
         self._logged_news = news
 
     def _drain_all(self) -> None:

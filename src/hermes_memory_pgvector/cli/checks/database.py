@@ -86,8 +86,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield problem("schema", str(error), "hermes-pgvector migrate")
                     return
                 if state.news:
-                    text = f"{state.news}; until then everything works as before"
-                    yield warning("schema", text, "pip install -U hermes-memory-pgvector")
+                    yield warning("schema", state.news, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
                 yield from _belonging(connection, home, settings)

@@ -1,8 +1,9 @@
--- Adds entries to a theme; answers the id of each.
-INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, metadata, lexemes)
-SELECT %(theme)s, %(target)s, new.content, new.created_at, new.updated_at, new.metadata::jsonb, new.lexemes::tsvector
+-- Adds entries to a theme, the muted ones without words to find them by; answers the id of each.
+INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, metadata, lexemes, muted_at)
+SELECT %(theme)s, %(target)s, new.content, new.created_at, new.updated_at, new.metadata::jsonb,
+       CASE WHEN new.muted_at IS NULL THEN new.lexemes ELSE '' END::tsvector, new.muted_at
 FROM unnest(%(contents)s::text[], %(created)s::timestamptz[], %(updated)s::timestamptz[], %(metadata)s::text[],
-            %(lexemes)s::text[])
-     WITH ORDINALITY AS new (content, created_at, updated_at, metadata, lexemes, place)
+            %(lexemes)s::text[], %(muted)s::timestamptz[])
+     WITH ORDINALITY AS new (content, created_at, updated_at, metadata, lexemes, muted_at, place)
 ORDER BY new.place
 RETURNING content, id;
