@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
+MARK = VENV / ".made-by-start"
 OLDEST, NEWEST = (3, 11), (3, 14)
 INTERRUPTED = 130
 STAGES = ("Collecting", "Downloading", "Building", "Preparing", "Installing", "Using cached")
@@ -46,13 +47,20 @@ def install(extra: str) -> None:
 
 
 def make_environment() -> None:
-    """Make .venv with a pip that works; one that was left half-made is made anew."""
+    """Make .venv with a pip that works; one that was left half-made here is made anew, anybody else's is left alone."""
     if has_pip():
         return
     if not os.access(ROOT, os.W_OK):
         raise Failed(f"{ROOT} is not yours to write, so .venv cannot be made there; clone it into a folder of your own")
-    if VENV.exists():
+    if VENV.is_symlink() or VENV.exists():
+        if VENV.is_symlink() or not (MARK.exists() or any(VENV.glob(".installed-*"))):
+            raise Failed(
+                f"{VENV} has no working pip, and start.py did not make it, so it is left as it is.\n"
+                "Put pip into it (uv pip install pip, or python -m ensurepip), or move it away; then run this again"
+            )
         shutil.rmtree(VENV)
+    VENV.mkdir()
+    MARK.touch()
     made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True, check=False)
     if made.returncode == 0 and has_pip():
         return

@@ -246,10 +246,20 @@ def test_without_the_venv_package_it_names_it_and_leaves_nothing_half_made(bare_
 def test_a_broken_environment_is_made_anew_and_pip_says_why_it_fails(bare_clone: Path) -> None:
     (bare_clone / ".venv" / "bin").mkdir(parents=True)
     (bare_clone / ".venv" / "bin" / "python").touch()
+    (bare_clone / ".venv" / ".made-by-start").touch()
     done = run_start(bare_clone, PIP_INDEX_URL="http://127.0.0.1:9/", PIP_RETRIES="0", PIP_CONFIG_FILE=os.devnull)
     assert done.returncode == 1
     assert "pip could not install the package" in done.stderr
     assert (bare_clone / ".venv" / "bin" / "pip").exists()
+
+
+def test_somebody_elses_environment_without_pip_is_left_alone(bare_clone: Path) -> None:
+    subprocess.run([BASE, "-m", "venv", "--without-pip", bare_clone / ".venv"], check=True)
+    before = sorted((bare_clone / ".venv").rglob("*"))
+    done = run_start(bare_clone)
+    assert done.returncode == 1
+    assert "start.py did not make it" in done.stderr
+    assert sorted((bare_clone / ".venv").rglob("*")) == before
 
 
 def test_a_clone_that_is_not_ours_to_write_is_an_error_in_words(bare_clone: Path) -> None:
