@@ -112,3 +112,45 @@ def test_what_pip_says_last_is_the_reason(hermes: Path) -> None:
     words = [str(hermes / "python"), "-m", "pip", "install", "--no-index", "no-such-package-at-all"]
     with pytest.raises(ConfigError, match="No matching distribution"):
         host_install.run(words, lambda _: None)
+
+
+def put_hermes(folder: Path, python: Path | str) -> Path:
+    """A script called hermes that this Python runs."""
+    folder.mkdir(exist_ok=True)
+    script = folder / "hermes"
+    script.write_text(f"#!{python}\nprint('a messenger of the gods')\n", encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
+def test_another_program_called_hermes_is_not_the_host(
+    hermes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = borrowed_environment(tmp_path / "empty", has_hermes=False)
+    script = put_hermes(tmp_path / "bin", empty / "python")
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.defpath}")
+    assert host_python.find(tmp_path, SETTINGS) is None
+    monkeypatch.setenv("UV_TOOL_DIR", str(hermes.parents[1]))
+    found = host_python.find(tmp_path, SETTINGS)
+    assert found is not None
+    assert found.path == hermes / "python"
+    monkeypatch.delenv("UV_TOOL_DIR")
+    (script.parent / "hermes_cli").mkdir()
+    (script.parent / "hermes_cli" / "__init__.py").touch()
+    clone = host_python.find(tmp_path, SETTINGS)
+    assert clone is not None, "the script of a clone finds the modules beside it"
+    assert clone.path == empty / "python"
+
+
+def test_another_python_in_the_same_folder_is_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = borrowed_environment(tmp_path / "empty", has_hermes=False)
+    own = empty / "python3.99"
+    shutil.copy((empty / "python").resolve(), own)
+    monkeypatch.setattr("sys.executable", str(own))
+    assert host_python._is_this(own)
+    assert not host_python._is_this(empty / "python")
+    (empty / "python4").symlink_to(own)
+    assert host_python._is_this(empty / "python4")
+    monkeypatch.setattr(host_python, "_has", lambda _: True)
+    with pytest.raises(ConfigError, match="hermes-agent is not installed there"):
+        host_python.find(tmp_path, SETTINGS, empty / "python")

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,22 +30,23 @@ if TYPE_CHECKING:
 PROBE_SECONDS = 60.0
 OPTION = "--hermes-python"
 CHOICE_NAME = "hermes-python"
-BEHIND_COMMAND = "the Python of"
 LOCAL_MODEL_PACKAGES = ("wordllama", "numpy")
 
 # Importing the provider is what hermes does; whoever lacks a module is told its name.
 PROBE = """
-import importlib.util, json, sys
+import importlib.machinery, importlib.util, json, sys
 def has(name):
     return importlib.util.find_spec(name) is not None
-told = {"host": has("hermes_cli"), "package": "", "lacks": []}
+# A script finds what lies beside it.
+beside = importlib.machinery.PathFinder.find_spec("hermes_cli", sys.argv[1:2])
+told = {"host": has("hermes_cli") or beside is not None, "package": "", "lacks": []}
 try:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
     import hermes_memory_pgvector
     told["package"] = hermes_memory_pgvector.__file__
 except ImportError as error:
     told["lacks"] = [error.name or "hermes_memory_pgvector"]
-told["lacks"] += [any_of for any_of in sys.argv[1:] if not any(map(has, any_of.split("|")))]
+told["lacks"] += [any_of for any_of in sys.argv[2:] if not any(map(has, any_of.split("|")))]
 print()
 print(json.dumps(told))
 """
@@ -81,9 +82,6 @@ def find(home: Path, settings: Settings, given: Path | None = None) -> HostPytho
         found = _examine(path, how, settings)
         if found.has_host:
             return found
-        if how.startswith(BEHIND_COMMAND):
-            # Whatever is wrong with that Python, it is the one the user's hermes runs on.
-            return replace(found, has_host=True, lacks=("hermes_memory_pgvector",), is_current=False)
     return None
 
 
@@ -117,7 +115,7 @@ def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
     command = shutil.which("hermes")
     path = _interpreter(Path(command)) if command else None
     if path is not None:
-        yield path, f"{BEHIND_COMMAND} {command}"
+        yield path, f"the Python of {command}"
     yield Path(sys.executable), "this Python"
     user = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises for a user without a home
     data = Path(os.environ.get("XDG_DATA_HOME") or user / ".local" / "share")
@@ -136,13 +134,15 @@ def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
 def _examine(path: Path, how: str, settings: Settings) -> HostPython:
     needs = [] if settings.dsn or settings.hold else ["|".join(EMBEDDED_PACKAGES)]
     needs += LOCAL_MODEL_PACKAGES if settings.uses_local_model else ()
-    if path.parent == Path(sys.executable).parent:
+    if _is_this(path):
         missing = tuple(each.partition("|")[0] for each in needs if not any(map(_has, each.split("|"))))
         return HostPython(path, how, _has("hermes_cli"), missing)
+    command = shutil.which("hermes")
+    beside = Path(command).resolve().parent if command and _interpreter(Path(command)) == path else ""
     try:
         # In the root folder: modules that lie in the working directory must not count.
         done = subprocess.run(  # noqa: S603 - the interpreter that runs hermes
-            [path, "-c", PROBE, *needs], capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/",
+            [path, "-c", PROBE, beside, *needs], capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/",
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         told = json.loads(done.stdout.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
@@ -151,6 +151,18 @@ def _examine(path: Path, how: str, settings: Settings) -> HostPython:
     lacks = tuple(each.partition("|")[0] for each in told["lacks"])
     is_current = bool(told["package"]) and _is_current(Path(told["package"]).parent)
     return HostPython(path, how, bool(told["host"]), lacks, is_current)
+
+
+def _is_this(path: Path) -> bool:
+    """Whether this is the Python that runs us, by whatever name.
+
+    Several versions share one bin folder, and the Pythons of several environments are links to one file: both count.
+    """
+    own = Path(sys.executable)
+    try:
+        return path.parent == own.parent and path.samefile(own)
+    except OSError:
+        return False
 
 
 def _has(module: str) -> bool:
