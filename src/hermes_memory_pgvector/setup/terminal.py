@@ -185,23 +185,29 @@ def progress(text: str, *, total: int | None = None, unit: str = "", quiet: bool
 
 
 def confirm(question: str, *, default: bool = False, yes: bool = False) -> bool:
-    """Ask yes or no. `yes` answers for scripts; where nobody can answer, it is no."""
+    """Ask yes or no. `yes` answers for scripts; where nobody can answer, and at the end of the input, it is no."""
     if yes:
         return True
     if not can_ask():
         return False
-    answer = ask(f"{question} {'[Y/n]' if default else '[y/N]'}").lower()
-    return default if not answer else answer in _YES
+    line = _asked(f"{question} {'[Y/n]' if default else '[y/N]'}")
+    answer = line.strip().lower()
+    return answer in _YES if answer else default and bool(line)
 
 
 def ask(question: str, default: str = "") -> str:
     """The trimmed answer to a question; the default for Enter and at the end of the input."""
+    return _asked(f"{question} [{default}]" if default else question).strip() or default
+
+
+def _asked(question: str) -> str:
+    """The line that was typed, with its end; empty at the end of the input."""
     with console.undisturbed():
-        console.write(f"{question} [{default}] " if default else f"{question} ", end="")
+        console.write(f"{question} ", end="")
         line = sys.stdin.readline()
     if not line.endswith("\n"):
         say()
-    return line.strip() or default
+    return line
 
 
 def ask_secret(question: str) -> str:
