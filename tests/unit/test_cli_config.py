@@ -214,3 +214,15 @@ def test_a_connection_string_in_the_environment_file_goes_too(commands: Commands
     commands.call("config", "unset", "dsn")
     assert commands.call("config", "get", "dsn", "--json").json["from"] == "default"
     assert (commands.home / ".env").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize("password", ["a%23b", "a%27b", "a%22b", "a%24b", "a%5Cb", "a%20b"])
+def test_a_password_that_env_files_cannot_hold_is_still_nobody_elses_to_read(commands: Commands, password: str) -> None:
+    config = commands.home / "config.yaml"
+    config.chmod(0o644)
+    commands.call("config", "set", "dsn", "postgresql://me:${MY_OWN}@db.example/mine", "--force")
+    assert stat.S_IMODE(config.stat().st_mode) == 0o644, "a reference is no secret"
+    done = commands.call("config", "set", "dsn", f"postgresql://me:{password}@db.example/mine", "--force")
+    assert done.code == 0, done.everything
+    assert password in config.read_text(encoding="utf-8")
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
+from hermes_memory_pgvector.config.settings import DECLARATIONS, REFERENCE, is_shown
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import env_file
 from hermes_memory_pgvector.setup.journal_database import accept_configured
@@ -39,6 +39,8 @@ def save_dsn(home: Path, dsn: str) -> bool:
     bare, password = split_password(dsn)
     if not password or not _PLAIN_PASSWORD.fullmatch(password) or "${" in password:
         # A reference, or a password that .env readers understand differently from each other: written as given.
+        if password and not REFERENCE.fullmatch(password):
+            _close(home / "config.yaml")
         changed = settings_file.save(home, {"dsn": dsn})
     else:
         env_file.put(home, env_file.PASSWORD_VARIABLE, password)
@@ -46,6 +48,17 @@ def save_dsn(home: Path, dsn: str) -> bool:
         changed = settings_file.save(home, {"dsn": with_login(bare, user_of(bare), reference)})
     accept_configured(home)
     return bool(changed)
+
+
+def _close(path: Path) -> None:
+    """Keep others from reading a file before a password goes into it."""
+    try:
+        if path.exists() and path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} can be read by others and cannot be closed to them ({error.strerror}); nothing was changed"
+        ) from None
 
 
 def unset_dsn(home: Path) -> bool:
