@@ -274,6 +274,7 @@ class Ours:
                     "ts": [turn.ts for turn in batch],
                     "metadata": ["{}"] * len(batch),
                     "parent_session_ids": [None] * len(batch),
+                    "digests": [""] * len(batch),
                     "ordinals": numbers,
                     "lexemes": Column(TSVECTOR_OID, lexemes),
                     "wishes": [False] * len(batch),

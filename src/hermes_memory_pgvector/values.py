@@ -115,6 +115,8 @@ class AddTurn:
     """True when a hook reported it at once; False when it was found in a transcript afterwards."""
     parent_session_id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Hex digest of the words once said, where an operator has changed them; only what is brought along has one."""
 
 
 ONLY_OCCURRENCE = 0

@@ -69,6 +69,7 @@ class Store:
                 ],
                 "metadata": ["{}"] * len(items),
                 "parent_session_ids": [None] * len(items),
+                "digests": [""] * len(items),
                 "ordinals": list(numbers),
                 "lexemes": Column(
                     TSVECTOR_OID,

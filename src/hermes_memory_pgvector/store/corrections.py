@@ -20,7 +20,7 @@ def mute(connection: Connection, row: StoredMemory | StoredTurn) -> bool:
     name = "correct/mute_memory" if isinstance(row, StoredMemory) else "correct/mute_turn"
     if connection.execute(statement(name), _key(row)).rowcount != 1:
         return False
-    _drop_vectors(connection, row)
+    drop_vectors(connection, _kind(row), row.theme, row.id)
     return True
 
 
@@ -50,20 +50,19 @@ def edit_turn(
     }
     if connection.execute(statement("correct/edit_turn"), values).rowcount != 1:
         return False
-    _drop_vectors(connection, row)
+    drop_vectors(connection, _kind(row), row.theme, row.id)
     if wants_vector and row.muted_at is None:
         vectors.enqueue(connection, [(row.theme, Kind.TURN.value, row.id)])
     return True
 
 
-def _drop_vectors(connection: Connection, row: StoredMemory | StoredTurn) -> None:
-    name = "memories/drop_vectors" if isinstance(row, StoredMemory) else "correct/drop_vectors_of_turn"
+def drop_vectors(connection: Connection, kind: Kind, theme: str, row_id: int) -> None:
+    """Take a row out of the search by meaning."""
+    name = "memories/drop_vectors" if kind is Kind.MEMORY else "correct/drop_vectors_of_turn"
     models: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
     for (model_id,) in models:
-        connection.execute(model_statement(name, int(model_id)), _key(row))
-    connection.execute(
-        statement("vectors/finish_pending"), {"themes": [row.theme], "kinds": [_kind(row).value], "ids": [row.id]}
-    )
+        connection.execute(model_statement(name, int(model_id)), {"theme": theme, "id": row_id})
+    connection.execute(statement("vectors/finish_pending"), {"themes": [theme], "kinds": [kind.value], "ids": [row_id]})
 
 
 def _lexemes(connection: Connection, row: StoredTurn, content: str) -> str:

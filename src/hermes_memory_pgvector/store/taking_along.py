@@ -13,11 +13,11 @@ from psycopg import IsolationLevel
 from psycopg.sql import SQL, Composed
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store import gate
+from hermes_memory_pgvector.store import corrections, gate
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
-from hermes_memory_pgvector.values import EmbeddingModel, Moment, RecordDelegation
+from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, RecordDelegation
 
 PAGE_ROWS = 200
 
@@ -43,6 +43,8 @@ class TurnVector(NamedTuple):
     theme: str
     session_id: str
     digest: str
+    words: str
+    """Hex digest of the content that the vector is of."""
     ordinal: int
     chunk: int
     vector: str
@@ -56,6 +58,16 @@ class MemoryVector(NamedTuple):
     content: str
     chunk: int
     vector: str
+
+
+class MutedTurn(NamedTuple):
+    """A turn that no search finds, named as it is in an export."""
+
+    theme: str
+    session_id: str
+    digest: str
+    ordinal: int
+    at: datetime
 
 
 class Edge(NamedTuple):
@@ -84,14 +96,17 @@ def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
 
 
 def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, session, role, content, time, metadata, parent, ordinal, vectors) of each turn."""
+    """(theme, session, role, content, time, metadata, parent, ordinal, muted, digest, vectors) of each turn.
+
+    The digest is null where it is that of the content.
+    """
     if model is None:
         return _rows(connection, statement("transfer/turns"), wanted)
     return _rows(connection, model_statement("transfer/turns_with_vectors", model.id), wanted)
 
 
 def memories(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, target, content, created, updated, metadata, homes, vectors) of each memory."""
+    """(theme, target, content, created, updated, metadata, muted, homes, vectors) of each memory."""
     if model is None:
         return _rows(connection, statement("transfer/memories"), wanted)
     return _rows(connection, model_statement("transfer/memories_with_vectors", model.id), wanted)
@@ -133,7 +148,7 @@ def store_edges(connection: Connection, edges: Sequence[Edge]) -> list[str]:
 def store_turn_vectors(connection: Connection, model: EmbeddingModel, made: Sequence[TurnVector]) -> None:
     """Give stored turns the vectors they came with."""
     columns = list(zip(*made, strict=True))
-    names = ("themes", "session_ids", "digests", "ordinals", "chunks", "vectors")
+    names = ("themes", "session_ids", "digests", "words", "ordinals", "chunks", "vectors")
     values = {name: list(column) for name, column in zip(names, columns, strict=True)}
     connection.execute(model_statement("transfer/vectors_of_turns", model.id), values)
 
@@ -144,6 +159,25 @@ def store_memory_vectors(connection: Connection, model: EmbeddingModel, made: Se
     names = ("themes", "targets", "contents", "chunks", "vectors")
     values = {name: list(column) for name, column in zip(names, columns, strict=True)}
     connection.execute(model_statement("transfer/vectors_of_memories", model.id), values)
+
+
+def mute_turns(connection: Connection, muted: Sequence[MutedTurn]) -> None:
+    """Keep turns out of every search."""
+    names = ("themes", "session_ids", "digests", "ordinals", "muted")
+    values = {name: list(column) for name, column in zip(names, zip(*muted, strict=True), strict=True)}
+    rows: list[Any] = connection.execute(statement("transfer/mute_turns"), values).fetchall()
+    for theme, row_id in rows:
+        corrections.drop_vectors(connection, Kind.TURN, theme, row_id)
+
+
+def mute_memories(connection: Connection, muted: Sequence[tuple[str, int, datetime]]) -> None:
+    """Keep memories (theme, id, since when) out of every search."""
+    values = {
+        name: list(column) for name, column in zip(("themes", "ids", "muted"), zip(*muted, strict=True), strict=True)
+    }
+    rows: list[Any] = connection.execute(statement("transfer/mute_memories"), values).fetchall()
+    for theme, row_id in rows:
+        corrections.drop_vectors(connection, Kind.MEMORY, theme, row_id)
 
 
 def held(connection: Connection, memories: Sequence[tuple[str, str, str]]) -> dict[int, int]:

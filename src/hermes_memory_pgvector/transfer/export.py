@@ -63,20 +63,27 @@ def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, target, content, created, updated, metadata, homes, vectors = row
+    theme, target, content, created, updated, metadata, muted, homes, vectors = row
     return {
         "kind": "memory", "theme": theme, "target": target, "content": hide(content), "created_at": time_text(created),
-        "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide), **_vectors(vectors),
+        "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide),
+        **_muted(muted), **_vectors(vectors),
     }  # fmt: skip
 
 
 def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, session_id, role, content, at, metadata, parent, ordinal, vectors = row
+    theme, session_id, role, content, at, metadata, parent, ordinal, muted, digest, vectors = row
+    # Whoever hides secrets does not say what the words once were, either.
+    former = {} if digest is None or hide is not _same else {"digest": digest}
     return {
         "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
         "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),
-        **_vectors(vectors),
+        **former, **_muted(muted), **_vectors(vectors),
     }  # fmt: skip
+
+
+def _muted(at: datetime | None) -> dict[str, str]:
+    return {} if at is None else {"muted": time_text(at)}
 
 
 def _vectors(vectors: list[str] | None) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from hermes_memory_pgvector.store import gate, memories, taking_along, turns, ve
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, TurnVector
-from hermes_memory_pgvector.text.clean import clean, turn_digest
+from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, MutedTurn, TurnVector
+from hermes_memory_pgvector.text.clean import DIGEST_CHARS, clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded
 from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
@@ -159,6 +159,10 @@ class _Import:
         ]
         if made and self._model is not None:
             taking_along.store_memory_vectors(connection, self._model, made)
+        marks = [(key[0], known.get(place), _muted_at(documents[place])) for place, key in enumerate(keys)]
+        muted = [(theme, row_id, at) for theme, row_id, at in marks if row_id is not None and at is not None]
+        if muted:
+            taking_along.mute_memories(connection, muted)
 
     def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
         opened = gate.enter(connection)
@@ -181,21 +185,29 @@ class _Import:
             self._tally.themes[theme].new += 1
         brought = [
             TurnVector(
-                turn.theme, turn.session_id, turn_digest(turn.role, turn.content), turn.ordinal, each["chunk"],
-                json.dumps(each["values"]),
+                turn.theme, turn.session_id, _digest(turn), turn_digest(turn.role, turn.content), turn.ordinal,
+                each["chunk"], json.dumps(each["values"]),
             )
             for turn, document in zip(made, documents, strict=True)
             for each in self._vectors(document)
         ]  # fmt: skip
         if brought and self._model is not None:
             taking_along.store_turn_vectors(connection, self._model, brought)
+        marks = [(turn, _muted_at(document)) for turn, document in zip(made, documents, strict=True)]
+        muted = [
+            MutedTurn(turn.theme, turn.session_id, _digest(turn), turn.ordinal, at)
+            for turn, at in marks
+            if at is not None
+        ]
+        if muted:
+            taking_along.mute_turns(connection, muted)
 
     def _count_turns(self, connection: Connection, made: list[AddTurn]) -> None:
         themes, sessions = {turn.theme for turn in made}, {turn.session_id for turn in made}
         rows = turns.stored_keys(connection, sorted(themes), sorted(sessions))
         known = {row[:4] for row in rows}
         for turn in made:
-            key = (turn.theme, turn.session_id, turn_digest(turn.role, turn.content), turn.ordinal)
+            key = (turn.theme, turn.session_id, _digest(turn), turn.ordinal)
             tally = self._tally.themes[turn.theme]
             tally.known += key in known
             tally.new += key not in known
@@ -245,6 +257,7 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
                 value = int(document["format"])
             case _:
                 value = _unknown(kind)
+        _muted_at(document)
     except KeyError as error:
         reason = f"a {kind} has no {str(error.args[0])[:40]!r}"
     except (TypeError, ValueError, OverflowError) as error:
@@ -325,7 +338,24 @@ def _turn(document: Mapping[str, Any]) -> AddTurn:
         is_live=False,
         parent_session_id=bounded(_text(document, "parent")),
         metadata=_metadata(document),
+        digest=_given_digest(document),
     )
+
+
+def _given_digest(document: Mapping[str, Any]) -> str:
+    digest = bytes.fromhex(_text(document, "digest")).hex()
+    if digest and len(digest) != DIGEST_CHARS:
+        raise ValueError("a digest has another length than ours")
+    return digest
+
+
+def _digest(turn: AddTurn) -> str:
+    return turn.digest or turn_digest(turn.role, turn.content)
+
+
+def _muted_at(document: Mapping[str, Any]) -> datetime | None:
+    at = document.get("muted")
+    return None if at is None else _moment(at)
 
 
 def _edge(document: Mapping[str, Any]) -> Edge:

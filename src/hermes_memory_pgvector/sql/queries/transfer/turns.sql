@@ -2,7 +2,8 @@
 --
 -- theme, session_id, since, until: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
-       turn.ordinal, NULL::text[] AS vectors
+       turn.ordinal, turn.muted_at,
+       CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest, NULL::text[] AS vectors
 FROM conversations AS turn
 WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)

@@ -2,7 +2,8 @@
 --
 -- theme, session_id, since, until: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
-       turn.ordinal,
+       turn.ordinal, turn.muted_at,
+       CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
         FROM {turn_vectors} AS own WHERE own.agent_identity = turn.agent_identity AND own.id = turn.id) AS vectors
 FROM conversations AS turn

@@ -7,7 +7,7 @@ WITH given AS (
          AS given (theme, target, content, chunk, vector)
     JOIN memory_entries AS memory
       ON memory.agent_identity = given.theme AND memory.target = given.target
-     AND hermes_digest(memory.content) = hermes_digest(given.content)
+     AND hermes_digest(memory.content) = hermes_digest(given.content) AND memory.muted_at IS NULL
 ), made AS (
     INSERT INTO {memory_vectors} (agent_identity, id, chunk, ts, target, embedding)
     SELECT agent_identity, id, chunk, updated_at, target, vector::halfvec FROM given
