@@ -6,6 +6,8 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -244,6 +246,19 @@ def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Comman
     assert "cannot be read" in here.call("import", "jsonl", str(here.folder / "broken.gz")).err
     done = here.call("export", "--output", str(here.folder / "no folder" / "x.jsonl"))
     assert (done.code, "cannot be written" in done.err) == (1, True)
+    pipe, link = here.folder / "pipe", here.folder / "link.jsonl"
+    os.mkfifo(pipe)
+    link.symlink_to("behind.jsonl")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert here.call("export", "--output", str(pipe)).code == 0
+    assert pipe.is_fifo()
+    reader.join()
+    for _ in range(2):
+        assert here.call("export", "--output", str(link)).code == 0
+        assert link.is_symlink()
+    assert read == [(here.folder / "behind.jsonl").read_bytes()]
 
 
 @pytest.mark.parametrize(

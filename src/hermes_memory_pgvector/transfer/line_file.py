@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -27,21 +27,37 @@ def encoded(document: Mapping[str, Any]) -> bytes:
 
 @contextmanager
 def writing(name: str) -> Iterator[IO[bytes]]:
-    """A file that appears under its name only when it is whole, and that nobody else can read."""
+    """A file that appears under its name only when it is whole, and that nobody else can read.
+
+    A pipe or a device is written to as it is; where a link stands, the file it names is replaced.
+    """
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     path = Path(name)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with ExitStack() as stack:
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            raw = stack.enter_context(os.fdopen(descriptor, "wb"))
-            yield stack.enter_context(_compressor(path, raw))
-        unfinished.replace(path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as raw, _compressor(path, raw) as out:
+                yield out
+        else:
+            with _replacing(path.resolve() if path.is_symlink() else path) as raw, _compressor(path, raw) as out:
+                yield out
     except OSError as error:
         raise ConfigError(f"{path} cannot be written ({error.strerror or type(error).__name__})") from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as raw:
+            yield raw
+        # Or a power cut leaves an empty file in the place of an older, whole one.
+        with unfinished.open("rb") as whole:
+            os.fsync(whole.fileno())
+        unfinished.replace(path)
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
