@@ -187,6 +187,28 @@ def test_what_live_traffic_has_stored_is_found_in_its_own_theme(
     assert stored.count("conversations") == 10
 
 
+@pytest.mark.parametrize("scope", ["shared", "separate"])
+def test_a_chat_of_another_profile_that_begins_alike_attracts_nothing(
+    commands: Commands, database: Database, stored: Stored, scope: str
+) -> None:
+    """The host makes the id of an API session from its prompt and first message, whoever asks."""
+    answer = told(1) if scope == "separate" else told(9)
+    home = AgentHome.create(commands.home, database)
+    agent = home.provider("coder", "api-1")
+    agent.sync_turn(asked(1), answer, session_id="api-1")
+    home.settle()
+    home.close()
+    (commands.home / "profiles" / "coder").mkdir(parents=True)
+    commands.configure(**commands.config["memory"]["pgvector"], profile_scope=scope)
+    with host_state(commands.home) as state:
+        state.session("api-1", "api_server")
+        for number in (1, 2):
+            state.exchange("api-1", asked(number), told(number))
+    assert imported(commands)["themes"] == {"hermes": {"stored": 4, "known": 0}}
+    assert stored.themes_of(asked(2)) == {"hermes"}
+    assert imported(commands)["stored"] == 0
+
+
 def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(
     commands: Commands, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,14 +135,18 @@ class _Import:
         self._sessions: dict[str, HostSession] = {}
         self._pasts: dict[str, Past] = {}
         self._subagents: dict[str, list[str]] = {}
-        self._themes: list[str] = []
+        self._possible: list[str] = []
+        """Themes that have rows, and that this home's API sessions may have."""
         self._aliases: Mapping[str, str] = {}
         """Themes that have another name by now."""
 
     def run(self) -> None:
         with self._pool.connection(Deadline.after(READ_SECONDS)) as connection:
-            self._themes = overview.theme_names(connection)
+            themes = overview.theme_names(connection)
             self._aliases = gate.enter(connection).aliases
+        may_name = self._source.rules.may_name
+        renamed = {new for old, new in self._aliases.items() if may_name(old)}
+        self._possible = [theme for theme in themes if theme in renamed or may_name(theme)]
         listed = self._store.sessions()
         self._sessions = {session.id: session for session in listed}
         for session in listed:
@@ -265,16 +269,17 @@ class _Import:
             return
         stored = self._stored(group)
         for part in group:
-            places = [(theme, part.name) for theme in self._candidates(part)]
-            known = {place[0]: stored[place] for place in places if place in stored}
-            if part.theme.is_guess and len(known) > 1:
-                # The host gives requests of several themes one session id; which of them said what is stored already.
-                rows = [row for each in known.values() for row in each]
-                left = missing(part.said, rows)
-                self._tally.left_out[SHARED_ID] += len(left)
-                continue
-            theme = next(iter(known), part.theme.theme or "") if part.theme.is_guess else part.theme.theme or ""
-            self._store_part(part, theme, known.get(theme, []))
+            theme = part.theme.theme or ""
+            if part.theme.is_guess:
+                places = {each: stored.get((each, part.name), []) for each in self._candidates(part)}
+                known = {each: rows for each, rows in places.items() if _is_same_chat(part.said, rows)}
+                if len(known) > 1:
+                    # The host gives requests of several themes one session id; which of them said what is stored.
+                    left = missing(part.said, [row for each in known.values() for row in each])
+                    self._tally.left_out[SHARED_ID] += len(left)
+                    continue
+                theme = next(iter(known), theme)
+            self._store_part(part, theme, stored.get((theme, part.name), []))
 
     def _store_part(self, part: _Part, theme: str, stored: Sequence[StoredKey]) -> None:
         parent = session_name(part.session.parent_id)
@@ -320,7 +325,17 @@ class _Import:
     def _candidates(self, part: _Part) -> list[str]:
         """The themes in which a session's turns may be stored."""
         own = part.theme.theme or ""
-        return list(dict.fromkeys([own, *self._themes])) if part.theme.is_guess else [own]
+        return list(dict.fromkeys([own, *self._possible])) if part.theme.is_guess else [own]
+
+
+def _is_same_chat(said: Sequence[Said], stored: Sequence[StoredKey]) -> bool:
+    """Whether stored rows are of these sayings.
+
+    The opening proves nothing: the host makes an API session's id from it, so chats that begin alike have one id.
+    """
+    opening = next((set(each.line.digests) for each in said if each.line.role == "user"), set())
+    digests = {digest for each in said for digest in each.line.digests}
+    return any(row.digest in digests and row.digest not in opening for row in stored)
 
 
 def _parents_first(listed: Sequence[HostSession], sessions: Mapping[str, HostSession]) -> Iterator[HostSession]:

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.capture import identity
 from hermes_memory_pgvector.capture.host_store import MAX_ANCESTORS, HostSession
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.text.names import theme_name
-from hermes_memory_pgvector.values import is_private_theme
+from hermes_memory_pgvector.values import DEFAULT_THEME, is_private_theme
 
 API_SOURCE = "api_server"
 _LOCAL_SOURCES = frozenset({"", "acp", "cli", "desktop", "gui", "local", "tui", "unknown", "web"})
@@ -51,6 +51,14 @@ class ThemeRules:
         if not key and keyed.source not in _LOCAL_SOURCES:
             return SessionTheme(None)
         return SessionTheme(self._resolved(key, keyed.thread_id))
+
+    def may_name(self, theme: str) -> bool:
+        """Whether a request to this home's API may have a theme: where profiles do not share themes, only its own."""
+        if self.settings.profile_scope != "separate" or is_private_theme(theme):
+            return True
+        if self.profile != DEFAULT_THEME:
+            return theme.startswith(identity.separate("", self.profile))
+        return theme.startswith(f"{DEFAULT_THEME}/") or identity.separate(theme, self.profile, self.is_profile) == theme
 
     def _api_theme(self, session: HostSession) -> SessionTheme:
         if self.api_theme:
