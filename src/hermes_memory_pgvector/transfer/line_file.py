@@ -38,7 +38,7 @@ def writing(name: str) -> Iterator[IO[bytes]]:
     path = Path(name)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            with path.open("wb") as raw, _compressor(path, raw) as out:
+            with path.open("wb") as target, _compressor(path, target) as out:
                 yield out
         else:
             with _replacing(path.resolve() if path.is_symlink() else path) as raw, _compressor(path, raw) as out:
