@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import time
@@ -97,6 +98,27 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     # And back again, under another name.
     assert commands.call("remap", "--old", "marketing", "--new", "sales", "--execute").code == 0
     assert stored.themes() == {"sales"}
+
+
+def test_what_becomes_private_is_not_found_under_its_old_name(
+    agent_home: AgentHome, database: Database, tmp_path: Path
+) -> None:
+    alice, mallory = agent_home.provider("alice"), agent_home.provider("mallory")
+    alice.on_memory_write("add", "memory", "The pin is zebra4711", metadata={})
+    alice.sync_turn("My other pin is zebra4712", "I keep it to myself", session_id="alice-1")
+    agent_home.settle()
+    asked = (("recall_memory", {"query": "zebra4711"}), ("recall_conversation", {"query": "zebra4712"}))
+    for tool, query in asked:
+        assert json.loads(mallory.handle_tool_call(tool, {**query, "scope": "alice"}))["count"] > 0
+    commands = commands_of(agent_home, database, tmp_path / "operator")
+    plan = commands.call("remap", "alice", "dm-alice", "--json").json
+    assert (plan["becomes_private"], plan["becomes_public"]) == (True, False)
+    done = commands.call("remap", "alice", "dm-alice", "--execute")
+    assert done.code == 0
+    assert "dm-alice is private" in done.out
+    for tool, query in asked:
+        assert json.loads(mallory.handle_tool_call(tool, {**query, "scope": "alice"}))["count"] == 0
+        assert json.loads(alice.handle_tool_call(tool, query))["count"] > 0
 
 
 def test_what_cannot_be_done_is_said(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ class Plan:
     """Whether a move was begun before and not finished."""
     becomes_public: bool
     """Whether a private theme becomes one that others can search."""
+    becomes_private: bool
+    """Whether a theme that others can search becomes a private one."""
 
 
 def plan(connection: Connection, old: str, new: str) -> Plan:
@@ -55,7 +57,8 @@ def plan(connection: Connection, old: str, new: str) -> Plan:
         remap.contents(connection, old, new),
         new not in there,
         is_begun,
-        is_private_theme(old) and not is_private_theme(new),
+        becomes_public=is_private_theme(old) and not is_private_theme(new),
+        becomes_private=is_private_theme(new) and not is_private_theme(old),
     )
 
 

@@ -96,6 +96,8 @@ def _tell(plan: Plan) -> None:
 def _tell_hints(plan: Plan) -> None:
     if plan.becomes_public:
         terminal.bullet("warning", f"{plan.old} is private: in {plan.new} everybody who searches all themes finds it")
+    if plan.becomes_private:
+        terminal.bullet("warning", f"{plan.new} is private: nobody else finds there what they now find in {plan.old}")
     if plan.contents.indexes:
         terminal.bullet(
             "note",

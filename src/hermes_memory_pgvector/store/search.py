@@ -95,6 +95,7 @@ def send(
     """Ask for the best rows; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
+        "is_own": question.scope is not Scope.NAMED,
         "all_themes": question.scope is Scope.ALL,
         "narrow": narrowed(question),
         "since": question.since,

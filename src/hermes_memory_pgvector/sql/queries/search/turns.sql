@@ -1,6 +1,7 @@
 -- The best turns for a question, by meaning and by words.
 --
 -- source: a model's vector table, or conversations for words alone. theme: under the name it has now.
+-- is_own: whether the theme is the asker's own; nobody else follows an old name into a private theme.
 -- all_themes: true adds every public theme.
 -- narrow: session ids, null for all. since, until: null for open, until is exclusive.
 -- terms, queries, own_queries, weights, is_exact: text.lexemes.Term as five arrays.
@@ -11,7 +12,9 @@
 SELECT agent_identity, id, ts, content, similarity, rank, count, place AS session_id, role
 FROM hermes_search(
     NULL::{source},
-    coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text),
+    coalesce((SELECT alias.new FROM theme_aliases AS alias
+              WHERE alias.old = %(theme)s::text AND (%(is_own)s::boolean OR NOT hermes_is_private(alias.new))),
+             %(theme)s::text),
     %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,
     %(until)s::timestamptz, %(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[],
     %(is_exact)s::boolean[], %(vector)s::halfvec, %(candidates)s::integer, %(min_similarity)s::real, %(min_coverage)s::real,
