@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -264,13 +265,14 @@ class Ours:
                 before[turn.session] = [*before[turn.session][-1:], turn.content]
                 numbers.append(ordinals[turn.session, turn.role, turn.content])
                 ordinals[turn.session, turn.role, turn.content] += 1
+            contents = [turn.content.replace("\x00", " ") for turn in batch]
             stored: list[Any] = self._connection.execute(
                 statement("turns/insert"),
                 {
                     "themes": [theme.name] * len(batch),
                     "session_ids": [turn.session for turn in batch],
                     "roles": [turn.role for turn in batch],
-                    "contents": [turn.content.replace("\x00", " ") for turn in batch],
+                    "contents": contents,
                     "ts": [turn.ts for turn in batch],
                     "metadata": ["{}"] * len(batch),
                     "parent_session_ids": [None] * len(batch),
@@ -284,6 +286,7 @@ class Ours:
                 (row[1], chunk, text) for row in stored for chunk, text in enumerate(document_pieces(batch[row[0] - 1]))
             ]
             self._keys.update({row[1]: batch[row[0] - 1].key for row in stored})
+            digests = {row[1]: sha256(contents[row[0] - 1].encode()).digest() for row in stored}
             made = [
                 (*piece[:2], vector)
                 for piece, vector in zip(pieces, vectors.of([piece[2] for piece in pieces]), strict=True)
@@ -295,6 +298,7 @@ class Ours:
                     "themes": [theme.name] * len(made),
                     "ids": [row_id for row_id, _, _ in made],
                     "chunks": [chunk for _, chunk, _ in made],
+                    "digests": [digests[row_id] for row_id, _, _ in made],
                     "vectors": vector_array(model, [vector.tolist() for _, _, vector in made]),
                 },
             )

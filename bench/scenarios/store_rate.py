@@ -7,6 +7,7 @@ their indexes.
 from __future__ import annotations
 
 import time
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,8 @@ def _round(seat: Seat, corpus: Corpus, batches: int, number: int) -> tuple[float
             with connection.transaction():
                 keys = turns.insert(connection, items, retry_window=0, wants_vector=lambda _: False)
                 vectors.store(connection, model, [
-                    Made(Wanting(theme, Kind.TURN, row_id, ""), 0, vector)
-                    for (theme, row_id), vector in zip(keys, made, strict=True)
+                    Made(Wanting(theme, Kind.TURN, row_id, "", "", sha256(item.content.encode()).digest()), 0, vector)
+                    for (theme, row_id), item, vector in zip(keys, items, made, strict=True)
                 ], [])  # fmt: skip
         seconds = time.perf_counter() - begin
         return batches * BATCH / seconds, (_wal(connection) - before) / (batches * BATCH)

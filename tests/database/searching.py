@@ -85,9 +85,15 @@ class Store:
     def embed(self, rows: Sequence[tuple[str, int, Sequence[float] | None]]) -> None:
         """Store vectors of turns."""
         made = [(theme, row_id, vector) for theme, row_id, vector in rows if vector is not None]
+        digests: dict[Any, Any] = dict(
+            self.connection.execute(
+                "SELECT id, hermes_digest(content) FROM conversations WHERE id = ANY (%s)", ([row[1] for row in made],)
+            ).fetchall()
+        )
         self.connection.execute(
             model_statement("vectors/insert_of_turns", self.model.id),
             {
+                "digests": [digests.get(row_id, b"") for _, row_id, _ in made],
                 "themes": [theme for theme, _, _ in made],
                 "ids": [row_id for _, row_id, _ in made],
                 "chunks": [0] * len(made),

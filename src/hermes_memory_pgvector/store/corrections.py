@@ -62,7 +62,7 @@ def drop_vectors(connection: Connection, kind: Kind, theme: str, row_id: int) ->
     models: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
     for (model_id,) in models:
         connection.execute(model_statement(name, int(model_id)), {"theme": theme, "id": row_id})
-    connection.execute(statement("vectors/finish_pending"), {"themes": [theme], "kinds": [kind.value], "ids": [row_id]})
+    vectors.finish(connection, [(theme, kind.value, row_id)])
 
 
 def _lexemes(connection: Connection, row: StoredTurn, content: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from hermes_memory_pgvector.store.pool import Connection
@@ -26,7 +27,9 @@ class Wanting:
     before: str = ""
     """The turn before it in its session."""
     digest: bytes = b""
-    """Identifies the content of a memory, so that a vector never outlives an edit."""
+    """Identifies the content, so that a vector never outlives an edit."""
+    lease: datetime | None = None
+    """Until when it is leased; None for a row that was not claimed."""
 
     @property
     def key(self) -> Key:
@@ -54,15 +57,16 @@ def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[
     claimed: list[Any] = connection.execute(
         statement("vectors/claim_pending"), {"limit": limit, "lease": lease_seconds}
     ).fetchall()
-    keys = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in claimed]
+    leases = {(str(theme), str(kind), int(row_id)): lease for theme, kind, row_id, lease in claimed}
+    keys = list(leases)
     found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
     found += _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
     known = {row.key for row in found}
-    return found, [key for key in keys if key not in known]
+    return [replace(row, lease=leases[row.key]) for row in found], [key for key in keys if key not in known]
 
 
-def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], vectorless: Sequence[Key]) -> None:
-    """Store vectors, and take their rows and those that get none off the queue."""
+def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], vectorless: Sequence[Wanting]) -> None:
+    """Store vectors, and take their rows and those that get none off the queue; those that changed meanwhile stay."""
     for kind, name in ((Kind.TURN, "vectors/insert_of_turns"), (Kind.MEMORY, "vectors/insert_of_memories")):
         part = [item for item in made if item.row.kind is kind]
         if not part:
@@ -71,14 +75,19 @@ def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], v
             "themes": [item.row.theme for item in part],
             "ids": [item.row.id for item in part],
             "chunks": [item.chunk for item in part],
+            "digests": [item.row.digest for item in part],
             "vectors": vector_array(model, [item.vector for item in part]),
         }
-        if kind is Kind.MEMORY:
-            values["digests"] = [item.row.digest for item in part]
         connection.execute(model_statement(name, model.id), values)
-    done = dict.fromkeys([*(item.row.key for item in made), *vectorless])
+    done = {row.key: row.lease for row in (*(item.row for item in made), *vectorless)}
     if done:
-        connection.execute(statement("vectors/finish_pending"), _columns(done))
+        connection.execute(statement("vectors/finish_claimed"), {**_columns(done), "leases": list(done.values())})
+
+
+def finish(connection: Connection, keys: Sequence[Key]) -> None:
+    """Take rows off the queue, in the transaction that claimed or changed them."""
+    if keys:
+        connection.execute(statement("vectors/finish_pending"), _columns(keys))
 
 
 def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
@@ -103,7 +112,10 @@ def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
     if not keys:
         return []
     rows: list[Any] = connection.execute(statement("vectors/pending_turns"), _ids(keys)).fetchall()
-    return [Wanting(theme, Kind.TURN, row_id, content, before=before or "") for theme, row_id, content, before in rows]
+    return [
+        Wanting(theme, Kind.TURN, row_id, content, before=before or "", digest=bytes(digest))
+        for theme, row_id, content, before, digest in rows
+    ]
 
 
 def _memories(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
+from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import document_pieces
 
@@ -120,7 +120,7 @@ class Backlog:
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
-            vectors.store(connection, model, [], gone)
+            vectors.finish(connection, gone)
             later = None if rows else vectors.seconds_until_next(connection)
         if later is not None:
             # Rows on lease elsewhere, or put off after a failure, become due later without a request.
@@ -140,7 +140,7 @@ class Backlog:
         self.breaker.succeeded()
         return True
 
-    def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Key]]:
+    def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
         pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
         texts = [text for _, _, text in pieces]
         found = self._embedder.embed_documents(texts, Deadline.after(self._embed_seconds))
@@ -150,7 +150,7 @@ class Backlog:
             if vector is not None
         ]
         have = {item.row.key for item in made}
-        return made, [row.key for row in rows if row.key not in have]
+        return made, [row for row in rows if row.key not in have]
 
     def _usable_model(self) -> EmbeddingModel | None:
         """The database's current model if this process embeds with the same one."""

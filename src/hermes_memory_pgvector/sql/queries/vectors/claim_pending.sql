@@ -7,4 +7,4 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE pending.agent_identity = due.agent_identity AND pending.kind = due.kind AND pending.id = due.id
-RETURNING pending.agent_identity, pending.kind, pending.id;
+RETURNING pending.agent_identity, pending.kind, pending.id, pending.due_at;

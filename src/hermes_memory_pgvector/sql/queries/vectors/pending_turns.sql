@@ -4,6 +4,6 @@ SELECT turn.agent_identity, turn.id, turn.content, (
            WHERE earlier.agent_identity = turn.agent_identity AND earlier.session_id = turn.session_id
              AND (earlier.ts, earlier.id) < (turn.ts, turn.id)
            ORDER BY earlier.ts DESC, earlier.id DESC LIMIT 1
-       ) AS before
+       ) AS before, hermes_digest(turn.content)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
 JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id AND turn.muted_at IS NULL;

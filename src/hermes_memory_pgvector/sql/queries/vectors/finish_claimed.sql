@@ -1,0 +1,8 @@
+-- Takes these rows off the queue for vectors, unless they were put into it or leased again since.
+--
+-- leases: when the lease that a row was claimed with ends.
+DELETE FROM pending_vectors AS pending
+USING unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[], %(leases)s::timestamptz[])
+          AS done (theme, kind, id, lease)
+WHERE pending.agent_identity = done.theme AND pending.kind = done.kind AND pending.id = done.id
+  AND pending.due_at = done.lease;
