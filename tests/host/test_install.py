@@ -200,7 +200,8 @@ def test_warns_when_hermes_runs_on_a_python_without_the_package(
 ) -> None:
     python = tmp_path / "other env" / "bin" / "python3"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\nexit 1\n")
+    told = {"host": True, "package": "", "lacks": ["hermes_memory_pgvector"]}
+    python.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(told))}\n")
     python.chmod(0o755)
     if " " in str(python) and first_lines.startswith("#!{python}"):
         python = python.rename(tmp_path / "python3")

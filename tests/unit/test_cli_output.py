@@ -274,7 +274,7 @@ def test_figures_beside_a_bar(done: float, total: float | None, unit: str, text:
 
 @pytest.mark.parametrize(
     ("typed", "default", "answer"),
-    [("y\n", False, True), ("YES\n", False, True), ("\n", False, False), ("\n", True, True), ("", True, True),
+    [("y\n", False, True), ("YES\n", False, True), ("\n", False, False), ("\n", True, True), ("", True, False),
      ("no\n", True, False), ("what\n", True, False)],
 )  # fmt: skip
 def test_a_question_takes_yes_no_or_the_default(typed: str, default: bool, answer: bool) -> None:
