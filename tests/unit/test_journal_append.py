@@ -708,7 +708,7 @@ class TestDamage:
             return journal.writers() == [journal.writer]
 
         # The background thread may have noticed at the same moment, and be at work on it.
-        wait_until(is_back)
+        wait_until(is_back, seconds=60)
         assert directory.with_name("moved").joinpath(f"{before}.00000001").exists()
 
     def test_a_removed_file_that_cannot_be_put_back_now_is_put_back_later(
