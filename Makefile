@@ -16,7 +16,7 @@ run: ## start the embedded server and install the plugin into your hermes home
 	$(PYTHON) start.py
 
 quick: setup ## the tests that need no Postgres, in half a minute
-	$(BIN)/python -m pytest -q -n 2 -m 'not large and not postgres' tests/unit tests/property
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n 2 -m 'not large and not slow and not postgres' tests/unit tests/property
 
 test: ## every test but the long ones, the same each time; what CI runs
 	$(PYTHON) start.py test

@@ -11,12 +11,14 @@ from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 
-IS_SEARCH = os.environ.get("HYPOTHESIS_PROFILE") == "search"
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+SHARE = {"quick": 0.1, "ci": 1, "search": 10}
+"""How many examples a run tries: a few after an edit, many where new ones are looked for."""
 
 
 def examples(number: int) -> int:
-    """How many examples to try of one property; ten times as many where new ones are looked for."""
-    return 10 * number if IS_SEARCH else number
+    """How many examples of one property this run tries, when CI tries that many."""
+    return max(1, round(number * SHARE[PROFILE]))
 
 
 def some_of(cases: Mapping[str, T], *everyday: str) -> list[ParameterSet]:

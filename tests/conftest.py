@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from hermes_memory_pgvector.server.binaries import installed_binaries
+from testing.cases import PROFILE, examples
 
 pytest_plugins = ["testing.postgres", "testing.hermes", "testing.agent"]
 
 # A busy machine is no failure, and examples may share a home: none depends on what another left there.
 # Every run of `make test` tries the same examples, so that it fails only for what was changed; `make test-full` and
-# `make faults` search for new ones.
+# `make faults` search for new ones. `make quick` tries the first few.
 COMMON = settings(
     deadline=None,
     database=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
+settings.register_profile("quick", COMMON, derandomize=True, max_examples=examples(settings.default.max_examples))
 settings.register_profile("ci", COMMON, derandomize=True)
 settings.register_profile("search", COMMON, derandomize=False)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)
 
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"

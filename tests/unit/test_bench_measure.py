@@ -116,6 +116,7 @@ def test_misses_name_missed_targets_and_where_the_peer_is_ahead() -> None:
     assert lines[1].startswith("- Behind the peer: hooks: slow: 50 against 5")
 
 
+@pytest.mark.slow
 def test_the_page_keeps_what_people_wrote_around_the_figures(tmp_path: Path) -> None:
     run, path = tmp_path / "run-1.json", tmp_path / "page.md"
     path.write_text(f"# Head\n\n{BEGIN}\nold\n{END}\n\ntail\n", encoding="utf-8")
@@ -130,6 +131,7 @@ def test_the_page_keeps_what_people_wrote_around_the_figures(tmp_path: Path) -> 
     assert "commit `abc`" in text
 
 
+@pytest.mark.slow
 def test_the_folder_beside_the_page_holds_one_run(tmp_path: Path) -> None:
     run, path = tmp_path / "run-1.json", tmp_path / "page.md"
     path.write_text(f"{BEGIN}{END}", encoding="utf-8")
@@ -173,6 +175,7 @@ def test_growth_is_drawn_from_the_cells_of_a_run_the_worst_of_each_size() -> Non
     assert all(plot.name != "recall-growth" for plot in all_plots(result(cell(10_000, 100, 3, 4))))
 
 
+@pytest.mark.slow
 def test_a_plot_is_drawn_the_same_twice(tmp_path: Path) -> None:
     from bench.plots import draw
 

@@ -100,6 +100,7 @@ def test_set_says_when_the_environment_wins(commands: Commands) -> None:
     assert commands.config["memory"]["pgvector"]["prefetch_limit"] == 9
 
 
+@pytest.mark.slow
 def test_a_password_goes_to_the_env_file_and_is_never_shown(commands: Commands) -> None:
     env = commands.home / ".env"
     env.write_text("# keys\nOTHER='kept as it is'\nexport MORE=1", encoding="utf-8")

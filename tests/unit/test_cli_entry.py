@@ -96,6 +96,7 @@ def test_a_home_that_is_not_there_is_named(commands: Commands) -> None:
     assert "nowhere" in done.err
 
 
+@pytest.mark.slow
 def test_reading_commands_make_no_database(commands: Commands) -> None:
     commands.home.mkdir()
     for arguments in (("status",), ("recall", "anything"), ("doctor",)):
@@ -121,6 +122,7 @@ def test_a_terminal_without_unicode_gets_letters(commands: Commands) -> None:
     assert done.out.isascii()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_message(commands: Commands) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -169,6 +171,7 @@ def test_an_unexpected_error_says_its_class_and_not_its_text(
     assert "mustard" not in said.err + said.out
 
 
+@pytest.mark.slow
 def test_an_error_is_json_where_json_was_asked_for(commands: Commands) -> None:
     commands.home.mkdir()
     done = commands.run("recall", "anything", "--json")
@@ -186,6 +189,7 @@ def test_print_connects_to_nothing(commands: Commands) -> None:
     assert done.err == ""
 
 
+@pytest.mark.slow
 def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
     commands.configure(embed_url="http://127.0.0.1:9/v1")
     done = commands.run("migrate", "--print")

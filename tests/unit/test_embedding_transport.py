@@ -135,6 +135,7 @@ def test_a_server_that_does_not_read_is_given_up_in_time() -> None:
             embedder.embed_documents(["ä" * 8_000] * 1_000, Deadline.after(1.0))
 
 
+@pytest.mark.slow
 def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
     """Every single send succeeds quickly; only their sum takes for ever."""
     over = threading.Event()
@@ -281,6 +282,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_a_forked_child_inherits_no_lock_no_wait_and_no_connection() -> None:
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKING],

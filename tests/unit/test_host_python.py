@@ -91,6 +91,7 @@ def test_the_command_names_the_clone_and_its_extra(hermes: Path, tmp_path: Path)
     assert shlex.split(host_install.typed(expected)) == expected
 
 
+@pytest.mark.slow
 def test_an_installed_copy_that_differs_is_noticed(hermes: Path, tmp_path: Path) -> None:
     site = next(hermes.parent.glob("lib/*/site-packages"))
     copy = site / "hermes_memory_pgvector"
@@ -108,6 +109,7 @@ def test_an_installed_copy_that_differs_is_noticed(hermes: Path, tmp_path: Path)
         shutil.rmtree(copy)
 
 
+@pytest.mark.slow
 def test_what_pip_says_last_is_the_reason(hermes: Path) -> None:
     words = [str(hermes / "python"), "-m", "pip", "install", "--no-index", "no-such-package-at-all"]
     with pytest.raises(ConfigError, match="No matching distribution"):

@@ -339,6 +339,7 @@ class TestBound:
         journal.retire(journal.writer, 1)
         assert journal.stats().waiting_bytes == 100
 
+    @pytest.mark.slow
     def test_other_writers_count_until_they_are_drained(self, make: Callable[..., Journal]) -> None:
         dead = make()
         for _ in range(9):

@@ -51,6 +51,7 @@ def drain(journal: Journal, writer: str) -> dict[int, bytes]:
         after = records[-1].seq
 
 
+@pytest.mark.slow
 def test_every_acknowledged_record_survives_kill_minus_nine(tmp_path: Path) -> None:
     acknowledged: dict[str, int] = {}
     chance = random.Random(7)
@@ -94,6 +95,7 @@ def test_a_process_that_leaves_by_os_exit_loses_nothing(tmp_path: Path) -> None:
     journal.close(Deadline.after(5))
 
 
+@pytest.mark.slow
 def test_eight_processes_share_one_directory(tmp_path: Path) -> None:
     """Half of them are killed; the rest are drained by whoever lives, while they write."""
     children = [start_writer(tmp_path, limit=300, segment_bytes=8000) for _ in range(8)]
@@ -217,6 +219,7 @@ print(json.dumps(result))
 """
 
 
+@pytest.mark.slow
 def test_a_forked_child_is_someone_else_and_the_parent_keeps_its_lock(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORK, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False

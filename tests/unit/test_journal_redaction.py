@@ -175,6 +175,7 @@ redact_folder(Path(sys.argv[1]), lambda items: [None if "quokka" in str(item) el
 """
 
 
+@pytest.mark.slow
 def test_whoever_is_killed_in_between_leaves_every_record(tmp_path: Path) -> None:
     journal = Journal(tmp_path, max_bytes=1 << 24, segment_bytes=1500)
     journal.open()
