@@ -21,7 +21,7 @@ COMMON = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("quick", COMMON, derandomize=True, max_examples=examples(settings.default.max_examples))
+settings.register_profile("quick", COMMON, derandomize=True, max_examples=examples(100))
 settings.register_profile("ci", COMMON, derandomize=True)
 settings.register_profile("search", COMMON, derandomize=False)
 settings.load_profile(PROFILE)
