@@ -276,3 +276,89 @@ def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Comman
 )
 def test_secrets_are_masked_and_plain_words_are_not(text: str, safe: str) -> None:
     assert masked(text) == safe
+
+
+def test_what_was_forgotten_or_renamed_stays_so_wherever_it_goes(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, target) = homes
+    home = AgentHome.create(here.home, source)
+    words = "The caretaker keeps the spare key of the boiler room under the red flower pot."
+    agent = home.provider("market", "s1")
+    agent.sync_turn(words, "I shall remember where the spare key of the boiler room is.", session_id="s1")
+    agent.on_memory_write("add", "memory", "The alarm code of hall four is in the blue folder.", {})
+    home.provider("shop", "s2").sync_turn("The shop opens at nine on every day but Sunday.", "Noted, at nine it is.")
+    home.settle()
+    assert here.call("forget", "--match", "spare key", "--theme", "market", "--execute").code == 0
+    assert here.call("forget", "--match", "alarm code", "--theme", "market", "--execute").code == 0
+    assert here.call("remap", "shop", "market", "--execute").code == 0
+    # Said again after it was forgotten: new, and taken along.
+    agent.sync_turn(words, "So it is under the red flower pot again, and I note it anew.", session_id="s1")
+    home.settle()
+    home.close()
+    with psycopg.connect(source.owner_dsn) as connection:
+        connection.execute("INSERT INTO theme_aliases (old, new) VALUES ('taken', 'market')")
+        connection.execute(
+            "INSERT INTO memory_files (home_id, target, entries, withheld)"
+            " VALUES ('h1', 'memory', '[]', ARRAY[sha256('x')])"
+        )
+    bytes_here = exported(here, "--forgotten")
+    (path := here.folder / "all.jsonl").write_bytes(bytes_here)
+    assert b"alarm" not in bytes_here
+    plain = exported(here)
+    assert (b'"alias"' in plain, b'"tombstone"' in plain, b'"key"' in plain) == (True, False, False)
+    refused = here.call("export", "--forgotten", "--theme", "market")
+    assert (refused.code, "--forgotten is for a move of everything" in " ".join(refused.err.split())) == (1, True)
+
+    stored = Stored(target.owner_dsn)
+    elsewhere = AgentHome.create(there.home, target)
+    own = elsewhere.provider("trading", "s9")
+    own.sync_turn("A word of this database that is forgotten here on its own.", "It is noted and kept for later.")
+    elsewhere.provider("taken", "s8").sync_turn("This theme is in use here and stays itself.", "It stays as it is.")
+    elsewhere.settle()
+    assert there.call("forget", "--match", "A word of this", "--theme", "trading", "--execute").code == 0
+    with nothing_changes(stored):
+        assert there.call("import", "jsonl", str(path), "--dry-run").code == 0
+    for attempt in range(2):
+        done = there.call("import", "jsonl", str(path), "--json")
+        assert done.code == 0, done.everything
+        came = {"old names of themes": 1, "receipts of what was forgotten": 2} if attempt == 0 else {}
+        assert done.json["also"] == came
+        assert done.json["left_out"] == {"that are old names of themes, but are in use here": 1}
+    assert words in {content for (content,) in stored.rows("SELECT content FROM conversations")}
+    before = stored.count("conversations"), stored.count("memory_entries")
+    late = [
+        {"kind": "turn", "theme": "market", "session": "s1", "role": "user", "content": words, "at": "2026-01-01",
+         "ordinal": 7},
+        {"kind": "memory", "theme": "market", "target": "memory", "created_at": "2026-01-01",
+         "content": "The alarm code of hall four is in the blue folder."},
+        {"kind": "turn", "theme": "trading", "session": "s9", "role": "user", "at": "2026-01-01",
+         "content": "A word of this database that is forgotten here on its own."},
+    ]  # fmt: skip
+    (file := there.folder / "late.jsonl").write_text("".join(json.dumps(each) + "\n" for each in late))
+    assert there.call("import", "jsonl", str(file), "--json").json["stored"] == 0
+    assert (stored.count("conversations"), stored.count("memory_entries")) == before
+    live = elsewhere.provider("shop", "s2")
+    live.sync_turn("The shop is closed on the day of the fair, too.", "That is noted for the fair.")
+    elsewhere.settle()
+    elsewhere.close()
+    assert stored.themes_of("The shop is closed on the day of the fair, too.") == {"market"}
+    assert stored.themes_of("This theme is in use here and stays itself.") == {"taken"}
+    for number in range(1, stored.count("erasure_receipts") + 1):
+        verified = there.call("forget", "--verify", str(number))
+        assert verified.code == 0, verified.everything
+
+
+def test_receipts_and_old_names_are_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
+    (here, source), (there, target) = homes
+    home = AgentHome.create(here.home, source)
+    for theme in ("market", "shop"):
+        home.provider(theme, "s1").sync_turn(
+            f"The gate of {theme} is painted green.", "A fine colour for a gate it is."
+        )
+    home.settle()
+    home.close()
+    assert here.call("forget", "--session", "s1", "--theme", "market", "--execute").code == 0
+    assert here.call("remap", "shop", "garden", "--execute").code == 0
+    bytes_here = exported(here, "--forgotten")
+    assert there.call("import", "jsonl", str(here.folder / "out.jsonl")).code == 0
+    assert exported(there, "--forgotten") == bytes_here
+    assert Stored(target.owner_dsn).count("tombstones") == Stored(source.owner_dsn).count("tombstones") > 0

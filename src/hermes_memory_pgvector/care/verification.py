@@ -70,7 +70,7 @@ def verify(pool: Pool, home: Path, settings: Settings, number: int, match: str |
         receipt = receipts.find(connection, number)
         if receipt is None:
             raise ConfigError(f"there is no receipt {number}; see: hermes-pgvector forget --receipts")
-        known = receipts.tombstones_of(connection, number, erasure.key(connection))
+        known = receipts.tombstones_of(connection, number)
         hashes = sorted(known.found)
         digest = receipts.seal(number, receipt.forgotten_at, receipt.named, receipt.counts, hashes)
         tables = receipts.leftovers(connection, number)

@@ -7,7 +7,7 @@ import argparse
 from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.errors import ConfigError, SchemaError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
@@ -19,6 +19,16 @@ EXAMPLES = (
     ("export --theme marketing --redact", "one theme to standard output, secrets masked"),
 )
 
+NOUNS = {
+    "memory": ("memory", "memories"),
+    "turn": ("turn", ""),
+    "delegation": ("delegation", ""),
+    "event": ("event", ""),
+    "alias": ("old name of a theme", "old names of themes"),
+    "receipt": ("receipt of what was forgotten", "receipts of what was forgotten"),
+}
+BESIDE = ("alias", "receipt")
+"""What most databases have none of."""
 READ_SECONDS = 24 * 3600.0
 
 
@@ -30,6 +40,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     times.add_range(parser)
     parser.add_argument("--vectors", action="store_true", help="bring along the vectors of the current model")
     parser.add_argument("--redact", action="store_true", help="mask keys, tokens and passwords")
+    parser.add_argument(
+        "--forgotten",
+        action="store_true",
+        help="bring along what was forgotten, as keyed hashes with their key, so that it stays out there too",
+    )
     parser.add_argument(
         "--output", default="-", metavar="FILE", help="where to; .gz and .zst are compressed (default: standard output)"
     )
@@ -43,13 +58,18 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.transfer import export, line_file
 
     home = options.home_of(args)
+    if args.forgotten and (args.redact or args.theme or args.session or args.since or args.until):
+        raise ConfigError(
+            "--forgotten is for a move of everything: hashes say neither theme nor time, and with their key one can"
+            " find out whether something was forgotten; leave out the other options"
+        )
     wanted = Selection(
         theme_name(args.theme) if args.theme else None,
         session_name(args.session) if args.session else None,
         args.since,
         args.until,
     )
-    counts: dict[str, int] = {"event": 0, "memory": 0, "turn": 0, "delegation": 0}
+    counts = dict.fromkeys(NOUNS, 0)
     is_stream = args.output == line_file.STANDARD
     with (
         parts.open_pool(home, load(home).settings) as pool,
@@ -59,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
         model = current_model(connection) if args.vectors else None
         if args.vectors and model is None:
             raise SchemaError("the database has no embedding model yet, so there are no vectors; leave out --vectors")
-        rows = export.documents(connection, wanted, schema=version, model=model, is_redacted=args.redact)
+        rows = export.documents(
+            connection, wanted, schema=version, model=model, is_redacted=args.redact, with_forgotten=args.forgotten
+        )
         with (
             terminal.progress("exporting", unit="row", quiet=args.json or is_stream) as bar,
             line_file.writing(args.output) as out,
@@ -81,13 +103,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    nouns = {
-        "memory": ("memory", "memories"),
-        "turn": ("turn", ""),
-        "delegation": ("delegation", ""),
-        "event": ("event", ""),
-    }
-    return ", ".join(terminal.count(counts[kind], *names) for kind, names in nouns.items())
+    told = [(kind, names) for kind, names in NOUNS.items() if counts[kind] or kind not in BESIDE]
+    return ", ".join(terminal.count(counts[kind], *names) for kind, names in told)
 
 
 def _command(file: str) -> str:

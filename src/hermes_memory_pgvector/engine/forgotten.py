@@ -20,7 +20,7 @@ from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.journal.redaction import redact_folder
 from hermes_memory_pgvector.store import receipts
 from hermes_memory_pgvector.store.erasure import Selection
-from hermes_memory_pgvector.store.gate import key_of
+from hermes_memory_pgvector.store.gate import keys_of
 from hermes_memory_pgvector.store.memory_erasure import added, removed
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.tombstones import Tombstones
@@ -97,8 +97,8 @@ class Judge:
         if not items:
             return []
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            key = key_of(connection)
-            known = Tombstones(b"", {}) if key is None else Tombstones.concerning(connection, key, items)
+            keys = keys_of(connection)
+            known = Tombstones.concerning(connection, keys, items)
         return [self._judged(item, known) for item in items]
 
     def blank(self, data: bytes) -> bytes:

@@ -125,8 +125,8 @@ class Mirror:
                 inherited = self._inherit(connection, target, former, model_id)
                 before = before or inherited
             held, unwritten = self._held(connection, target, before, written)
-            if opened.key is not None:
-                entries = self._without_forgotten(connection, opened.key, target, entries, held)
+            if opened.keys:
+                entries = self._without_forgotten(connection, opened.keys, target, entries, held)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
@@ -138,25 +138,31 @@ class Mirror:
             logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
 
     def _without_forgotten(
-        self, connection: Connection, key: bytes, target: Target, entries: list[str], held: Mapping[str, object]
+        self,
+        connection: Connection,
+        keys: tuple[bytes, ...],
+        target: Target,
+        entries: list[str],
+        held: Mapping[str, object],
     ) -> list[str]:
         """The entries of a file that may be stored.
 
         A forgotten entry that has stood in the file ever since is withheld. One that a comparison has seen gone was
         written again by somebody, and one that is held was reported again by the memory tool: both are new.
         """
-        known = tombstones.of_files(connection, key, entries)
+        known = tombstones.of_files(connection, keys, entries)
         last = mirror_files.last_comparison(connection, self._home_id, target)
-        withheld: dict[str, bytes] = {}
+        withheld: dict[str, set[bytes]] = {}
         for entry in entries:
             since = known.forgets_entry(entry)
             if since is None or entry in held:
                 continue
-            own = tombstones.of_file_entry(key, entry)
-            if last.at is None or last.at <= since or own in last.withheld:
+            own = known.of_entry(entry)
+            if last.at is None or last.at <= since or own & last.withheld:
                 withheld[entry] = own
-        mirror_files.note_comparison(connection, self._home_id, target, set(withheld.values()))
-        if withheld and set(withheld.values()) != last.withheld:
+        hashes = {each for own in withheld.values() for each in own}
+        mirror_files.note_comparison(connection, self._home_id, target, hashes)
+        if withheld and hashes != last.withheld:
             logger.warning(
                 "%s still holds %d entries that were forgotten: they stay out of the database; to see which: "
                 "hermes-pgvector doctor",

@@ -1506,7 +1506,8 @@ CREATE TABLE public.erasure_receipts (
     finished_at timestamp with time zone,
     counts jsonb DEFAULT '{}'::jsonb NOT NULL,
     unreached text[] DEFAULT '{}'::text[] NOT NULL,
-    digest text DEFAULT ''::text NOT NULL
+    digest text DEFAULT ''::text NOT NULL,
+    key bytea
 );
 
 CREATE SEQUENCE public.erasure_receipts_id_seq
@@ -1805,6 +1806,8 @@ CREATE UNIQUE INDEX conversations_turn_key ON public.conversations USING btree (
 CREATE UNIQUE INDEX delegations_edge ON public.delegations USING btree (agent_identity, session_id, child_session_id, task_digest);
 
 CREATE UNIQUE INDEX embedding_models_current ON public.embedding_models USING btree (is_current) WHERE is_current;
+
+CREATE INDEX erasure_receipts_key ON public.erasure_receipts USING btree (key) WHERE (key IS NOT NULL);
 
 CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING btree (agent_identity, target, public.hermes_digest(content));
 

@@ -74,10 +74,10 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
         return []
     opened = gate.enter(connection)
     told = [replace(item, operation=opened.renamed(item.operation)) for item in placed] if opened.aliases else placed
-    if opened.key is None:
+    if not opened.keys:
         return list(told)
     both = [item.operation for items in (placed, told) for item in items]
-    known = Tombstones.concerning(connection, opened.key, both)
+    known = Tombstones.concerning(connection, opened.keys, both)
     kept = []
     for old, new in zip(placed, told, strict=True):
         told_by = (old.operation, new.operation)

@@ -93,10 +93,11 @@ def leftovers(connection: Connection, receipt: int) -> dict[str, int]:
     return found
 
 
-def tombstones_of(connection: Connection, receipt: int, key: bytes) -> Tombstones:
+def tombstones_of(connection: Connection, receipt: int) -> Tombstones:
     """The tombstones of one receipt, all of them."""
+    row: Any = connection.execute(statement("erase/key_of_receipt"), {"id": receipt}).fetchone()
     rows: list[Any] = connection.execute(statement("erase/tombstones_of"), {"receipt": receipt}).fetchall()
-    return Tombstones(key, {bytes(each): at for each, at in rows})
+    return Tombstones(() if row is None else (bytes(row[0]),), {bytes(each): at for each, at in rows})
 
 
 def seal(

@@ -81,42 +81,48 @@ def of_task(key: bytes, theme: str, session_id: str, task: str) -> bytes:
 class Tombstones:
     """The tombstones that concern some items, looked up at once."""
 
-    key: bytes
+    keys: tuple[bytes, ...]
+    """This database's key, and those of databases whose tombstones were brought here."""
     found: Mapping[bytes, datetime]
     """Until when what a hash stands for is forgotten."""
 
     @classmethod
-    def concerning(cls, connection: Connection, key: bytes, items: Iterable[WriteItem]) -> Tombstones:
+    def concerning(cls, connection: Connection, keys: tuple[bytes, ...], items: Iterable[WriteItem]) -> Tombstones:
         """Look up everything that may forbid one of these items."""
-        return cls(key, look_up(connection, {each for item in items for each in hashes_of(key, item)}))
+        hashes = {each for item in items for key in keys for each in hashes_of(key, item)}
+        return cls(keys, look_up(connection, hashes))
 
-    def refuses(self, item: WriteItem) -> bool:
-        """Whether an item was forgotten."""
+    def refuses(self, item: WriteItem, *, is_dated: bool = False) -> bool:
+        """Whether an item was forgotten; `is_dated` says that its time is when it was said, whoever found it."""
         if not self.found:
             return False
         if self.refuses_scope(item):
             return True
-        is_undated = isinstance(item, AddTurn) and not item.is_live
-        untils = (self.found.get(each) for each in _own_hashes(self.key, item))
+        is_undated = isinstance(item, AddTurn) and not item.is_live and not is_dated
+        untils = (self.found.get(each) for key in self.keys for each in _own_hashes(key, item))
         return any(own is not None and (is_undated or item.when.wall_us <= micros(own)) for own in untils)
 
     def refuses_scope(self, item: WriteItem) -> bool:
         """Whether everything that an item's theme or session held at its time was forgotten."""
         if not self.found or isinstance(item, ForgetTurns | ForgetTail):
             return False
-        scopes = (self.found.get(each) for each in _scopes(self.key, item))
+        scopes = (self.found.get(each) for key in self.keys for each in _scopes(key, item))
         return any(until is not None and item.when.wall_us <= micros(until) for until in scopes)
 
     def quotes(self, item: WriteItem) -> bool:
         """Whether an operation on memories may quote, as what it replaces or removes, something that was forgotten."""
         if not isinstance(item, ReplaceMemory | RemoveMemory):
             return False
-        until = self.found.get(of_history(self.key, item.theme))
-        return until is not None and item.when.wall_us <= micros(until)
+        untils = (self.found.get(of_history(key, item.theme)) for key in self.keys)
+        return any(until is not None and item.when.wall_us <= micros(until) for until in untils)
 
     def forgets_entry(self, content: str) -> datetime | None:
         """When an entry of a file was forgotten; None when it was not."""
-        return self.found.get(of_file_entry(self.key, content))
+        return max((self.found[each] for each in self.of_entry(content)), default=None)
+
+    def of_entry(self, content: str) -> set[bytes]:
+        """The tombstones of an entry of a file."""
+        return {of_file_entry(key, content) for key in self.keys} & self.found.keys()
 
 
 def look_up(connection: Connection, hashes: Iterable[bytes]) -> dict[bytes, datetime]:
@@ -130,9 +136,9 @@ def look_up(connection: Connection, hashes: Iterable[bytes]) -> dict[bytes, date
     return found
 
 
-def of_files(connection: Connection, key: bytes, entries: Sequence[str]) -> Tombstones:
+def of_files(connection: Connection, keys: tuple[bytes, ...], entries: Sequence[str]) -> Tombstones:
     """The tombstones of entries of a file."""
-    return Tombstones(key, look_up(connection, {of_file_entry(key, entry) for entry in entries}))
+    return Tombstones(keys, look_up(connection, {of_file_entry(key, entry) for entry in entries for key in keys}))
 
 
 def hashes_of(key: bytes, item: WriteItem) -> list[bytes]:

@@ -1,7 +1,11 @@
 """Everything that is stored, as one JSON object per line, in an order that depends on nothing but the rows.
 
 The first line says what the file is. Events (memory operations) come first, because memories are what they add up to;
-then memories, turns and delegations. An export that was imported into an empty database is exported as the same bytes.
+then memories, turns and delegations, and at last other names of themes: whoever reads them stores the rows first, under
+the names they have. An export that was imported into an empty database is exported as the same bytes.
+
+What was forgotten comes along only when asked for, as keyed hashes and their key. Whoever has both can find out whether
+something they can guess was forgotten, so that is for a move, not for a file that is handed on.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from hermes_memory_pgvector.store import taking_along
+from hermes_memory_pgvector.store import carried, taking_along
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.text.secrets import masked
@@ -22,9 +26,15 @@ HEADER = "hermes-pgvector"
 
 
 def documents(
-    connection: Connection, wanted: Selection, *, schema: int, model: EmbeddingModel | None, is_redacted: bool
+    connection: Connection,
+    wanted: Selection,
+    *,
+    schema: int,
+    model: EmbeddingModel | None,
+    is_redacted: bool,
+    with_forgotten: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """The lines of an export; `model` brings along its vectors."""
+    """The lines of an export; `model` brings along its vectors, `with_forgotten` what was forgotten, as hashes."""
     has_events = not wanted.is_partial
     header: dict[str, Any] = {"kind": HEADER, "format": FORMAT, "schema": schema, "events": has_events}
     if model is not None:
@@ -45,11 +55,32 @@ def documents(
             "kind": "delegation", "theme": theme, "session": session_id, "child": child, "task_digest": digest,
             "at": time_text(at), "metadata": metadata,
         }  # fmt: skip
+    if has_events:
+        for old, new, since, finished in carried.aliases(connection, wanted.theme):
+            yield {"kind": "alias", "old": old, "new": new, "since": time_text(since), "finished": _time(finished)}
+    if with_forgotten:
+        yield from _forgotten(connection)
+
+
+def _forgotten(connection: Connection) -> Iterator[dict[str, Any]]:
+    for place, at, actor, home, named, finished, counts, unreached, key in carried.receipts_of(connection):
+        yield {
+            "kind": "receipt", "receipt": place, "at": time_text(at), "actor": actor, "home": home, "named": named,
+            "finished": _time(finished), "counts": counts, "unreached": unreached, "key": bytes(key).hex(),
+        }  # fmt: skip
+    for place, own, at in carried.tombstones(connection):
+        yield {"kind": "tombstone", "receipt": place, "hash": bytes(own).hex(), "at": time_text(at)}
+    for home, target, own in carried.withheld(connection):
+        yield {"kind": "withheld", "home": home, "target": target, "hash": bytes(own).hex()}
 
 
 def time_text(at: datetime) -> str:
     """A time as it stands in an export."""
     return at.astimezone(UTC).isoformat()
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else time_text(at)
 
 
 def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Foreign:
 
     def turn(self, session: Any, role: Role, content: Any, at: Any) -> dict[str, Any]:
         """A turn of ours; the n-th of these words in its session."""
+        undated = {} if self._says_when(at) else {"undated": True}
         turn = turn_of(role, content, self.turn_chars)
         name = session_name(session) or self.shape
         words = "" if turn is None else turn.content
@@ -80,12 +81,17 @@ class Foreign:
             "at": self._time(at),
             "ordinal": self._said[key],
             "metadata": {"imported_from": self.shape},
+            **undated,
         }
+
+    @staticmethod
+    def _says_when(value: Any) -> bool:
+        return bool(value) and isinstance(value, str | int | float) and not isinstance(value, bool)
 
     def _time(self, value: Any) -> str:
         if isinstance(value, str) and value:
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if self._says_when(value):
             # Some count milliseconds.
             seconds = value / 1000 if value > 1e11 else value
             return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -16,7 +16,8 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import gate, memories, taking_along, turns, vectors
+from hermes_memory_pgvector.store import carried, gate, memories, taking_along, turns, vectors
+from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -25,7 +26,7 @@ from hermes_memory_pgvector.text.clean import DIGEST_CHARS, clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded
 from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
-from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
+from hermes_memory_pgvector.transfer.tally import ALIASES, FORGOTTEN, NAME_IN_USE, RECEIPTS, Tally
 from hermes_memory_pgvector.values import (
     TARGETS,
     AddMemory,
@@ -68,6 +69,7 @@ def import_lines(
     for portion in _portions(lines, name):
         work.take(portion)
         progress(len(portion))
+    work.finish()
     return tally
 
 
@@ -93,6 +95,8 @@ class _Import:
         self._brings_vectors = False
         self._fresh: set[tuple[str, int]] = set()
         """Theme and id of memories that this import has stored."""
+        self._receipts: dict[int, int] = {}
+        """The numbers that receipts of the source have here."""
 
     def take(self, portion: list[_Read]) -> None:
         """Store lines of one kind."""
@@ -109,8 +113,41 @@ class _Import:
                     self._store_memories(connection, values, documents)
                 case "turn":
                     self._store_turns(connection, values, documents)
-                case _:
+                case "delegation":
                     self._store_edges(connection, values)
+                case _ if self._is_dry:
+                    pass
+                case "alias":
+                    new, in_use = carried.store_aliases(connection, values)
+                    self._tally.also[ALIASES] += new
+                    self._tally.left_out[NAME_IN_USE] += in_use
+                case "receipt":
+                    self._store_receipts(connection, values, documents)
+                case "tombstone":
+                    self._store_tombstones(connection, values)
+                case _:
+                    _withhold(connection, values)
+
+    def finish(self) -> None:
+        """Everything has been read."""
+        if self._receipts:
+            with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+                carried.seal(connection, self._receipts.values())
+
+    def _store_receipts(
+        self, connection: Connection, brought: list[CarriedReceipt], documents: list[Mapping[str, Any]]
+    ) -> None:
+        for each, document in zip(brought, documents, strict=True):
+            number, is_new = carried.store_receipt(connection, each)
+            self._receipts[int(document["receipt"])] = number
+            self._tally.also[RECEIPTS] += is_new
+
+    def _store_tombstones(self, connection: Connection, brought: list[tuple[int, bytes, datetime]]) -> None:
+        unknown = {place for place, _, _ in brought} - self._receipts.keys()
+        if unknown:
+            raise ConfigError(f"a tombstone names receipt {min(unknown)}, which does not stand before it")
+        stones = [CarriedTombstone(own, self._receipts[place], at) for place, own, at in brought]
+        carried.store_tombstones(connection, stones)
 
     def _begin(self, header: Mapping[str, Any]) -> None:
         if header["format"] > FORMAT:
@@ -170,7 +207,8 @@ class _Import:
         if self._is_dry:
             self._count_turns(connection, made)
             return
-        admitted = opened.admitted(connection, made)
+        undated = {place for place, document in enumerate(documents) if document.get("undated")}
+        admitted = opened.admitted(connection, made, undated=undated)
         self._tally.left_out[FORGOTTEN] += len(made) - len(admitted)
         stored = turns.insert(
             connection,
@@ -253,6 +291,14 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
                 value = _turn(document)
             case "delegation":
                 value = _edge(document)
+            case "alias":
+                value = _alias(document)
+            case "receipt":
+                value = _receipt(document)
+            case "tombstone":
+                value = (int(document["receipt"]), bytes.fromhex(document["hash"]), _moment(document["at"]))
+            case "withheld":
+                value = (_text(document, "home"), _target(document), bytes.fromhex(document["hash"]))
             case str() if kind == HEADER:
                 value = int(document["format"])
             case _:
@@ -367,6 +413,45 @@ def _edge(document: Mapping[str, Any]) -> Edge:
         _moment(document["at"]),
         _metadata(document),
     )
+
+
+def _alias(document: Mapping[str, Any]) -> Alias:
+    old, new = bounded(clean(document["old"])), bounded(clean(document["new"]))
+    if not old or not new or old == new:
+        raise ValueError("another name of a theme needs two names")
+    return Alias(old, new, _moment(document["since"]), _moment_or_none(document, "finished"))
+
+
+def _receipt(document: Mapping[str, Any]) -> CarriedReceipt:
+    counts = document.get("counts") or {}
+    if not isinstance(counts, dict):
+        raise TypeError("counts are not an object")
+    key = bytes.fromhex(document["key"])
+    if not key:
+        raise ValueError("a receipt has an empty key")
+    int(document["receipt"])
+    return CarriedReceipt(
+        _moment(document["at"]),
+        _text(document, "actor"),
+        _text(document, "home"),
+        tuple(clean(str(each)) for each in document.get("named") or ()),
+        _moment_or_none(document, "finished"),
+        {clean(str(name)): int(count) for name, count in counts.items()},
+        tuple(clean(str(each)) for each in document.get("unreached") or ()),
+        key,
+    )
+
+
+def _withhold(connection: Connection, values: list[tuple[str, str, bytes]]) -> None:
+    files: dict[tuple[str, str], list[bytes]] = {}
+    for home_id, target, own in values:
+        files.setdefault((home_id, target), []).append(own)
+    for (home_id, target), hashes in files.items():
+        carried.withhold(connection, home_id, target, hashes)
+
+
+def _moment_or_none(document: Mapping[str, Any], name: str) -> datetime | None:
+    return None if document.get(name) is None else _moment(document[name])
 
 
 def _theme(document: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermes_memory_pgvector.errors import SchemaError
-from hermes_memory_pgvector.store import schema, taking_along
+from hermes_memory_pgvector.store import carried, schema, taking_along
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.taking_along import Selection
@@ -16,15 +16,24 @@ from hermes_memory_pgvector.transfer import export
 Line = tuple[int, dict[str, Any]]
 
 
-def lines(connection: Connection) -> Iterator[Line]:
-    """Every row of the other database; vectors come along where both use the same model."""
+def lines(connection: Connection, theme: str | None = None) -> Iterator[Line]:
+    """Every row of the other database, or of one theme; vectors come along where both use the same model.
+
+    Both databases are the operator's, so what was forgotten there stays forgotten here, if the login may see it.
+    """
     version = _version(connection)
     if version is not None:
-        model = current_model(connection)
-        rows = export.documents(connection, Selection(), schema=version, model=model, is_redacted=False)
-        yield from enumerate(rows, start=1)
-        return
-    yield from enumerate(_published(connection), start=1)
+        rows = export.documents(
+            connection,
+            Selection(theme),
+            schema=version,
+            model=current_model(connection),
+            is_redacted=False,
+            with_forgotten=carried.may_read(connection),
+        )
+    else:
+        rows = (row for row in _published(connection) if theme in (None, row["theme"]))
+    yield from enumerate(rows, start=1)
 
 
 def _version(connection: Connection) -> int | None:

@@ -6,6 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 FORGOTTEN = "that were forgotten here"
+NAME_IN_USE = "that are old names of themes, but are in use here"
+ALIASES = "old names of themes"
+RECEIPTS = "receipts of what was forgotten"
 
 
 @dataclass(slots=True)
@@ -25,6 +28,8 @@ class Tally:
     themes: defaultdict[str, ThemeTally] = field(default_factory=lambda: defaultdict(ThemeTally))
     left_out: Counter[str] = field(default_factory=Counter)
     """How many of the source's items were not for storing, by reason."""
+    also: Counter[str] = field(default_factory=Counter)
+    """What came along beside rows: other names of themes, and receipts of what was forgotten."""
 
     @property
     def new(self) -> int:

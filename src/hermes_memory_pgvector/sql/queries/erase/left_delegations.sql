@@ -1,5 +1,6 @@
 -- How many delegations are left of themes and sessions that a receipt says are forgotten?
-SELECT count(*) FROM delegations AS edge, erasure_key AS one
+SELECT count(*) FROM delegations AS edge, (SELECT coalesce(receipt.key, own.key) AS key FROM erasure_receipts AS receipt, erasure_key AS own
+      WHERE receipt.id = %(receipt)s) AS one
 WHERE EXISTS (SELECT FROM tombstones AS known
               WHERE known.receipt_id = %(receipt)s AND edge.ts <= known.forgotten_at
                 AND known.hash IN (hermes_tombstone(one.key, ARRAY['scope', '', '']),

@@ -1,5 +1,6 @@
 -- How many entries of files as last compared does a receipt say are forgotten?
-SELECT count(*) FROM memory_files AS file, jsonb_array_elements_text(file.entries) AS entry, erasure_key AS one
+SELECT count(*) FROM memory_files AS file, jsonb_array_elements_text(file.entries) AS entry, (SELECT coalesce(receipt.key, own.key) AS key FROM erasure_receipts AS receipt, erasure_key AS own
+      WHERE receipt.id = %(receipt)s) AS one
 WHERE EXISTS (SELECT FROM tombstones AS known
               WHERE known.receipt_id = %(receipt)s AND file.compared_at <= known.forgotten_at
                 AND known.hash = hermes_tombstone(one.key, ARRAY['entry', entry]))

@@ -10,4 +10,5 @@ SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM tombstones AS known
                                                            hermes_tombstone(one.key, ARRAY['scope', turn.agent_identity, '']),
                                                            hermes_tombstone(one.key, ARRAY['scope', '', turn.session_id]),
                                                            hermes_tombstone(one.key, ARRAY['scope', turn.agent_identity, turn.session_id]))))
-FROM conversations AS turn, erasure_key AS one;
+FROM conversations AS turn, (SELECT coalesce(receipt.key, own.key) AS key FROM erasure_receipts AS receipt, erasure_key AS own
+      WHERE receipt.id = %(receipt)s) AS one;
