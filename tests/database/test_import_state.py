@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.cli import import_
+from hermes_memory_pgvector.transfer.state import UNNAMED_API
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.host_state import fill, host_state
@@ -140,11 +141,13 @@ def test_every_session_goes_to_the_theme_that_live_traffic_gives_it(
     themes = {session: theme for theme, session, *_ in stored.rows(ROWS)}
     dm = themes["dm"]
     assert dm.startswith("dm-")
-    assert themes == {"cli": "hermes", "dm": dm, "old-dm": dm, "dm-later": dm, "api": "hermes", "api-told": "market"}
+    assert themes == {"cli": "hermes", "dm": dm, "old-dm": dm, "dm-later": dm, "api-told": "market"}
     assert found["left_out"] == {
         "of cron jobs and subagents": 4,
         "of chats whose partner the host did not record": 2,
+        UNNAMED_API: 2,
     }
+    assert imported(commands, "--api-theme", "Hermes")["themes"]["hermes"] == {"stored": 2, "known": 3}
     assert "4915100000000" not in stored.everything()
     ((session, child),) = stored.rows("SELECT session_id, child_session_id FROM delegations")
     assert (session, child) == ("cli", "helper")
@@ -204,9 +207,33 @@ def test_a_chat_of_another_profile_that_begins_alike_attracts_nothing(
         state.session("api-1", "api_server")
         for number in (1, 2):
             state.exchange("api-1", asked(number), told(number))
-    assert imported(commands)["themes"] == {"hermes": {"stored": 4, "known": 0}}
+    assert imported(commands)["left_out"] == {UNNAMED_API: 4}
+    assert imported(commands, "--api-theme", "hermes")["themes"] == {"hermes": {"stored": 4, "known": 0}}
     assert stored.themes_of(asked(2)) == {"hermes"}
     assert imported(commands)["stored"] == 0
+
+
+def test_the_chats_of_a_profile_have_the_themes_that_its_own_agents_give_them(
+    commands: Commands, database: Database, stored: Stored
+) -> None:
+    profile = commands.home / "profiles" / "coder"
+    profile.mkdir(parents=True)
+    with host_state(profile) as state:
+        state.session("dm", "telegram", session_key=KEY, user_id="4915100000000")
+        state.exchange("dm", asked(1), told(1))
+    elsewhere = commands.folder / "elsewhere"
+    with host_state(elsewhere) as state:
+        state.session("dm", "telegram", session_key=KEY, user_id="4915100000000")
+        state.exchange("dm", asked(2), told(2))
+    for home in (profile, elsewhere):
+        assert imported(commands, "--home", str(home))["stored"] == 2
+    for path, number in ((profile, 11), (commands.home, 12)):
+        home = AgentHome.create(path, database)
+        home.provider(KEY, "dm", platform="telegram").sync_turn(asked(number), told(number), session_id="dm")
+        home.settle()
+        home.close()
+    assert stored.themes_of(asked(1)) == stored.themes_of(asked(11)) != stored.themes_of(asked(12))
+    assert stored.themes_of(asked(2)) == stored.themes_of(asked(12)), "another home's chats go on here"
 
 
 def test_a_locked_a_missing_and_a_foreign_store_are_named_and_harm_nothing(

@@ -54,6 +54,7 @@ COPIED = "copies made by branches and compression"
 NOT_A_CHAT = "of cron jobs and subagents"
 UNKNOWN_PARTNER = "of chats whose partner the host did not record"
 SHARED_ID = "of API sessions that several themes share"
+UNNAMED_API = "of API sessions whose key hermes did not record: name their theme with --api-theme"
 UNFINISHED = "still being answered: import again later"
 BEFORE_SINCE = "older than --since"
 
@@ -277,6 +278,9 @@ class _Import:
                     # The host gives requests of several themes one session id; which of them said what is stored.
                     left = missing(part.said, [row for each in known.values() for row in each])
                     self._tally.left_out[SHARED_ID] += len(left)
+                    continue
+                if not known and part.theme.is_unnamed:
+                    self._tally.left_out[UNNAMED_API] += len(part.said)
                     continue
                 theme = next(iter(known), theme)
             self._store_part(part, theme, stored.get((theme, part.name), []))

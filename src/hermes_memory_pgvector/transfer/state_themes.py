@@ -29,6 +29,8 @@ class SessionTheme:
     theme: str | None
     is_guess: bool = False
     """Whether the session may as well belong to another theme, which a stored turn would show."""
+    is_unnamed: bool = False
+    """Whether nothing but a stored turn says whose session it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class ThemeRules:
     profile: str
     is_profile: Callable[[str], bool]
     api_theme: str = ""
-    """The theme of API sessions, if the operator names one."""
+    """The theme of API sessions of which nothing tells it, if the operator names one."""
 
     def theme_of(self, session: HostSession, sessions: Mapping[str, HostSession]) -> SessionTheme:
         """The theme of a session."""
@@ -61,12 +63,13 @@ class ThemeRules:
         return theme.startswith(f"{DEFAULT_THEME}/") or identity.separate(theme, self.profile, self.is_profile) == theme
 
     def _api_theme(self, session: HostSession) -> SessionTheme:
-        if self.api_theme:
-            return SessionTheme(self._resolved(self.api_theme, ""))
         named = theme_name(session.named_theme)
         if named and not is_private_theme(named):
             return SessionTheme(named, is_guess=True)
-        return SessionTheme(self._resolved("", ""), is_guess=True)
+        if self.api_theme:
+            return SessionTheme(self._resolved(self.api_theme, ""), is_guess=True)
+        # Requests with a key and requests without one look alike here, and every key is a wall.
+        return SessionTheme(self._resolved("", ""), is_guess=True, is_unnamed=True)
 
     def _resolved(self, key: str, thread_id: str) -> str:
         arguments = {
