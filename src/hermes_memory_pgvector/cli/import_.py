@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options, times, tree
-from hermes_memory_pgvector.config.home import has_profile, homes_of, pseudonym_key
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, load
+from hermes_memory_pgvector.config.home import has_profile, homes_of, pseudonym_key, root_of
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
@@ -38,6 +38,8 @@ EXAMPLES = (
 READ_SECONDS = 30.0
 READ_WHOLE_SECONDS = 24 * 3600.0
 STATE = "state.db"
+EMBEDDED = "embedded"
+"""In place of a connection string: the embedded server of a home."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,14 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         example=("import state --dry-run", "count them, theme by theme"),
     )
     _add_common(state)
-    state.add_argument("--home", type=Path, metavar="DIR", help="hermes home to read (default: the one written to)")
-    state.add_argument("--all-profiles", action="store_true", help="the root home and every profile")
+    _add_homes(state)
     state.add_argument("--since", type=times.moment, metavar="TIME", help=f"only from then on: {times.FORMS}; UTC")
     state.add_argument(
         "--api-theme",
         default="",
         metavar="THEME",
-        help="theme of API sessions whose key hermes did not record (default: as stored, or the profile's)",
+        help="theme of API sessions whose key hermes did not record (default: as stored, else they stay out)",
     )
 
     jsonl = tree.add_action(
@@ -82,8 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         sources, "files", "MEMORY.md and USER.md of any home", example=("import files --home ~/old", "another home's")
     )
     _add_common(files)
-    files.add_argument("--home", type=Path, metavar="DIR", help="hermes home to read (default: the one written to)")
-    files.add_argument("--all-profiles", action="store_true", help="the root home and every profile")
+    _add_homes(files)
     _add_theme(files)
     holographic = tree.add_action(
         sources,
@@ -101,7 +101,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         example=("import peer postgresql://reader@old.example/memory", "everything that is not here yet"),
     )
     _add_common(peer)
-    peer.add_argument("dsn", metavar="DSN", help="its connection string; a login that may read is enough")
+    peer.add_argument(
+        "dsn",
+        metavar="DSN",
+        help=f"its connection string, where a login that may read is enough; or {EMBEDDED!r}: the server in a home",
+    )
+    peer.add_argument(
+        "--home", type=Path, metavar="DIR", help=f"with {EMBEDDED!r}: whose server (default: this home's)"
+    )
+    peer.add_argument("--theme", metavar="THEME", help="only this theme")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,6 +132,11 @@ def run(args: argparse.Namespace) -> int:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser)
     parser.add_argument("--dry-run", action="store_true", help="only count, theme by theme; store nothing")
+
+
+def _add_homes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", type=Path, metavar="DIR", help="hermes home to read (default: the one written to)")
+    parser.add_argument("--all-profiles", action="store_true", help="the root home and every profile")
 
 
 def _add_theme(parser: argparse.ArgumentParser) -> None:
@@ -251,6 +264,10 @@ def _holographic(args: argparse.Namespace) -> int:
 
 
 def _peer(args: argparse.Namespace) -> int:
+    if args.home is not None and args.dsn != EMBEDDED:
+        raise ConfigError(f"--home is for `import peer {EMBEDDED}`; a connection string says itself where it leads")
+    if args.dsn == EMBEDDED:
+        return _embedded(args)
     from hermes_memory_pgvector.store import taking_along
     from hermes_memory_pgvector.store.conninfo import brief
     from hermes_memory_pgvector.store.pool import Pool
@@ -261,9 +278,31 @@ def _peer(args: argparse.Namespace) -> int:
     other = Pool(lambda _: args.dsn, maximum=1, connect_seconds=settings.connect_timeout)
     try:
         with taking_along.snapshot(other, Deadline.after(READ_WHOLE_SECONDS)) as connection:
-            return _take(args, home, settings, peer.lines(connection), name=brief(args.dsn), subject="peer")
+            theme = theme_name(args.theme) if args.theme else None
+            lines = peer.lines(connection, theme)
+            return _take(args, home, settings, lines, name=brief(args.dsn), subject="peer")
     finally:
         other.close()
+
+
+def _embedded(args: argparse.Namespace) -> int:
+    """Import from the embedded server of a home, which need not run and which no setting needs to name."""
+    from hermes_memory_pgvector.server.folder import has_data
+    from hermes_memory_pgvector.setup.moving_in import embedded_pool
+    from hermes_memory_pgvector.store import taking_along
+    from hermes_memory_pgvector.transfer import peer
+
+    home = options.home_of(args)
+    settings = load(home).settings
+    source = (args.home or home).expanduser().absolute()
+    folder = next((data_folder(each) for each in (source, root_of(source)) if has_data(data_folder(each))), None)
+    if folder is None:
+        raise ConfigError(f"there is no embedded server in {source}")
+    if not settings.dsn and parts.server_folder(home, settings) == folder:
+        raise ConfigError(f"{home} uses the embedded server in {folder} itself; there is nothing to bring")
+    theme = theme_name(args.theme) if args.theme else None
+    with embedded_pool(folder) as other, taking_along.snapshot(other, Deadline.after(READ_WHOLE_SECONDS)) as connection:
+        return _take(args, home, settings, peer.lines(connection, theme), name=str(folder), subject="peer")
 
 
 def _take(
@@ -297,14 +336,25 @@ def _source(source: Path, into: Path, settings: Settings, api_theme: str, since:
     from hermes_memory_pgvector.transfer.state import Source
     from hermes_memory_pgvector.transfer.state_themes import ThemeRules
 
+    # Chats with a profile of this installation have the themes that its own agents give them. The chats of any other
+    # home go on here, with the agents of the home that takes them over.
+    whose = source if root_of(source) == root_of(into) else into
     rules = ThemeRules(
-        settings,
-        lambda: pseudonym_key(into),
+        settings if whose == into else load(whose).settings,
+        lambda: _pseudonym_key(whose),
         source.name if source.parent.name == "profiles" else "default",
         lambda name: has_profile(source, name),
         api_theme,
     )
     return Source(source / STATE, rules, since)
+
+
+def _pseudonym_key(home: Path) -> bytes:
+    try:
+        return pseudonym_key(home)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigError(f"the key behind private themes of {home} cannot be read ({reason})") from None
 
 
 @contextmanager
@@ -316,6 +366,12 @@ def _opened(home: Path, settings: Settings) -> Iterator[Pool]:
         with pool.connection(Deadline.after(READ_SECONDS)) as connection:
             schema.verify(connection)
         yield pool
+
+
+def note(home: Path, tally: Tally) -> None:
+    """Leave a row in the audit log of a home's database."""
+    with parts.open_pool(home, load(home).settings) as pool:
+        _note(pool, home, "peer", tally)
 
 
 def _note(pool: Pool, home: Path, subject: str, tally: Tally) -> None:
@@ -337,6 +393,9 @@ def tell(tally: Tally, *, is_dry: bool) -> None:
             [(theme, terminal.number(each.new), terminal.number(each.known)) for theme, each in rows],
             right=(1, 2),
         )
+    for what, number in sorted(tally.also.items()):
+        if number and not is_dry:
+            terminal.say(f"  came along: {terminal.number(number)} {what}")
     for reason, number in tally.left_out.most_common():
         if number:
             terminal.say(f"  left out: {terminal.count(number, 'item')} {reason}")
@@ -358,4 +417,5 @@ def _document(tally: Tally) -> dict[str, Any]:
         "known": tally.known,
         "themes": {theme: {"stored": each.new, "known": each.known} for theme, each in sorted(tally.themes.items())},
         "left_out": {reason: number for reason, number in tally.left_out.items() if number},
+        "also": {what: number for what, number in tally.also.items() if number},
     }

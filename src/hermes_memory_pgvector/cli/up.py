@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import import_, options, system_errors
+from hermes_memory_pgvector.cli import import_, left_behind, options, system_errors
 from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import root_of
@@ -30,6 +31,10 @@ from hermes_memory_pgvector.setup import (
     terminal,
 )
 from hermes_memory_pgvector.setup.host_python import HostPython
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.setup.moving_in import Moving
+    from hermes_memory_pgvector.store.browse import Theme
 
 NAME = "up"
 HELP = "set up everything: database, schema, plugin folder, settings; safe to run again"
@@ -93,9 +98,10 @@ def run(args: argparse.Namespace) -> int:
     home.mkdir(parents=True, exist_ok=True)
     for trouble in load(home).troubles:
         raise ConfigError(f"{trouble}; fix it, or accept it as it is: {settings_file.ACCEPT_COMMAND}")
+    before = {each: left_behind.server_in_use(each) for each in (home, *profiles.below(home))}
     changed = _settings(home, args, quiet=quiet)
     if not args.dsn:
-        changed += profiles.join(home)
+        changed += _join(home, quiet=quiet)
     settings = load(home).settings
     host = _prepare_host(home, settings, args, quiet=quiet)
     target = _find_database(home, settings, args, quiet=quiet)
@@ -103,10 +109,13 @@ def run(args: argparse.Namespace) -> int:
     _accept_database(home, quiet=quiet)
     if host is not None and host.sees_package:
         changed += _activate(home, quiet=quiet)
+    copied = left_behind.offer(home, before[home], yes=args.yes, quiet=quiet)
     others = [
-        _set_up_profile(each, host, may_move=args.yes, quiet=quiet)
+        _set_up_profile(each, host, before[each], may_move=args.yes, quiet=quiet)
         for each in (profiles.below(home) if args.all_profiles else ())
     ]
+    if args.dsn and not args.all_profiles and not quiet:
+        _name_profiles_left(home, before)
     findings = list(examination.examine(home))
     if host is not None and not host.sees_package:
         # What is missing there, and the command for it, is said at the end.
@@ -121,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "home": str(home),
                 "changed": changed,
+                "copied": copied,
                 "exit_code": code or (0 if is_done else 3),
                 "hermes_python": None if host is None else str(host.path),
                 "hermes_sees_package": None if host is None else host.sees_package,
@@ -314,11 +324,16 @@ def _offer_move(home: Path, *, may_move: bool, quiet: bool) -> bool:
     """Offer to bring the memories of a profile's own server into the root home's database; True when that was done."""
     if not profiles.has_own_server(home) or load(home).settings.own_server or load(root_of(home)).settings.dsn:
         return False
-    question = f"   Profile {home.name} has a Postgres of its own. Move its memories into the shared database?"
+    from hermes_memory_pgvector.setup.moving_in import look, move_in
+
+    try:
+        question = _move_question(home, look(home))
+    except MemoryPluginError as error:
+        if not quiet:
+            terminal.bullet("problem", f"profile {home.name} keeps its own Postgres: {error}")
+        return False
     if not (may_move if quiet else terminal.confirm(question, yes=may_move)):
         return False
-    from hermes_memory_pgvector.setup.moving_in import move_in
-
     try:
         with terminal.progress(f"moving profile {home.name}", unit="row", quiet=quiet) as bar:
             tally = move_in(home, bar.advance)
@@ -332,14 +347,58 @@ def _offer_move(home: Path, *, may_move: bool, quiet: bool) -> bool:
     return True
 
 
-def _set_up_profile(home: Path, host: HostPython | None, *, may_move: bool, quiet: bool) -> dict[str, Any]:
+def _move_question(home: Path, moving: Moving) -> str:
+    """The question before a move, with what would be moved and what becomes one."""
+    question = f"   Profile {home.name} has a Postgres of its own with {_held(moving.brought)}."
+    for theme in moving.there:
+        own = next(each for each in moving.brought if each.theme == theme.theme)
+        question += (
+            f" The shared database has a theme {theme.theme}, too: its {_held([theme])} and the profile's"
+            f" {_held([own])} become one theme."
+        )
+    return f"{question} Move them into the shared database?"
+
+
+def _held(themes: Sequence[Theme]) -> str:
+    memories, turns = sum(each.memories for each in themes), sum(each.turns for each in themes)
+    return f"{terminal.count(memories, 'memory', 'memories')} and {terminal.count(turns, 'turn')}"
+
+
+def _join(home: Path, *, quiet: bool) -> list[str]:
+    """Have a profile take over the database and model of its root home, and say what it had chosen otherwise."""
+    joined = profiles.join(home)
+    if joined.replaced and not quiet:
+        told = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in joined.replaced.items())
+        terminal.bullet(
+            "note",
+            f"profile {home.name} embeds as {profiles.SHARED} do: {told}",
+            f"for a model of its own: hermes-pgvector up --own-server --hermes-home {home}",
+        )
+    return list(joined.changed)
+
+
+def _name_profiles_left(home: Path, before: Mapping[Path, Path | None]) -> None:
+    """Profiles that shared the embedded server go on with it until they are told otherwise."""
+    names = [each.name for each in profiles.below(home) if before[each] == data_folder(home)]
+    if names:
+        terminal.bullet(
+            "note",
+            f"profiles that stay with the embedded server in {data_folder(home)}: {', '.join(names)}",
+            f"to bring them along: hermes-pgvector up --all-profiles --hermes-home {home}",
+        )
+
+
+def _set_up_profile(
+    home: Path, host: HostPython | None, before: Path | None, *, may_move: bool, quiet: bool
+) -> dict[str, Any]:
     """Give one profile the memory of its root home: settings, plugin folder, provider; each keeps its own theme."""
     has_moved = _offer_move(home, may_move=may_move, quiet=quiet)
-    changed = [*profiles.join(home), *(["database"] if has_moved else [])]
+    changed = [*_join(home, quiet=quiet), *(["database"] if has_moved else [])]
     settings = load(home).settings
     has_own = profiles.has_own_server(home)
     if not has_own:
         _accept_database(home, quiet=True)
+    copied = not has_moved and left_behind.offer(home, before, yes=may_move, quiet=quiet)
     if host is not None and host.sees_package:
         plugin_folder.install(home)
         if settings_file.set_provider(home, PROVIDER_NAME):
@@ -348,7 +407,7 @@ def _set_up_profile(home: Path, host: HostPython | None, *, may_move: bool, quie
     if not quiet:
         theme = parts.profile_theme(home, settings)
         terminal.bullet("ok", f"profile {home.name}: theme {theme}, {where}{'' if changed else ', unchanged'}")
-    return {"home": str(home), "changed": changed, "own_server": has_own, "database": where}
+    return {"home": str(home), "changed": changed, "own_server": has_own, "database": where, "copied": copied}
 
 
 def _say_next(home: Path, host: HostPython | None, code: int) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.config.settings_file import secret
+from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
-from hermes_memory_pgvector.setup import live, parts, password, terminal
+from hermes_memory_pgvector.setup import live, parts, password, profiles, terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.migrate import Outcome
@@ -50,11 +50,12 @@ def role_for(settings: Settings, admin: str) -> str:
 
 
 def wanted_model(home: Path, settings: Settings) -> Wanted:
-    """The model of the configured embedder."""
+    """The model of the configured embedder; where profiles share a database, that of the home it belongs to."""
     from hermes_memory_pgvector.admin.model_tables import ModelSpec
 
+    whose = profiles.embedding_home(home)
     try:
-        with parts.open_embedder(home, settings) as embedder:
+        with parts.open_embedder(whose, settings if whose == home else load(whose).settings) as embedder:
             info = embedder.info(Deadline.after(EMBEDDER_SECONDS))
     except EmbeddingError as error:
         return Wanted(None, str(error))

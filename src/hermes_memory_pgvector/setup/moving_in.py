@@ -7,7 +7,9 @@ the profile's folder until somebody deletes it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ from hermes_memory_pgvector.setup import journal_database, parts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.store.browse import Theme
+    from hermes_memory_pgvector.store.pool import Pool
     from hermes_memory_pgvector.transfer.tally import Tally
 
 START_SECONDS = 60.0
@@ -53,6 +57,74 @@ def move_in(home: Path, progress: Callable[[int], None]) -> Tally:
     return tally
 
 
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """What a move would bring, and which of its themes the shared database has, too."""
+
+    brought: tuple[Theme, ...]
+    there: tuple[Theme, ...]
+
+
+def look(home: Path) -> Moving:
+    """What a profile's own server holds, and what the shared database holds under the same names."""
+    brought = themes_in(data_folder(home))
+    names = {each.theme for each in brought}
+    return Moving(brought, tuple(each for each in themes_in(data_folder(root_of(home))) if each.theme in names))
+
+
+def themes_in(folder: Path) -> tuple[Theme, ...]:
+    """The themes that an embedded server holds, whoever uses it; one that does not run is started for the question."""
+    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.errors import SchemaError
+    from hermes_memory_pgvector.server.folder import has_data
+    from hermes_memory_pgvector.store import schema
+
+    if not has_data(folder):
+        return ()
+    with embedded_pool(folder) as pool, pool.connection(Deadline.after(START_SECONDS)) as connection:
+        try:
+            schema.verify(connection)
+        except SchemaError:
+            return ()
+        return tuple(themes.overview(connection))
+
+
+def copy(
+    folder: Path, home: Path, theme: str | None, progress: Callable[[int], None] = lambda _: None, *, is_dry: bool
+) -> Tally:
+    """Bring what an embedded server holds, or one theme of it, into the database of a home; nothing is taken away."""
+    from hermes_memory_pgvector.store import taking_along
+    from hermes_memory_pgvector.transfer import jsonl, peer
+
+    settings = load(home).settings
+    with (
+        embedded_pool(folder) as other,
+        parts.open_pool(home, settings) as pool,
+        taking_along.snapshot(other, Deadline.after(READ_SECONDS)) as connection,
+    ):
+        lines = peer.lines(connection, theme)
+        return jsonl.import_lines(lines, pool, settings, name=str(folder), is_dry=is_dry, progress=progress)
+
+
+@contextmanager
+def embedded_pool(folder: Path) -> Iterator[Pool]:
+    """Connections to the embedded server of a folder, whether or not anybody's settings lead there."""
+    from hermes_memory_pgvector.server.server import EmbeddedPostgres
+    from hermes_memory_pgvector.store.pool import Pool
+
+    server = EmbeddedPostgres(folder)
+    was_running = server.status().running
+    pool = Pool(
+        lambda deadline: server.ensure_running(deadline).runtime_dsn, maximum=1, connect_seconds=CONNECT_SECONDS
+    )
+    try:
+        yield pool
+    finally:
+        pool.close()
+        if not was_running:
+            server.stop(Deadline.after(STOP_SECONDS))
+
+
 def _check_unused(home: Path) -> None:
     from hermes_memory_pgvector.engine import status_file
 
@@ -73,7 +145,10 @@ def _export(home: Path, file: Path) -> None:
     ):
         version = schema.verify(connection).version
         everything = Selection(None, None, None, None)
-        for document in export.documents(connection, everything, schema=version, model=None, is_redacted=False):
+        rows = export.documents(
+            connection, everything, schema=version, model=None, is_redacted=False, with_forgotten=True
+        )
+        for document in rows:
             out.write(line_file.encoded(document))
 
 

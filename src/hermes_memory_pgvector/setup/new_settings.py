@@ -86,6 +86,10 @@ def check(home: Path, values: Mapping[str, Any]) -> None:
             declaration.parse(value)
         except (ValueError, TypeError, OverflowError):
             raise ConfigError(f"{name} expects {declaration.expects}; nothing was changed") from None
+    if "dsn" not in given and "own_server" not in given:
+        from hermes_memory_pgvector.setup.profiles import check_embedder
+
+        check_embedder(home, given)
     _check_endpoint(home, given)
     _check_together(home, given)
 

@@ -6,13 +6,19 @@ Postgres of the operator's own shares that; otherwise all profiles use the root 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
+from hermes_memory_pgvector.config.settings import DECLARATIONS, shown
 from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import new_settings, parts
 
+SHARED = "the root home's database, whose vectors are of one model"
 EMBEDDER = ("embed_url", "embed_model", "embed_dim", "embed_protocol", "embed_api_key_env")
 
 
@@ -27,30 +33,80 @@ def has_own_server(home: Path) -> bool:
     return root_of(home) != home and not settings.dsn and parts.server_folder(home, settings).parent == home
 
 
-def join(home: Path) -> list[str]:
-    """Give a profile the database and embedder of its root home, as far as it has none; the names that changed."""
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a profile took over from its root home."""
+
+    changed: tuple[str, ...] = ()
+    """The settings that changed."""
+    replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Those of them the profile had chosen otherwise: what it had, and what it has now."""
+
+
+def join(home: Path) -> Joined:
+    """Give a profile the database of its root home, if it has none of its own, and the embedder of that database."""
     root = root_of(home)
     if root == home:
-        return []
-    from hermes_memory_pgvector.store.installation import place
-
-    ours, theirs = load(home).settings, load(root).settings
-    if ours.dsn and place(ours.dsn) != place(theirs.dsn):
-        return []
+        return Joined()
     changed = []
+    ours, theirs = load(home).settings, load(root).settings
     if not ours.dsn and theirs.dsn and not theirs.hold and not ours.own_server and not has_own_server_data(home):
         new_settings.save_dsn(home, theirs.dsn)
         changed.append("dsn")
-    elif not ours.dsn and parts.server_folder(home, ours).parent == home:
-        return []
-    wanted = {name: getattr(theirs, name) for name in EMBEDDER if theirs.is_set(name) and not ours.is_set(name)}
+    if not shares_database(home):
+        return Joined(tuple(changed))
+    other = [name for name in EMBEDDER if getattr(ours, name) != getattr(theirs, name)]
+    fixed = [name for name in other if ours.set_by.get(name) == "environment"]
+    if fixed:
+        variables = ", ".join(f"{settings_file.ENVIRONMENT_PREFIX}{name.upper()}" for name in fixed)
+        raise ConfigError(f"{variables} would give profile {home.name} another model than {SHARED}; unset it")
+    wanted = {name: getattr(theirs, name) for name in other if theirs.is_set(name)}
     key = theirs.embed_api_key_env
     secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in wanted else None
     if secret and not settings_file.secret(home, key):
         from hermes_memory_pgvector.setup import env_file
 
         env_file.put(home, key, secret)
-    return [*changed, *(new_settings.save(home, wanted) if wanted else [])]
+    changed += new_settings.save(home, wanted) if wanted else []
+    for name in other:
+        if not theirs.is_set(name):
+            layer = ours.set_by[name].partition(".")[0]
+            settings_file.update(home, (layer, settings_file.PROVIDER_NAME), {}, remove=(name,))
+            changed.append(name)
+    had = {name: (str(shown(ours, name)), str(shown(theirs, name))) for name in other if ours.is_set(name)}
+    return Joined(tuple(changed), had)
+
+
+def shares_database(home: Path) -> bool:
+    """Whether a profile uses the database that its root home uses."""
+    root = root_of(home)
+    if root == home:
+        return False
+    from hermes_memory_pgvector.store.installation import place
+
+    ours, theirs = load(home).settings, load(root).settings
+    if ours.dsn or theirs.dsn:
+        return bool(ours.dsn and theirs.dsn) and place(ours.dsn) == place(theirs.dsn)
+    return parts.server_folder(home, ours) == parts.server_folder(root, theirs)
+
+
+def embedding_home(home: Path) -> Path:
+    """The home whose settings say which model the vectors of a home's database are of."""
+    return root_of(home) if shares_database(home) else home
+
+
+def check_embedder(home: Path, values: Mapping[str, Any]) -> None:
+    """ConfigError for a setting that would switch the model of a database that others use, too."""
+    given = [name for name in EMBEDDER if values.get(name) is not None]
+    if not given or not shares_database(home):
+        return
+    theirs = load(root_of(home)).settings
+    if all(DECLARATIONS[name].parse(values[name]) == getattr(theirs, name) for name in given):
+        return
+    raise ConfigError(
+        f"profile {home.name} shares {SHARED}; set {', '.join(given)} for {root_of(home)} and then run: "
+        "hermes-pgvector up --all-profiles; or give the profile a database of its own: up --own-server"
+    )
 
 
 def has_own_server_data(home: Path) -> bool:

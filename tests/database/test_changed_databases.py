@@ -1,0 +1,168 @@
+"""Profiles that change their database: nothing is left behind without a word, and nobody switches others' model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_memory_pgvector.cli import up
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.setup import moving_in
+from testing.command import Commands, Finished, with_password
+from testing.postgres import Database
+from testing.stored import Stored
+
+FORGOTTEN = "The safe behind the painting in the hall opens with the year of the flood."
+
+
+def turn(theme: str, content: str, at: str = "2026-01-02T03:04:05+00:00") -> dict[str, Any]:
+    return {"kind": "turn", "theme": theme, "session": "s1", "role": "user", "content": content, "at": at}
+
+
+def memory(theme: str, content: str) -> dict[str, Any]:
+    return {"kind": "memory", "theme": theme, "target": "memory", "content": content, "created_at": "2026-01-02"}
+
+
+ROWS = {
+    "root": [turn("hermes", "The root home counts the boats in the harbour every morning."),
+             memory("hermes", "The harbour has nine berths.")],
+    "coder": [turn("coder", "The build of the coder's project takes four minutes now."),
+              turn("coder", FORGOTTEN), memory("coder", "The coder prefers tabs.")],
+}  # fmt: skip
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    """A root home and a profile that shares its embedded server, each with rows."""
+    made = Commands(tmp_path)
+    made.configure()
+    coder = profile(made)
+    coder.mkdir(parents=True)
+    (coder / "config.yaml").write_text("memory: {provider: pgvector}\n", encoding="utf-8")
+    try:
+        assert made.call("up").code == 0
+        for name, home in (("root", made.home), ("coder", coder)):
+            bring(made, home, ROWS[name])
+        yield made
+    finally:
+        for home in (made.home, coder):
+            EmbeddedPostgres(home / "pgvector").stop(Deadline.after(60), mode="immediate")
+
+
+def profile(commands: Commands) -> Path:
+    return commands.home / "profiles" / "coder"
+
+
+def bring(commands: Commands, home: Path, rows: list[dict[str, Any]]) -> None:
+    file = commands.folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    done = run(commands, home, "import", "jsonl", str(file))
+    assert done.code == 0, done
+
+
+def run(commands: Commands, home: Path, *arguments: str) -> Finished:
+    return commands.call(*arguments, "--hermes-home", str(home))
+
+
+def stored(home: Path) -> Stored:
+    return Stored(EmbeddedPostgres(home / "pgvector").ensure_running(Deadline.after(60)).owner_dsn)
+
+
+def takes_over_the_model_of_the_database_it_shares(commands: Commands) -> None:
+    coder = profile(commands)
+    before = stored(commands.home).rows("SELECT name, dim, is_current FROM embedding_models ORDER BY id")
+    refused = run(commands, coder, "config", "set", "embed_url", "http://127.0.0.1:9/")
+    assert refused.code == 1
+    assert "shares the root home's database, whose vectors are of one model" in " ".join(refused.err.split())
+    assert run(commands, coder, "up", "--embed-url", "http://127.0.0.1:9/").code == 1
+    config = coder / "config.yaml"
+    own = (
+        "memory: {provider: pgvector, pgvector: {embed_url: 'http://127.0.0.1:9/', embed_model: other, embed_dim: 3}}\n"
+    )
+    config.write_text(own, encoding="utf-8")
+    assert run(commands, coder, "migrate").code == 0, "migrate makes the tables of the shared model"
+    done = run(commands, coder, "up")
+    assert done.code == 0, done
+    assert "embed_model other -> nomic-embed-text" in " ".join(done.out.split())
+    settings = load(coder).settings
+    assert (settings.embed_url, settings.uses_local_model) == ("", True)
+    assert stored(commands.home).rows("SELECT name, dim, is_current FROM embedding_models ORDER BY id") == before
+
+
+def brings_its_rows_to_a_server_of_its_own(commands: Commands) -> None:
+    coder = profile(commands)
+    assert run(commands, coder, "forget", "--match", "safe behind", "--theme", "coder", "--execute").code == 0
+    done = run(commands, coder, "up", "--own-server")
+    assert done.code == 0, done
+    said = " ".join(done.out.split())
+    assert "1 memory and 1 turn of theme coder stay in the embedded server" in said
+    command = f"import peer embedded --home {commands.home} --theme coder --hermes-home {coder}"
+    assert command in said
+    assert stored(coder).count("conversations") == 0
+    for rows in (2, 0):
+        done = commands.call(*command.split(), "--json")
+        assert (done.code, done.json["stored"]) == (0, rows), done
+    assert stored(coder).themes() == {"coder"}
+    assert stored(commands.home).themes() == {"coder", "hermes"}, "nothing is taken away"
+    bring(commands, coder, [turn("coder", FORGOTTEN)])
+    assert stored(coder).themes_of(FORGOTTEN) == set(), "what was forgotten there stays forgotten here"
+    again = run(commands, commands.home, "import", "peer", "embedded")
+    assert (again.code, "uses the embedded server" in again.err) == (1, True)
+
+
+def says_what_becomes_one_and_moves_back(commands: Commands) -> None:
+    coder = profile(commands)
+    moving = moving_in.look(coder)
+    assert " ".join(up._move_question(coder, moving).split()) == (
+        "Profile coder has a Postgres of its own with 1 memory and 1 turn. The shared database has a theme coder, too:"
+        " its 1 memory and 1 turn and the profile's 1 memory and 1 turn become one theme."
+        " Move them into the shared database?"
+    )
+    bring(commands, coder, [turn("coder", "A word that only the profile's own server knows of.")])
+    assert (
+        run(commands, coder, "forget", "--match", "only the profile's own", "--theme", "coder", "--execute").code == 0
+    )
+    assert run(commands, coder, "config", "unset", "own_server").code == 0
+    done = commands.call("up", "--all-profiles", "--yes")
+    assert done.code == 0, done
+    bring(commands, coder, [turn("coder", "A word that only the profile's own server knows of.")])
+    shared = stored(commands.home)
+    assert shared.themes_of("A word that only the profile's own server knows of.") == set()
+    assert shared.count("erasure_receipts") == 2, "a receipt that went out and came back is one"
+
+
+def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Database) -> None:
+    dsn, password = with_password(empty_database.owner_dsn)
+    commands.secrets.append(password)
+    new = Stored(empty_database.owner_dsn)
+    done = commands.call("up", "--dsn", dsn, "--runtime-role", "hermes_test_changed")
+    assert done.code == 0, done
+    said = " ".join(done.out.split())
+    assert "2 memories and 2 turns of 2 themes stay in the embedded server" in said
+    assert "profiles that stay with the embedded server" in said
+    assert new.count("conversations") == 0
+    done = commands.call("up", "--all-profiles", "--yes")
+    assert done.code == 0, done
+    assert "2 rows copied" in done.out
+    assert new.themes() == {"coder"}, "the profile's own theme follows it"
+    done = commands.call("import", "peer", "embedded", "--json")
+    assert (done.code, done.json["stored"]) == (0, 2), done
+    assert new.themes() == {"coder", "hermes"}
+    bring(commands, profile(commands), [turn("coder", FORGOTTEN)])
+    assert new.themes_of(FORGOTTEN) == set()
+
+
+def test_rows_follow_a_profile_through_every_change_of_its_database(
+    commands: Commands, empty_database: Database
+) -> None:
+    """One home and its two servers for all of it: each step begins where the one before has ended."""
+    takes_over_the_model_of_the_database_it_shares(commands)
+    brings_its_rows_to_a_server_of_its_own(commands)
+    says_what_becomes_one_and_moves_back(commands)
+    follows_to_a_postgres_of_ones_own(commands, empty_database)
