@@ -41,7 +41,7 @@ def _offer(home: Path, before: Path, theme: str | None, *, yes: bool, quiet: boo
     from hermes_memory_pgvector.setup import moving_in
 
     found = [each for each in moving_in.themes_in(before) if theme in (None, each.theme)]
-    if not found or not moving_in.copy(before, home, theme, is_dry=True).new:
+    if not found or not moving_in.bring(before, home, theme, is_dry=True).new:
         return False
     memories, turns = sum(each.memories for each in found), sum(each.turns for each in found)
     counted = f"{terminal.count(memories, 'memory', 'memories')} and {terminal.count(turns, 'turn')}"
@@ -52,7 +52,7 @@ def _offer(home: Path, before: Path, theme: str | None, *, yes: bool, quiet: boo
             terminal.bullet("note", stay, f"to copy them: {command(home, before, theme)}")
         return False
     with terminal.progress("copying", unit="row", quiet=quiet) as bar:
-        tally = moving_in.copy(before, home, theme, bar.advance, is_dry=False)
+        tally = moving_in.bring(before, home, theme, bar.advance, is_dry=False)
     import_.note(home, tally)
     if not quiet:
         terminal.bullet("ok", f"{terminal.count(tally.new, 'row')} copied; the old data is kept in {before}")

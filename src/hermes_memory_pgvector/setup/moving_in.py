@@ -89,7 +89,7 @@ def themes_in(folder: Path) -> tuple[Theme, ...]:
         return tuple(themes.overview(connection))
 
 
-def copy(
+def bring(
     folder: Path, home: Path, theme: str | None, progress: Callable[[int], None] = lambda _: None, *, is_dry: bool
 ) -> Tally:
     """Bring what an embedded server holds, or one theme of it, into the database of a home; nothing is taken away."""
