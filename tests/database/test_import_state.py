@@ -225,8 +225,8 @@ def test_the_chats_of_a_profile_have_the_themes_that_its_own_agents_give_them(
     with host_state(elsewhere) as state:
         state.session("dm", "telegram", session_key=KEY, user_id="4915100000000")
         state.exchange("dm", asked(2), told(2))
-    for home in (profile, elsewhere):
-        assert imported(commands, "--home", str(home))["stored"] == 2
+    for source in (profile, elsewhere):
+        assert imported(commands, "--home", str(source))["stored"] == 2
     for path, number in ((profile, 11), (commands.home, 12)):
         home = AgentHome.create(path, database)
         home.provider(KEY, "dm", platform="telegram").sync_turn(asked(number), told(number), session_id="dm")
