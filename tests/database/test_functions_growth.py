@@ -89,7 +89,7 @@ def test_lines_are_added_up_and_stay_right(runtime: psycopg.Connection[TupleRow]
         say(runtime, "market", number)
         say(runtime, "garden", 1)
     runtime.execute("UPDATE theme_growth SET day = %s WHERE id %% 3 = 0", (TODAY,))
-    runtime.execute("UPDATE theme_growth SET day = %s WHERE id %% 3 = 1", (date(2026, 6, 8),))
+    runtime.execute("UPDATE theme_growth SET day = %s WHERE id %% 3 = 1", (date(2026, 6, 1),))
     runtime.execute("UPDATE theme_growth SET day = %s WHERE id %% 3 = 2", (date(2026, 1, 1),))
     before = browse.themes(runtime, TODAY)
     assert browse.fold_growth(runtime, TODAY) > 0

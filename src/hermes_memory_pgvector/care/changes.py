@@ -158,6 +158,27 @@ def undo(connection: Connection, event_id: int, hand: Hand, *, execute: bool, th
     return Correction(own_theme, (_told(target, change),), execute and not change.is_nothing, event)
 
 
+def remove(connection: Connection, name: RowName, hand: Hand, *, execute: bool, theme: str | None = None) -> Correction:
+    """Take a memory out: recall no longer finds it, its history keeps it, and undoing the event brings it back."""
+    row = see.find(connection, name, theme)
+    if isinstance(row, StoredTurn):
+        raise CareError(f"{row_name(row)} is a turn; `mute` hides it, `forget` erases it")
+
+    def plan(_: Sequence[Event], now: State) -> tuple[Reversal, None]:
+        if row.content not in now:
+            raise CareError(f"{row_name(row)} has changed meanwhile; look at it again")
+        files = events_store.files(connection, row.target, reversal.homes_of([row.content], now))
+        return reversal.toward([content for content in now if content != row.content], now, files), None
+
+    (change,), _ = _correct(
+        connection, row.theme, {row.target: plan}, hand, execute=execute, command="remove", note={"removes": row.id}
+    )
+    executed = execute and not change.is_nothing
+    if executed:
+        _note(connection, hand, "remove", row.theme, row_name(row), [change])
+    return Correction(row.theme, (_told(row.target, change),), executed)
+
+
 def restore(connection: Connection, theme: str, at: datetime, hand: Hand, *, execute: bool) -> Correction:
     """Make a theme's memories those it held at a time."""
     themes.require(connection, theme)

@@ -159,6 +159,12 @@ def transcript(
     )
 
 
+def delegations(connection: Connection, theme: str, *, limit: int = 200) -> tuple[Delegation, ...]:
+    """The newest delegations of a theme, newest first."""
+    themes.require(connection, theme)
+    return tuple(browse.theme_delegations(connection, theme, limit))
+
+
 def find(connection: Connection, name: RowName, theme: str | None = None) -> StoredMemory | StoredTurn:
     """The row that a name means; an error when there is none, or one of each kind."""
     if theme is not None:

@@ -19,6 +19,11 @@ def overview(connection: Connection) -> list[Theme]:
     return browse.themes(connection, datetime.now(UTC).date())
 
 
+def one(connection: Connection, theme: str) -> Theme | None:
+    """One theme; None when it holds no rows."""
+    return next(iter(browse.themes(connection, datetime.now(UTC).date(), theme)), None)
+
+
 def require(connection: Connection, theme: str) -> str:
     """The theme itself if it exists; otherwise an error that names those spelled like it."""
     names = browse.theme_names(connection)

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.cli.checks.finding import Finding
+    from hermes_memory_pgvector.setup.checks.finding import Finding
 
 NAME = "doctor"
 HELP = "check everything and say how to fix what is wrong"
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run all checks; 0 when it works, 1 for a problem, 2 when an endpoint does not answer."""
-    from hermes_memory_pgvector.cli.checks.examination import examine, exit_code, summary, tell
+    from hermes_memory_pgvector.setup.checks.examination import examine, exit_code, summary, tell
 
     home = options.home_of(args)
     findings: list[Finding] = []

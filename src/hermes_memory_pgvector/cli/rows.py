@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hermes_memory_pgvector.care.events import by, session_of
 from hermes_memory_pgvector.cli import times
 from hermes_memory_pgvector.setup import terminal
 
@@ -95,18 +96,6 @@ def event_document(event: Event) -> dict[str, Any]:
         "old_text": event.old_text or event.previous or None,
         "metadata": dict(event.metadata),
     }
-
-
-def by(event: Event) -> str:
-    """Who made an event: an agent's tool, an edited file, or an operator's command."""
-    command = event.metadata.get("command")
-    return str(command) if event.writer.startswith("operator:") and command else event.origin.value
-
-
-def session_of(event: Event) -> str | None:
-    """The session an agent was in, if the host said so."""
-    session = event.metadata.get("session_id")
-    return str(session) if session else None
 
 
 def event_text(event: Event) -> str:

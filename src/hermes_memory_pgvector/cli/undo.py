@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hermes_memory_pgvector.cli import correcting, options, reach, rows
+from hermes_memory_pgvector.cli import correcting, options, reach
 from hermes_memory_pgvector.setup import terminal
 
 NAME = "undo"
@@ -26,13 +26,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Undo an event, or show what that would change."""
-    from hermes_memory_pgvector.care import changes, ids
+    from hermes_memory_pgvector.care import changes, events, ids
 
     hand = correcting.hand_of(args)
     with reach.changing(args) as connection:
         found = changes.undo(connection, ids.parse_event(args.event), hand, execute=args.execute, theme=args.theme)
     if not args.json and found.event is not None:
-        terminal.say(f"Event e{found.event.id}: {found.event.action} by {rows.by(found.event)}")
+        terminal.say(f"Event e{found.event.id}: {found.event.action} by {events.by(found.event)}")
     code = correcting.tell_correction(args, found, "undo", args.event)
     if found.executed and not args.json:
         correcting.tell_lines_to_add(found)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import import_, left_behind, options, system_errors
-from hermes_memory_pgvector.cli.checks import examination
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings import Settings
@@ -30,6 +29,7 @@ from hermes_memory_pgvector.setup import (
     profiles,
     terminal,
 )
+from hermes_memory_pgvector.setup.checks import examination
 from hermes_memory_pgvector.setup.host_python import HostPython
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -27,6 +27,15 @@ class Theme:
     last_recall: datetime | None
     """As far as the recall log goes back."""
     is_private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayGrowth:
+    """How many rows came on a day, less those that went; UTC."""
+
+    day: date
+    memories: int
+    turns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,31 @@ def themes(connection: Connection, today: date, theme: str | None = None) -> lis
     return [Theme(*row) for row in rows]
 
 
+def growth(connection: Connection, after: date) -> list[DayGrowth]:
+    """How many rows came to all themes together on each day after one; days without any are left out."""
+    rows: list[Any] = connection.execute(statement("browse/growth"), {"after": after}).fetchall()
+    return sorted((DayGrowth(*row) for row in rows), key=lambda each: each.day)
+
+
+def growth_of_themes(connection: Connection, themes: Sequence[str], after: date) -> dict[str, list[DayGrowth]]:
+    """The same for each of these themes."""
+    values = {"themes": list(themes), "after": after}
+    rows: list[Any] = connection.execute(statement("browse/growth_of_themes"), values).fetchall()
+    found: dict[str, list[DayGrowth]] = {theme: [] for theme in themes}
+    for theme, *day in sorted(rows):
+        found[theme].append(DayGrowth(*day))
+    return found
+
+
+def theme_homes(connection: Connection, themes: Sequence[str]) -> dict[str, list[str]]:
+    """The homes that hold memories of each of these themes."""
+    rows: list[Any] = connection.execute(statement("browse/theme_homes"), {"themes": list(themes)}).fetchall()
+    found: dict[str, list[str]] = {theme: [] for theme in themes}
+    for theme, home_id in rows:
+        found[theme].append(home_id)
+    return found
+
+
 def fold_growth(connection: Connection, today: date) -> int:
     """Add up the lines that count rows, unless another process does; return how many lines are new."""
     with connection.transaction():
@@ -203,6 +237,13 @@ def delegations(connection: Connection, theme: str, session_id: str) -> list[Del
     """The subagents of a session, and whose subagent it was."""
     values = {"theme": theme, "session_id": session_id}
     rows: list[Any] = connection.execute(statement("browse/delegations"), values).fetchall()
+    return [Delegation(*row) for row in rows]
+
+
+def theme_delegations(connection: Connection, theme: str, limit: int) -> list[Delegation]:
+    """The newest delegations of a theme, newest first."""
+    values = {"theme": theme, "limit": limit}
+    rows: list[Any] = connection.execute(statement("browse/theme_delegations"), values).fetchall()
     return [Delegation(*row) for row in rows]
 
 

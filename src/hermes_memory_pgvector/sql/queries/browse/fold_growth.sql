@@ -1,6 +1,6 @@
--- Adds up the lines that count a theme's rows: one for each of the last seven days, one for all that lies before.
+-- Adds up the lines that count a theme's rows: one for each of the last fourteen days, one for all that lies before.
 WITH many AS MATERIALIZED (
-    SELECT agent_identity, CASE WHEN day > %(today)s::date - 7 THEN day ELSE '-infinity' END AS day, array_agg(id) AS ids
+    SELECT agent_identity, CASE WHEN day > %(today)s::date - 14 THEN day ELSE '-infinity' END AS day, array_agg(id) AS ids
     FROM theme_growth GROUP BY 1, 2 HAVING count(*) > 1
 ), gone AS (
     DELETE FROM theme_growth AS line USING many

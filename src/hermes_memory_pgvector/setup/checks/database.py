@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector import distribution
-from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
+from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

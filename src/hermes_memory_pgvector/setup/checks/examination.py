@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_memory_pgvector.cli.checks import database, journal
-from hermes_memory_pgvector.cli.checks import home as check_home
-from hermes_memory_pgvector.cli.checks.finding import Finding
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import journal_report, terminal
+from hermes_memory_pgvector.setup.checks import database, journal
+from hermes_memory_pgvector.setup.checks import home as check_home
+from hermes_memory_pgvector.setup.checks.finding import Finding
 from hermes_memory_pgvector.setup.console import Part, Styled
 
 

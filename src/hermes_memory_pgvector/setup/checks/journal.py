@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.setup import journal_report, terminal
+from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.cli.checks.database import Seen
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.setup.checks.database import Seen
 
 LAG_SECONDS = 2.0
 OLD_SECONDS = 300.0
@@ -23,20 +23,25 @@ OLD_SECONDS = 300.0
 def check(home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     """Whether writes are safe, what is waiting, and which processes report problems."""
     yield from _writable(home, settings)
+    yield from waiting(home, seen)
+
+
+def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
+    """What is waiting, was refused or rejected, and which processes report problems; opens nothing."""
     report = journal_report.report(home, seen.marks)
     if seen.marks is not None:
-        waiting = terminal.count(report.records, "record")
+        records = terminal.count(report.records, "record")
         age = report.oldest_age_seconds
         if report.records and age > OLD_SECONDS:
             yield warning(
                 "journal",
-                f"{waiting} waiting, the oldest for {terminal.seconds(age)}",
+                f"{records} waiting, the oldest for {terminal.seconds(age)}",
                 "hermes stores them the next time it runs; to do it now: hermes-pgvector up",
             )
         else:
             yield ok(
                 "journal",
-                f"{waiting} waiting" + (f", the oldest for {terminal.seconds(age)}" if report.records else ""),
+                f"{records} waiting" + (f", the oldest for {terminal.seconds(age)}" if report.records else ""),
             )
     elif report.records:
         yield ok("journal", f"{terminal.size(report.bytes_on_disk)} on disk, waiting for the database")

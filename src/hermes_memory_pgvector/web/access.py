@@ -1,0 +1,76 @@
+"""How the page reaches the memory: through the engine that the process has for a home, and never by making a database.
+
+In the host's dashboard that engine is the one its agents use. The page only reads and changes rows, so it does not
+start the engine's threads; what it leaves open is closed by a timer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.engine.registry import engine_for
+from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.setup import parts
+from hermes_memory_pgvector.store import schema
+from hermes_memory_pgvector.store.pool import MAX_IDLE_SECONDS, Connection
+
+SECONDS = 15.0
+"""How long a page waits for an answer before it is told that there is none."""
+NO_MEMORY = "there is no memory in this home yet; run: hermes-pgvector up"
+
+_lock = threading.Lock()
+_watched: set[Engine] = set()
+
+
+def is_set_up(home: Path) -> bool:
+    """Whether the home has a database to ask; looks at files only, and makes none."""
+    settings = load(home).settings
+    return bool(settings.dsn or settings.hold) or parts.has_embedded_data(home, settings)
+
+
+def engine_of(home: Path) -> Engine:
+    """The engine of this process for a home that has a database; ServerError when it has none yet."""
+    if not is_set_up(home):
+        raise ServerError(NO_MEMORY)
+    engine, _ = engine_for(home)
+    _close_later(engine)
+    return engine
+
+
+@contextmanager
+def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
+    """A connection to a database that has our schema."""
+    with engine_of(home).pool.connection(Deadline.after(seconds)) as connection:
+        schema.verify(connection)
+        yield connection
+
+
+@contextmanager
+def changing(home: Path) -> Iterator[Connection]:
+    """A transaction on a database that has our schema; an error takes everything back."""
+    with engine_of(home).pool.transaction(Deadline.after(SECONDS)) as connection:
+        schema.verify(connection)
+        yield connection
+
+
+def _close_later(engine: Engine) -> None:
+    """Let go of connections that nobody has used for a while: the engine's own threads may not be running."""
+    with _lock:
+        if engine in _watched:
+            return
+        _watched.add(engine)
+    timer = threading.Timer(MAX_IDLE_SECONDS + 1, _close_idle, (engine,))
+    timer.daemon = True
+    timer.start()
+
+
+def _close_idle(engine: Engine) -> None:
+    with _lock:
+        _watched.discard(engine)
+    engine.pool.reap()

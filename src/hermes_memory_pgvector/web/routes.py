@@ -1,0 +1,62 @@
+"""What the page may ask: every path with the function that answers it, and errors as a status and a sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError, outline
+from hermes_memory_pgvector.web import changing, fleet, health, looking, searching, settings_form
+from hermes_memory_pgvector.web.asked import BAD, CHANGED, MISSING, UNAVAILABLE, Asked, Document, Refused
+
+logger = logging.getLogger(__name__)
+
+OK, FAILED = 200, 500
+Handler = Callable[[Asked], Document]
+
+READS: Final[Mapping[str, Handler]] = {
+    "health": health.health,
+    "checks": health.checks,
+    "fleet": fleet.fleet,
+    "activity": fleet.activity,
+    "search": searching.search,
+    "names": looking.names,
+    "theme": looking.theme,
+    "rows": looking.rows,
+    "row": looking.row,
+    "history": looking.history,
+    "sessions": looking.sessions,
+    "transcript": looking.transcript,
+    "delegations": looking.delegations,
+    "settings": settings_form.settings,
+}
+CHANGES: Final[Mapping[str, Handler]] = {
+    "undo": changing.undo,
+    "remove": changing.remove,
+    "mute": changing.mute,
+    "forget": changing.forget,
+    "settings": settings_form.change_settings,
+}
+
+
+def answer(handler: Handler, asked: Asked) -> tuple[int, Document]:
+    """A status and a document; an error is a sentence under "detail", and says nothing of what was stored."""
+    try:
+        return OK, handler(asked)
+    except Refused as refused:
+        return refused.status, {**refused.document, "detail": _sentence(refused)}
+    except CareError as error:
+        return (CHANGED if asked.body else MISSING), {"detail": _sentence(error)}
+    except ConfigError as error:
+        return BAD, {"detail": _sentence(error)}
+    except MemoryPluginError as error:
+        return UNAVAILABLE, {"detail": _sentence(error)}
+    except Exception as error:  # noqa: BLE001 - a page must not end the thread, nor show what went wrong inside
+        logger.error("a request of the memory page failed: %s", outline(error))
+        return FAILED, {"detail": "This failed unexpectedly; the log of the program that serves this page says more."}
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

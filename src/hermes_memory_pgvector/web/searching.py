@@ -1,0 +1,113 @@
+"""Searching as agents do, with the way to each hit: what meaning found, what words found, and what a hit must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from hermes_memory_pgvector.care import themes
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.recall.explain import ExplainedHit, Explanation, explain
+from hermes_memory_pgvector.text.clean import clean
+from hermes_memory_pgvector.text.lexemes import Term, question_terms
+from hermes_memory_pgvector.values import TARGETS, Kind, Question, Scope, Target
+from hermes_memory_pgvector.web import access, documents
+from hermes_memory_pgvector.web.asked import Asked, Document, Refused, plain
+
+HITS = 10
+MOST = 20
+FILTERED = 60
+"""So many turns are looked at when only those of one role are wanted."""
+ROLES = ("any", "user", "assistant", "tool", "system")
+WHAT = ("all", "memories", "memory", "user", "turns")
+
+
+def search(asked: Asked) -> Document:
+    """The best hits of each kind, each with how it was found."""
+    engine = access.engine_of(asked.home)
+    questions = _questions(asked, engine.settings.query_max_chars)
+    terms = question_terms(questions[0].text)
+    deadline = Deadline.after(access.SECONDS)
+    theme = questions[0].theme
+    if theme:
+        with access.reading(asked.home) as connection:
+            themes.require(connection, theme)
+    found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
+    role = asked.one_of("role", *ROLES)
+    limit = _limit(asked)
+    return {
+        "groups": [_group(each, terms, role, limit) for each in found],
+        "degraded": next((each.degraded for each in found if each.degraded), None),
+        "terms": [plain(term) for term in found[0].terms],
+    }
+
+
+def _questions(asked: Asked, most_chars: int) -> list[Question]:
+    text = clean(asked.text("q"))[:most_chars].strip()
+    if not text:
+        raise Refused("give a question, some words, or an exact token to look for")
+    what, theme = asked.one_of("what", *WHAT), asked.text("theme")
+    role = asked.one_of("role", *ROLES)
+    kinds: list[Kind] = []
+    if what in ("all", "memories", *TARGETS) and role == "any":
+        kinds.append(Kind.MEMORY)
+    if what in ("all", "turns"):
+        kinds.append(Kind.TURN)
+    if not kinds:
+        raise Refused("memories have no role; search turns, or any role")
+    targets: tuple[Target, ...] = tuple(each for each in TARGETS if what in ("all", "memories", each))
+    return [
+        Question(
+            text=text,
+            kind=kind,
+            theme=theme,
+            scope=Scope.CURRENT if theme else Scope.ALL,
+            targets=targets or TARGETS,
+            limit=FILTERED if kind is Kind.TURN and role != "any" else _limit(asked),
+            since=asked.moment("since"),
+            until=asked.moment("until", at_end=True),
+            now=datetime.now(UTC),
+        )
+        for kind in kinds
+    ]
+
+
+def _limit(asked: Asked) -> int:
+    return asked.whole("limit", HITS, 1, MOST)
+
+
+def _group(found: Explanation, terms: Sequence[Term], role: str, limit: int) -> Document:
+    kept = [each for each in found.hits if role == "any" or each.hit.role in (None, role)]
+    period = found.period
+    return {
+        "kind": found.question.kind.value,
+        "hits": [_hit(each, terms) for each in kept[:limit]],
+        "model": found.model,
+        "near": found.near,
+        "by_words": found.by_words,
+        "min_similarity": round(found.min_similarity, 4),
+        "min_coverage": round(found.min_coverage, 4),
+        "needs_both": found.needs_both,
+        "asks_when": found.asks_when,
+        "speaker": found.speaker,
+        "period": None if period is None else {"start": plain(period.start), "end": plain(period.end)},
+        "milliseconds": dict(found.milliseconds),
+    }
+
+
+def _hit(each: ExplainedHit, terms: Sequence[Term]) -> Document:
+    score: float | None = each.hit.score
+    by: Literal["meaning", "words", "both"] = (
+        "both" if each.meaning_place and each.words_place else "words" if each.words_place else "meaning"
+    )
+    return {
+        **documents.hit(each.hit, terms),
+        "rank": round(each.hit.rank, 4),
+        "found_by": by,
+        "similarity": None if score is None else round(score, 4),
+        "meaning_place": each.meaning_place,
+        "words_place": each.words_place,
+        "words": list(each.words),
+        "words_share": each.words_share,
+    }
