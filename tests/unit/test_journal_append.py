@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from hermes_memory_pgvector.errors import JournalError, JournalFull
 from hermes_memory_pgvector.journal import Journal, Record, SyncMode, Urgency
 from hermes_memory_pgvector.journal import segment as segment_module
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, encode, seed_of
+from hermes_memory_pgvector.journal.segment import list_directory
 from testing.waiting import wait_until
 
 MIB = 1024 * 1024
@@ -711,6 +713,28 @@ class TestDamage:
         # The background thread may have noticed at the same moment, and be at work on it.
         wait_until(is_back, seconds=60)
         assert directory.with_name("moved").joinpath(f"{before}.00000001").exists()
+
+    def test_two_who_miss_the_files_at_the_same_moment_begin_one_new_series(
+        self, make: Callable[..., Journal], directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else the lock of a series that nobody has used stays behind until dead writers are tidied up."""
+        journal = make()
+        journal.append(b"moved")
+        looked: list[Path] = []
+
+        def interrupted(folder: Path) -> Any:
+            try:
+                return list_directory(folder)
+            finally:
+                if threading.current_thread() is threading.main_thread() and not looked:
+                    looked.append(folder)
+                    journal.count_others()
+
+        directory.rename(directory.with_name("moved"))
+        monkeypatch.setattr("hermes_memory_pgvector.journal.journal.list_directory", interrupted)
+        journal.count_others()
+        assert looked
+        assert {path.name.partition(".")[0] for path in directory.iterdir()} == {journal.writer}
 
     def test_a_removed_file_that_cannot_be_put_back_now_is_put_back_later(
         self, make: Callable[..., Journal], directory: Path

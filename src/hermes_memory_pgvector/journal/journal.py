@@ -135,14 +135,12 @@ class Journal:
             time.sleep(0.002)
         if not self._helper.is_running:
             self._appender.sync()
-        if self._appender.is_deleted:
-            self._renew()
+        self._renew_if_deleted()
 
     def _close(self, deadline: Deadline) -> None:
         if self._lock is None:
             return
-        if self._appender.is_deleted:
-            self._renew()
+        self._renew_if_deleted()
         self._is_closing = True
         helper = self._helper
         if not helper.is_running:
@@ -337,26 +335,35 @@ class Journal:
 
     def count_others(self) -> None:
         """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
-        number = self._appender.state().active_number
+        own = self._appender.state()
         try:
             segments = list_directory(self._directory).segments
         except JournalError as error:
             self._appender.last_error = str(error)
             segments = ()
-        waiting = (each.size for each in segments if each.writer != self._writer and not each.is_drained)
+        waiting = (each.size for each in segments if each.writer != own.writer and not each.is_drained)
         self._appender.capacity.foreign = sum(waiting)
-        if number is not None and not any((each.writer, each.number) == (self._writer, number) for each in segments):
-            self._renew()
+        place = (own.writer, own.active_number)
+        if own.active_number is not None and not any((each.writer, each.number) == place for each in segments):
+            self._renew(own.writer)
 
     def clean(self) -> None:
         """Helper: remove what dead writers have left empty."""
         self._retention.clean(self._writer, locks_work=self._locks_work)
 
-    def _renew(self) -> None:
-        """Our files have been removed: put back what we still have of them, and append to new ones from now on."""
+    def _renew_if_deleted(self) -> None:
+        writer = self._writer
+        if self._appender.is_deleted:
+            self._renew(writer)
+
+    def _renew(self, writer: str) -> None:
+        """Our files have been removed: put back what we still have of them, and append to new ones from now on.
+
+        `writer` is whose files are missing. Whoever comes second finds a new series, which has to stay.
+        """
         with self._appender.lock:
             lock = self._lock
-            if lock is None or self._is_closing:
+            if lock is None or self._is_closing or writer != self._writer:
                 return
             try:
                 self._appender.put_back()
