@@ -129,6 +129,7 @@ class Engine:
             self.cleaning,
         )
         self._mirror_files = self._make_mirror_files(predecessor)
+        self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id)
         self._check_search = tasks.CheckSearch(self.recall, self.writer)
         self.tasks = self._make_tasks(check_configuration)
 
@@ -217,7 +218,7 @@ class Engine:
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
-                "recall log": tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id).run,
+                "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id).run,
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
@@ -325,9 +326,10 @@ class Engine:
         """Give what was recorded a chance to arrive and to get its vectors; False when some of it has not."""
         if not self._started and self.journal.last_seq:
             self.try_start()
-        if not self._started or self.writer.breaker.is_open:
-            return False
-        if not self.writer.flush(deadline):
+        has_arrived = self._started and not self.writer.breaker.is_open and self.writer.flush(deadline)
+        # Some hosts end a process without a further word once they have shut down its agents.
+        self._keep_recall_log.flush(deadline)
+        if not has_arrived:
             return False
         self._rows_stored()
         while self.backlog.is_due() and self._vectors_are_coming() and not deadline.is_over:
@@ -356,6 +358,7 @@ class Engine:
             self.flush(deadline)
             self.tasks.stop(deadline)
             self.status.withdraw()
+        self._keep_recall_log.flush(deadline)
         self.journal.rest(deadline)
         self.refusals.close()
 
@@ -371,6 +374,7 @@ class Engine:
             self.status.withdraw()
         self.writer.stop(deadline)
         self.tasks.stop(deadline)
+        self._keep_recall_log.flush(deadline)
         self.journal.close(deadline)
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
@@ -415,6 +419,7 @@ class Engine:
         while not self.writer.stop(Deadline.after(STEP_SECONDS)):
             pass
         self.tasks.stop(Deadline.after(STEP_SECONDS))
+        self._keep_recall_log.flush(Deadline.after(STEP_SECONDS))
         self.pool.close()
         self.embedder.close()
 

@@ -5,10 +5,11 @@ The thread may wait for a slow embedder for as long as that takes; the writer ha
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,13 +20,14 @@ from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
-from hermes_memory_pgvector.recall.log import RecallLog
+from hermes_memory_pgvector.recall.log import CrossReads, RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import audit_log, history_retention, recall_log
+from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import fold_growth, theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -227,6 +229,8 @@ class ShortenHistory:
         self._due_at = now + CHECK_SECONDS
         before = datetime.now(UTC) - timedelta(days=self._days)
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            # As every writer does: whoever erases has the gate closed while waiting for a theme.
+            gate.enter(connection)
             due = history_retention.due(connection, before, HISTORY_THEMES)
             for theme, target in due:
                 gone = len(history_retention.shorten(connection, theme, target, before).gone)
@@ -264,25 +268,36 @@ class KeepRecallLog:
         answers, reads = self._log.take(with_reads=now >= self._reads_due_at)
         if reads:
             self._reads_due_at = now + STATISTICS_SECONDS
-        if answers or reads:
-            try:
-                with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-                    told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
-                    recall_log.insert(connection, told)
-                    for (reader, read), (questions, hits) in counted.items():
-                        audit_log.insert(
-                            connection,
-                            actor="recall tool",
-                            home_id=self._home_id,
-                            action="read",
-                            theme=reader,
-                            subject=f"scope {read}"[:200],
-                            counts={"questions": questions, "hits_of_other_themes": hits},
-                        )
-            except MemoryPluginError:
-                self._log.give_back(answers, reads)
-                raise
+        self._store(answers, reads, Deadline.after(DATABASE_SECONDS))
         return LOG_SECONDS
+
+    def flush(self, deadline: Deadline) -> None:
+        """Store all that waits, if that can be done in time: the process ends, or another engine takes over."""
+        if self._breaker.is_open or deadline.is_over:
+            return
+        with contextlib.suppress(MemoryPluginError):
+            self._store(*self._log.take(), deadline)
+
+    def _store(self, answers: Sequence[LoggedAnswer], reads: CrossReads, deadline: Deadline) -> None:
+        if not answers and not reads:
+            return
+        try:
+            with self._pool.transaction(deadline) as connection:
+                told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
+                recall_log.insert(connection, told)
+                for (reader, read), (questions, hits) in counted.items():
+                    audit_log.insert(
+                        connection,
+                        actor="recall tool",
+                        home_id=self._home_id,
+                        action="read",
+                        theme=reader,
+                        subject=f"scope {read}"[:200],
+                        counts={"questions": questions, "hits_of_other_themes": hits},
+                    )
+        except MemoryPluginError:
+            self._log.give_back(answers, reads)
+            raise
 
 
 class CheckSearch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
@@ -35,6 +36,8 @@ class RecallLog:
         self._waiting: deque[LoggedAnswer] = deque(maxlen=MAX_WAITING)
         self._questions: Counter[tuple[str, str]] = Counter()
         self._hits: Counter[tuple[str, str]] = Counter()
+        self._taking = threading.Lock()
+        """Upkeep takes what waits, and so does whoever ends an agent; a hook that puts something down does not wait."""
 
     def note(
         self, caller: Caller, session: Session, question: Question, answer: Answer, seconds: float, judge: Judge
@@ -83,9 +86,10 @@ class RecallLog:
 
     def take(self, *, with_reads: bool = True) -> tuple[list[LoggedAnswer], CrossReads]:
         """What waits to be stored; it no longer waits here."""
-        answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        keys = list(self._questions) if with_reads else []
-        reads = {key: (self._questions.pop(key), self._hits.pop(key, 0)) for key in keys}
+        with self._taking:
+            answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            keys = list(self._questions) if with_reads else []
+            reads = {key: (self._questions.pop(key), self._hits.pop(key, 0)) for key in keys}
         return answers, reads
 
     def give_back(self, answers: Sequence[LoggedAnswer], reads: CrossReads) -> None:
