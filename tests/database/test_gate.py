@@ -74,7 +74,7 @@ def test_a_correction_and_an_erasure_do_not_wait_for_each_other(database: Databa
             changes.edit, operator, RowName(row_id, Kind.MEMORY), "Tea is black", hand, execute=True, theme="sales"
         )
         wait_until(lambda: is_waiting(onlooker, operator))
-        history.lock(eraser, "sales", "memory", [])
+        history.lock(eraser, "sales", ["memory"], [])
         eraser.commit()
         assert edits.result().executed
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from hermes_memory_pgvector.care import audit, ids, reversal, see, themes, timeline
+from hermes_memory_pgvector.care import audit, horizon, ids, reversal, see, themes, timeline
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.ids import RowName
 from hermes_memory_pgvector.care.reversal import Blocked, Reversal
@@ -208,11 +208,11 @@ def restore(connection: Connection, theme: str, at: datetime, hand: Hand, *, exe
 
 def _require_history(connection: Connection, theme: str, at: datetime, hand: Hand) -> None:
     """Refuse a time of which the history is no longer known: what it held would be taken for nothing."""
-    kept_since = datetime.now(UTC) - timedelta(days=hand.history_days) if hand.history_days else None
-    if kept_since is not None and at < kept_since:
+    since = horizon.kept_since(hand.history_days)
+    if since is not None and at < since:
         raise CareError(
             f"the history is kept for {hand.history_days} days (history_days), so what {theme} held at that time is not"
-            f" known; give a time after {kept_since:%Y-%m-%d %H:%M}"
+            f" known; give a time after {since:%Y-%m-%d %H:%M}"
         )
     oldest = min(
         (event.at for target in TARGETS for event in events_store.of_theme(connection, theme, target)[0]), default=None
@@ -285,42 +285,56 @@ def _correct(
     note: Mapping[str, Any],
 ) -> tuple[list[Reversal], Event | None]:
     """Work out each target's change and, if it is to be done, do it while nobody else changes the theme's memories."""
-    changes: list[Reversal] = []
-    about: Event | None = None
     if execute:
         # Before any theme: whoever erases or renames has the gate closed while waiting for one.
         gate.enter(connection)
-    for target, plan in plans.items():
-        events, last = events_store.of_theme(connection, theme, target)
-        now = timeline.state_of(events)
-        change, about = plan(events, now)
-        if execute and not change.is_nothing:
-            homes = reversal.homes_of(change.remove, now)
-            events_store.lock(connection, theme, target, homes)
-            events, last = events_store.of_theme(connection, theme, target)
-            now = timeline.state_of(events)
-            change, about = plan(events, now)
-            if not set(reversal.homes_of(change.remove, now)) <= set(homes):
-                raise CareError("the memories have changed meanwhile; run it again")
-            _apply(connection, theme, target, change, now, last, hand, {"command": command, **note})
-        changes.append(change)
-    return changes, about
+    drafts = {target: _draft(connection, theme, target, plan) for target, plan in plans.items()}
+    if execute and not all(draft.change.is_nothing for draft in drafts.values()):
+        homes = {home for draft in drafts.values() for home in draft.homes}
+        events_store.lock(connection, theme, list(plans), homes)
+        drafts = {target: _draft(connection, theme, target, plan) for target, plan in plans.items()}
+        if not {home for draft in drafts.values() for home in draft.homes} <= homes:
+            raise CareError("the memories have changed meanwhile; run it again")
+        for target, draft in drafts.items():
+            if not draft.change.is_nothing:
+                _apply(connection, theme, target, draft, hand, {"command": command, **note})
+    return [draft.change for draft in drafts.values()], next(draft.about for draft in drafts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A change that was worked out from what the memories are at this moment."""
+
+    change: Reversal
+    about: Event | None
+    now: State
+    last: int
+    """The place of the newest event it answers to."""
+
+    @property
+    def homes(self) -> Sequence[str]:
+        return reversal.homes_of(self.change.remove, self.now)
+
+
+def _draft(connection: Connection, theme: str, target: Target, plan: _Plan) -> _Draft:
+    events, last = events_store.of_theme(connection, theme, target)
+    now = timeline.state_of(events)
+    change, about = plan(events, now)
+    return _Draft(change, about, now, last)
 
 
 def _apply(
     connection: Connection,
     theme: str,
     target: Target,
-    change: Reversal,
-    now: State,
-    last: int,
+    draft: _Draft,
     hand: Hand,
     metadata: Mapping[str, Any],
 ) -> None:
     moment = hand.now()
     # It comes after everything it answers to, whatever the clocks of other machines say.
-    when = Moment(moment.wall_us, max(moment.order_us, last + 1))
-    made = reversal.operations(change, now, theme=theme, target=target, when=when, metadata=metadata)
+    when = Moment(moment.wall_us, max(moment.order_us, draft.last + 1))
+    made = reversal.operations(draft.change, draft.now, theme=theme, target=target, when=when, metadata=metadata)
     writer = f"operator:{hand.actor.home_id}"
     placed = [Placed(operation, writer, when.order_us, part) for part, operation in enumerate(made)]
     model = current_model(connection)

@@ -94,7 +94,7 @@ def _adopt(home: Path, former: str, *, execute: bool, json: bool) -> int:
     if execute:
         entries = _take_over(home, former, own)
     if json:
-        terminal.as_json({"home": former, "heir": own, "entries": entries, "adopted": execute})
+        terminal.as_json({"home": former, "heir": own, "entries": entries, "adopted": execute, "executed": execute})
         return 0
     counted = terminal.count(entries, "entry", "entries")
     if execute:
@@ -119,9 +119,11 @@ def _homes(home: Path) -> list[Held]:
 
 
 def _take_over(home: Path, former: str, heir: str) -> int:
+    from hermes_memory_pgvector.care import actor, audit
     from hermes_memory_pgvector.clock import Clock
     from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
     from hermes_memory_pgvector.mirror.mirror import take_over
+    from hermes_memory_pgvector.store import gate
     from hermes_memory_pgvector.store.current_model import current_model
 
     clock = Clock.of_home(data_folder(home))
@@ -129,6 +131,12 @@ def _take_over(home: Path, former: str, heir: str) -> int:
         parts.open_pool(home, load(home).settings) as pool,
         pool.transaction(Deadline.after(ADOPT_SECONDS)) as connection,
     ):
+        # Before any home: a writer that is inside waits for the home, and whoever erases for that writer.
+        gate.enter(connection)
         model: Any = current_model(connection)
         model_id = None if model is None else model.id
-        return sum(take_over(connection, clock.now(), former, heir, target, model_id) for target in FILE_NAMES)
+        taken = sum(take_over(connection, clock.now(), former, heir, target, model_id) for target in FILE_NAMES)
+        audit.record(
+            connection, actor.operator(home), "homes adopt", subject=f"home {former}", counts={"memories": taken}
+        )
+        return taken

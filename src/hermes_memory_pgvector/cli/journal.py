@@ -22,6 +22,7 @@ from hermes_memory_pgvector.setup import journal_database, journal_report, parts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.dead_letters import DeadLetter
+    from hermes_memory_pgvector.store.pool import Connection
 
 NAME = "journal"
 HELP = "show what is waiting for the database, and the records it has rejected"
@@ -270,6 +271,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
                 if not dead_letters.drop(connection, letter.id):
                     raise ConfigError(f"dead letter {letter.id} was stored or deleted meanwhile")
                 engine.writer.store(connection, f"letter:{letter.id}", items)
+                _audit(connection, home, "retry", letter)
         except DatabaseRejected as error:
             reason = str(error)
     if json:
@@ -294,9 +296,10 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
             parts.open_pool(home, load(home).settings) as pool,
             pool.transaction(Deadline.after(READ_SECONDS)) as connection,
         ):
-            dead_letters.drop(connection, letter.id)
+            if dead_letters.drop(connection, letter.id):
+                _audit(connection, home, "drop", letter)
     if json:
-        terminal.as_json({**_document(letter), "dropped": execute})
+        terminal.as_json({**_document(letter), "dropped": execute, "executed": execute})
     elif execute:
         terminal.bullet("ok", f"record {letter.id} deleted")
     else:
@@ -306,6 +309,18 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
             f"to do it: hermes-pgvector journal dead drop {letter.id} --execute",
         )
     return 0
+
+
+def _audit(connection: Connection, home: Path, action: str, letter: DeadLetter) -> None:
+    from hermes_memory_pgvector.care import actor, audit
+
+    audit.record(
+        connection,
+        actor.operator(home),
+        f"journal dead {action}",
+        subject=f"dead letter {letter.id}",
+        counts={"records": 1},
+    )
 
 
 def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,13 +90,15 @@ def find(connection: Connection, event_id: int, theme: str | None = None) -> tup
     return None if row is None else (str(row[0]), row[1])
 
 
-def lock(connection: Connection, theme: str, target: Target, home_ids: Sequence[str]) -> None:
+def lock(connection: Connection, theme: str, targets: Collection[Target], home_ids: Collection[str]) -> None:
     """Let nobody else change a theme's memories until the transaction ends.
 
-    Homes first, as every writer does: a mirror that compares at this moment holds its home and waits for the theme.
+    All homes first, and the targets in the order of every writer: a mirror that compares at this moment holds its home
+    and waits for the theme.
     """
     connection.execute(statement("memories/lock_homes"), {"home_ids": sorted({"", *home_ids})})
-    connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
+    for target in sorted(targets):
+        connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
 
 
 def files(connection: Connection, target: Target, home_ids: Sequence[str]) -> dict[str, frozenset[str]]:

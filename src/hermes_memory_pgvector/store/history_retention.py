@@ -39,7 +39,7 @@ def due(connection: Connection, before: datetime, limit: int) -> list[tuple[str,
 
 def shorten(connection: Connection, theme: str, target: Target, before: datetime) -> Shortened:
     """Shorten one theme's history while nobody changes its memories."""
-    history.lock(connection, theme, target, [])
+    history.lock(connection, theme, [target], [])
     found = plan(history.of_theme(connection, theme, target)[0], before)
     if found.gone:
         connection.execute(statement("history/drop"), {"theme": theme, "ids": list(found.gone)})
