@@ -10,6 +10,7 @@ from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes
 from hermes_memory_pgvector.values import Kind
@@ -53,6 +54,7 @@ def edit_turn(
     drop_vectors(connection, _kind(row), row.theme, row.id)
     if wants_vector and row.muted_at is None:
         vectors.enqueue(connection, [(row.theme, Kind.TURN.value, row.id)])
+    mend_following(connection, [TurnPlace(row.theme, row.session_id, row.at, row.id)])
     return True
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,10 +18,8 @@ from hermes_memory_pgvector.store.memories import ACTIONS, Placed
 from hermes_memory_pgvector.store.memory_erasure import without
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.turns import CONTEXT_TURNS
-from hermes_memory_pgvector.text.authors import author_told
-from hermes_memory_pgvector.text.lexemes import turn_lexemes
+from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
@@ -288,7 +285,8 @@ def erase_turns(connection: Connection, selection: Selection, receipt: int, at: 
         ).fetchall()
         erased.add("delegations", _drop_delegations(connection, edges))
     erased.texts.update(each.content for each in found)
-    erased.add("mended", mend_sessions(connection, sessions))
+    places = [TurnPlace(each.theme, each.session_id, each.ts, each.id) for each in found]
+    erased.add("mended", mend_following(connection, places))
     return True
 
 
@@ -411,39 +409,6 @@ def erase_files(connection: Connection, selection: Selection, receipt: int, at: 
         erased.texts.update(gone)
 
 
-def mend_sessions(connection: Connection, sessions: Collection[tuple[str, str]]) -> int:
-    """Turns are found by words of the two turns before them, too: work out anew what is left of sessions.
-
-    Those that change lose their vectors, which know of the turn before, and get new ones. Returns how many.
-    """
-    asked = sorted(sessions)
-    columns = {"themes": [theme for theme, _ in asked], "session_ids": [session for _, session in asked]}
-    rows: list[Any] = connection.execute(statement("erase/sessions_left"), columns).fetchall()
-    before: dict[tuple[str, str], deque[str]] = defaultdict(lambda: deque(maxlen=CONTEXT_TURNS))
-    new: list[tuple[str, int, str]] = []
-    for theme, session_id, row_id, _, content, _, metadata in rows:
-        context = before[theme, session_id]
-        new.append((theme, row_id, turn_lexemes(theme, content, list(context), author_told(metadata))))
-        context.append(content)
-    if not new:
-        return 0
-    changed: list[Any] = connection.execute(
-        statement("erase/set_lexemes"),
-        {
-            "themes": [each[0] for each in new],
-            "ids": [each[1] for each in new],
-            "lexemes": [each[2] for each in new],
-        },
-    ).fetchall()
-    keys = {"themes": [theme for theme, _ in changed], "ids": [row_id for _, row_id in changed]}
-    had_vector: set[tuple[str, int]] = set()
-    for (model_id,) in _rows(connection, "erase/models"):
-        found: list[Any] = connection.execute(model_statement("erase/drop_turn_vectors", model_id), keys).fetchall()
-        had_vector |= {(theme, row_id) for theme, row_id in found}
-    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
-    return len(changed)
-
-
 def change_operation(connection: Connection, theme: str, target: Target, item: Placed, new: MemoryOperation) -> None:
     """Give an operation in a history another meaning."""
     names = {"theme": theme, "target": target}
@@ -561,10 +526,6 @@ def _drop_delegations(connection: Connection, edges: Sequence[Any]) -> int:
         return 0
     keys = {"themes": [theme for theme, _ in edges], "ids": [edge_id for _, edge_id in edges]}
     return connection.execute(statement("erase/drop_delegations"), keys).rowcount
-
-
-def _rows(connection: Connection, name: str) -> list[Any]:
-    return connection.execute(statement(name)).fetchall()
 
 
 def _listed(ids: tuple[int, ...] | None) -> list[int] | None:

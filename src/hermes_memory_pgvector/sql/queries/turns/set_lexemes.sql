@@ -1,4 +1,4 @@
--- Gives turns the lexemes they have without a turn before them that is gone; those that change get a new vector.
+-- Gives turns the lexemes they have now; muted ones have none.
 UPDATE conversations AS turn SET lexemes = new.lexemes::tsvector
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(lexemes)s::text[]) AS new (theme, id, lexemes)
 WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.muted_at IS NULL

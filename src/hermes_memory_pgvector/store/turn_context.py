@@ -1,0 +1,64 @@
+"""A turn is found by words of the turns before it, too: what follows one that has gone or changed is indexed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.text.authors import author_told
+from hermes_memory_pgvector.text.lexemes import turn_lexemes
+from hermes_memory_pgvector.values import Kind
+
+
+class TurnPlace(NamedTuple):
+    """Where a turn stands or stood in its session."""
+
+    theme: str
+    session_id: str
+    at: datetime
+    id: int
+
+
+def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
+    """Give the turns that follow these the lexemes and vectors they have now; return how many have changed.
+
+    A vector knows of the turn just before, lexemes of the two before. All other turns are left as they are.
+    """
+    rows: list[Any] = connection.execute(
+        statement("turns/following"),
+        {
+            "themes": [place.theme for place in places],
+            "session_ids": [place.session_id for place in places],
+            "ats": [place.at for place in places],
+            "ids": [place.id for place in places],
+        },
+    ).fetchall()
+    if not rows:
+        return 0
+    lexemes = [
+        turn_lexemes(theme, content, list(before), author_told(metadata))
+        for theme, _, _, content, metadata, before in rows
+    ]
+    changed: list[Any] = connection.execute(
+        statement("turns/set_lexemes"),
+        {"themes": [row[0] for row in rows], "ids": [row[1] for row in rows], "lexemes": lexemes},
+    ).fetchall()
+    next_ones = [(theme, row_id) for theme, row_id, is_next, *_ in rows if is_next]
+    had_vector = _drop_vectors(connection, next_ones)
+    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
+    return len(had_vector | {(theme, row_id) for theme, row_id in changed})
+
+
+def _drop_vectors(connection: Connection, turns: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Delete the vectors of turns in every model; which of them had one."""
+    keys = {"themes": [theme for theme, _ in turns], "ids": [row_id for _, row_id in turns]}
+    models: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
+    found: set[tuple[str, int]] = set()
+    for (model_id,) in models:
+        rows: list[Any] = connection.execute(model_statement("turns/drop_vectors", int(model_id)), keys).fetchall()
+        found |= {(str(theme), int(row_id)) for theme, row_id in rows}
+    return found

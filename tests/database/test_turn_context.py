@@ -1,0 +1,81 @@
+"""Turns are found by words of the turns before them: an edit or an erasure changes those that follow, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
+from hermes_memory_pgvector.store.vectors import Made
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import DIM, Database
+
+ROWS = "SELECT id, session_id, ts, content, lexemes::text, xmin::text FROM conversations ORDER BY ts, id"
+SAID = [
+    ("The quokka plan is this one", "Noted, a plan for later"),
+    ("What about the harbour budget", "It stands at twelve thousand"),
+    ("And who signs the permit", "The harbour master does"),
+]
+
+
+@pytest.fixture
+def talk(agent_home: AgentHome, database: Database) -> AgentHome:
+    """A conversation in which every turn has its vector."""
+    agent = agent_home.provider("marketing", "group")
+    for author, (asked, told) in zip(("Tim", "Anna", "Tim"), SAID, strict=True):
+        agent.sync_turn(asked, told, session_id="group", turn_author={"id": author, "name": author})
+    agent_home.settle()
+    with psycopg.connect(database.owner_dsn) as owner:
+        model = current_model(owner)
+        assert model is not None
+        keys = [("marketing", "turn", row[0]) for row in agent_home.stored.rows(ROWS)]
+        vectors.enqueue(owner, keys)
+        wanting, _ = vectors.claim(owner, limit=100, lease_seconds=60)
+        vectors.store(owner, model, [Made(row, 0, [1.0] * DIM) for row in wanting], [])
+    assert agent_home.stored.count("turn_vectors_1") == 6
+    return agent_home
+
+
+def lexemes(home: AgentHome) -> list[str]:
+    return [str(row[4]) for row in home.stored.rows(ROWS)]
+
+
+def test_an_edited_turn_leaves_its_former_words_nowhere(talk: AgentHome, database: Database, tmp_path: Path) -> None:
+    before = talk.stored.rows(ROWS)
+    assert ["quokka" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
+    runtime, password = with_password(database.runtime_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
+    assert commands.call("edit", f"t{before[0][0]}", "--text", "The wombat plan is this one", "--execute").code == 0
+    after = talk.stored.rows(ROWS)
+    assert not any("quokka" in text for text in lexemes(talk))
+    assert ["wombat" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
+    assert "~by:anna" in lexemes(talk)[2]
+    # Only the turn itself and the next one have a vector that knows of the words.
+    wanting = [row[0] for row in before[:2]]
+    assert talk.stored.rows("SELECT id FROM pending_vectors ORDER BY id") == [(each,) for each in sorted(wanting)]
+    assert {row[0] for row in talk.stored.rows("SELECT id FROM turn_vectors_1")} == {row[0] for row in before[2:]}
+    assert after[3:] == before[3:]
+
+
+def test_what_is_left_of_a_session_keeps_its_author_and_its_vectors(talk: AgentHome, database: Database) -> None:
+    """A turn whose lexemes were made under other circumstances is nobody's to touch."""
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("UPDATE conversations SET lexemes = 'kept' WHERE content LIKE '%permit%'")
+    gone = talk.stored.rows(ROWS)[0]
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("DELETE FROM conversations WHERE id = %s", (gone[0],))
+        owner.execute("UPDATE conversations SET muted_at = now(), lexemes = '' WHERE content LIKE 'Noted%'")
+        place = TurnPlace("marketing", str(gone[1]), gone[2], int(gone[0]))
+        assert mend_following(owner, [place, place]) == 2
+        assert mend_following(owner, []) == 0
+    rows = talk.stored.rows(ROWS)
+    assert not any("quokka" in text for text in lexemes(talk))
+    assert [rows[0][4], rows[3][4]] == ["", "'kept'"]
+    assert "~by:anna" in str(rows[1][4])
+    assert talk.stored.rows("SELECT id FROM pending_vectors") == [(rows[0][0],)]
