@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pytest
 
 from bench.replay import replay
+from hermes_memory_pgvector.care.why_not import Stage
 from hermes_memory_pgvector.engine.tasks import KeepRecallLog
 from hermes_memory_pgvector.recall.log import MAX_READ, RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
@@ -82,7 +84,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
 def commands(filled: Database, embedder: EmbedServer, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     runtime, password = with_password(filled.runtime_dsn)
     made = Commands(tmp_path_factory.mktemp("explain"), [password])
-    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL)
+    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL, history_days=0)
     assert made.call("backfill", "--json").code == 0
     with psycopg.connect(filled.owner_dsn) as owner:
         owner.execute("DELETE FROM turn_vectors_1 WHERE id = 521")
@@ -168,10 +170,62 @@ def test_as_of_answers_from_the_memories_of_then(commands: Commands, stored: Sto
         assert "there is no theme" in commands.call("recall", "x", "--theme", "makret", "--as-of", "1h").err
 
 
-def stage(commands: Commands, *arguments: str) -> Any:
-    done = commands.call("why-not", *arguments, "--theme", "market", "--json")
+def test_as_of_warns_where_the_history_is_no_longer_whole(
+    commands: Commands, filled: Database, embedder: EmbedServer, tmp_path: Path
+) -> None:
+    question = ("recall", "lighthouse keeper", "--theme", "market", "--kind", "memories", "--as-of", "2026-02-25")
+    assert commands.call(*question, "--json").json["warning"] is None
+    assert "warning" not in commands.call(*question[:-2], "--json").json
+    runtime, password = with_password(filled.runtime_dsn)
+    short = Commands(tmp_path, [password])
+    short.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL, history_days=7)
+    assert "kept for 7 days (history_days)" in short.call(*question, "--json").json["warning"]
+    assert "kept for 7 days (history_days)" in short.call(*question).out
+
+
+def stage(commands: Commands, *arguments: str, theme: str = "market") -> Any:
+    done = commands.call("why-not", *arguments, "--theme", theme, "--json")
     assert done.code == 0, done
     return done.json
+
+
+def test_why_not_names_every_stage_that_can_lose_a_row(commands: Commands, stored: Stored, filled: Database) -> None:
+    crowd = (
+        "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts)"
+        " SELECT 'crowd', 1000 + n, 's' || n, 'user', 'harbour pilot boat ' || n, timestamptz '2026-03-01'"
+        " FROM generate_series(1, 250) AS n UNION ALL SELECT 'crowd', 2000, 's', 'user', 'harbour crane', '2026-03-01'"
+    )
+    with psycopg.connect(filled.owner_dsn) as owner:
+        owner.execute(crowd.encode())
+        hit = recall_log.LoggedHit(Kind.TURN, 503, "market", 0.5, 0.5, "given")
+        given = recall_log.LoggedAnswer(
+            "market", datetime.now(UTC), "s9", "prefetch", Kind.TURN, "current", None, None, (hit,), 1.0
+        )
+        recall_log.insert(owner, [given])
+    assert commands.call("backfill", "--json").code == 0
+    with psycopg.connect(filled.owner_dsn) as owner:
+        owner.execute("DELETE FROM turn_vectors_1 WHERE id = 521")
+    boat = ("--query", "harbour pilot boat is late")
+    asked: dict[str, tuple[tuple[str, ...], str]] = {
+        "found": ((name_of(stored, "Zinnias bloom"), "--query", "when do zinnias bloom"), "it is hit number 1"),
+        "not stored": (("m99999", *boat), "nothing is stored under this id"),
+        "other theme": (("t1001", *boat), "it belongs to theme crowd"),
+        "muted": (("t522", *boat), "`unmute t522 --execute` brings it back"),
+        "outside the time": (("t502", *boat, "--until", "2026-02-10"), "outside --since and --until"),
+        "no vector yet": (("t521", *boat), "`backfill` makes vectors"),
+        "below the floor": ((name_of(stored, "Zinnias bloom"), *boat), "is needed, and its words match too little"),
+        "same text": (("t520", *boat), "t501 says the same words and stands for it"),
+        "beyond the limit": (("t502", *boat, "--limit", "1"), "and 1 are asked for"),
+        "already shown": (("t503", *boat, "--prefetch", "--session", "s9"), "session s9 was given it in answer"),
+    }
+    with nothing_changes(stored):
+        found = {expected: stage(commands, *arguments) for expected, (arguments, _) in asked.items()}
+        far = stage(commands, "t2000", "--query", "harbour pilot boat", theme="crowd")
+    assert {expected: each["stage"] for expected, each in found.items()} == {expected: expected for expected in asked}
+    for expected, (_, sentence) in asked.items():
+        assert sentence in found[expected]["sentence"], expected
+    assert far["stage"] == "beyond the candidates"
+    assert {*found, far["stage"]} == set(get_args(Stage))
 
 
 def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Stored) -> None:
@@ -289,10 +343,6 @@ def test_a_log_with_questions_can_be_asked_again(database: Database, tmp_path: P
 
 
 def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    from datetime import UTC, datetime
-
-    from hermes_memory_pgvector.values import Kind
-
     monkeypatch.setattr(recall_log, "KEPT_PER_THEME", 3)
 
     def answer(theme: str, number: int) -> recall_log.LoggedAnswer:

@@ -91,7 +91,7 @@ def rows(
         found += read(connection, theme, since, _before(kind, start, until), limit + 1)
     found.sort(key=_place, reverse=True)
     shown = tuple(found[:limit])
-    return Page(shown, _page_after(shown[-1]) if len(found) > limit else None)
+    return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
 
 
 def muted(connection: Connection, *, theme: str | None = None, limit: int = 20) -> Page:
@@ -115,19 +115,20 @@ def memories_at(connection: Connection, theme: str, at: datetime, *, limit: int 
 
 def sessions(
     connection: Connection,
-    theme: str,
+    theme: str | None = None,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
     page: str | None = None,
     limit: int = 20,
 ) -> SessionPage:
-    """The sessions of a theme, last used first."""
-    themes.require(connection, theme)
-    before = until if page is None else _parse_time(page)
+    """The sessions of a theme or of all, last used first."""
+    if theme is not None:
+        themes.require(connection, theme)
+    before = _before(Kind.TURN, None if page is None else _parse_page(page), until)
     found = browse.sessions(connection, theme, since, before, limit + 1, BEGINNING_CHARS)
     shown = tuple(found[:limit])
-    return SessionPage(shown, _time_text(shown[-1].last) if len(found) > limit else None)
+    return SessionPage(shown, _page_text(shown[-1].last, Kind.TURN, shown[-1].last_id) if len(found) > limit else None)
 
 
 def transcript(
@@ -141,7 +142,7 @@ def transcript(
         raise CareError(f"session {session_id} is in several themes; add --theme {' or --theme '.join(found)}")
     if not found or (theme is not None and theme not in found):
         where = f" in theme {theme}" if theme is not None else ""
-        raise CareError(f"there is no session {session_id}{where}; `sessions --theme THEME` lists those of a theme")
+        raise CareError(f"there is no session {session_id}{where}; `sessions` lists them")
     inside = theme or found[0]
     start = None
     if page is not None:
@@ -155,7 +156,7 @@ def transcript(
         shown,
         tuple(edge for edge in edges if edge.session_id == session_id),
         tuple(edge for edge in edges if edge.child_session_id == session_id),
-        f"{_time_text(shown[-1].at)}~t{shown[-1].id}" if len(turns) > limit else None,
+        _page_text(shown[-1].at, Kind.TURN, shown[-1].id) if len(turns) > limit else None,
     )
 
 
@@ -211,8 +212,8 @@ def _before(kind: Kind, start: tuple[Kind, Place] | None, until: datetime | None
     return Place(place.at, 0 if kind is Kind.TURN else LAST_ID)
 
 
-def _page_after(row: Row) -> str:
-    return f"{_time_text(row.at)}~{name_of(row.kind, row.id)}"
+def _page_text(at: datetime, kind: Kind, row_id: int) -> str:
+    return f"{_time_text(at)}~{name_of(kind, row_id)}"
 
 
 def _parse_page(text: str) -> tuple[Kind, Place]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hermes_memory_pgvector.cli import options, reach, rows, sessions, times
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import terminal
 
 NAME = "list"
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--memories", action="store_true", help="only memories")
     which.add_argument("--turns", action="store_true", help="only turns")
-    which.add_argument("--sessions", action="store_true", help="sessions of a theme; needs --theme")
+    which.add_argument("--sessions", action="store_true", help="sessions, last used first")
     which.add_argument("--muted", action="store_true", help="only what `mute` keeps out of recall")
     times.add_range(parser)
     parser.add_argument("--as-of", type=times.end, metavar="TIME", help="memories as they were then; needs --theme")
@@ -34,18 +35,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a page."""
-    if (args.sessions or args.as_of) and not args.theme:
-        terminal.fail("--sessions and --as-of need --theme", "hermes-pgvector themes")
+    if args.as_of and not args.theme:
+        terminal.fail("--as-of needs --theme", "to see which there are: hermes-pgvector themes")
         return 2
     if args.sessions:
         return sessions.run(args)
-    from hermes_memory_pgvector.care import see
+    from hermes_memory_pgvector.care import horizon, see
     from hermes_memory_pgvector.values import Kind
 
+    gaps = None
     kinds = (Kind.MEMORY,) if args.memories else (Kind.TURN,) if args.turns else see.BOTH
     with reach.reading(args) as connection:
         if args.as_of is not None:
             page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit)
+            gaps = horizon.gaps_at(args.as_of, load(options.home_of(args)).settings.history_days)
         elif args.muted:
             page = see.muted(connection, theme=args.theme, limit=args.limit)
         else:
@@ -59,12 +62,15 @@ def run(args: argparse.Namespace) -> int:
                 limit=args.limit,
             )
     if args.json:
-        terminal.as_json({"rows": [rows.row_document(row) for row in page.rows], "next": page.following})
+        document = {"rows": [rows.row_document(row) for row in page.rows], "next": page.following}
+        terminal.as_json(document if args.as_of is None else {**document, "warning": gaps})
         return 0
-    if not page.rows:
+    if page.rows:
+        rows.tell_rows(page.rows)
+    else:
         terminal.say("Nothing is stored for this.")
-        return 0
-    rows.tell_rows(page.rows)
     if page.following:
         terminal.say(f"  next page: --page {page.following}")
+    if gaps:
+        terminal.bullet("warning", gaps)
     return 0

@@ -82,12 +82,15 @@ def run(args: argparse.Namespace) -> int:
         if args.explain:
             return _explain(args, engine, theme, questions, deadline)
         started = time.perf_counter()
+        gaps = None
         if args.as_of is None:
             answers = engine.search(questions, deadline)
         else:
+            from hermes_memory_pgvector.care import horizon
             from hermes_memory_pgvector.care.as_of import recall_at
 
             answers = recall_at(engine, questions, args.as_of, deadline)
+            gaps = horizon.gaps_at(args.as_of, engine.settings.history_days)
         took = time.perf_counter() - started
         if not any(answer.hits for answer in answers):
             _require_theme(engine, args)
@@ -96,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         rows = [_row(hit) for hit in hits]
         document = {"theme": theme, "results": rows, "count": len(rows), "degraded": degraded}
+        if args.as_of is not None:
+            document["warning"] = gaps
         if not rows:
             document["note"] = nothing_found(list(zip(questions, answers, strict=True)))
         terminal.as_json(document)
@@ -108,8 +113,8 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
     else:
         terminal.say(nothing_found(list(zip(questions, answers, strict=True))))
-    if degraded:
-        terminal.bullet("warning", degraded)
+    for warning in filter(None, (degraded, gaps)):
+        terminal.bullet("warning", warning)
     return 0
 
 

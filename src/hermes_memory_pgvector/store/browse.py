@@ -67,6 +67,8 @@ class SessionRow:
     begins_with: str
     """The beginning of the first thing the user said."""
     delegations: int
+    last_id: int
+    """The turn it was last used with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +208,12 @@ def muted(connection: Connection, theme: str | None, limit: int) -> list[Row]:
 
 
 def sessions(
-    connection: Connection, theme: str, since: datetime | None, before: datetime | None, limit: int, chars: int
+    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int, chars: int
 ) -> list[SessionRow]:
-    """The sessions of a theme, last used first."""
-    values = {"theme": theme, "since": since, "before": before, "limit": limit, "chars": chars}
+    """The sessions of a theme or of all, last used first."""
+    values = {**_range(theme, since, before, limit), "chars": chars}
     rows: list[Any] = connection.execute(statement("browse/sessions"), values).fetchall()
-    return [SessionRow(theme, *row) for row in rows]
+    return [SessionRow(*row) for row in rows]
 
 
 def session_themes(connection: Connection, session_id: str) -> list[str]:
