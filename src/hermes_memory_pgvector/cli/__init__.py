@@ -33,6 +33,7 @@ from hermes_memory_pgvector.cli import (
     list_rows,
     migrate,
     mute,
+    own_commands,
     prune,
     recall,
     remap,
@@ -91,6 +92,7 @@ def dispatch(args: argparse.Namespace) -> int:
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
     console.use_colours(getattr(args, "color", None) or "auto")
+    terminal.complete_commands(own_commands.completed_for(args))
     try:
         return int(run(args))
     except KeyboardInterrupt:
@@ -113,7 +115,7 @@ def _fail(args: argparse.Namespace, text: str, code: int) -> int:
     if getattr(args, "json", False):
         # Whoever reads the document may be gone, or it may be what does not fit on the disk.
         with contextlib.suppress(OSError):
-            terminal.as_json({"error": text})
+            terminal.as_json({"error": terminal.completed(text)})
     terminal.fail(text)
     return code
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ def hand_of(args: argparse.Namespace) -> Hand:
 
 def tell_dry_run(*command: str) -> None:
     """Say that nothing was changed, and how to change it."""
-    terminal.bullet("note", "dry run: nothing was changed", shlex.join(["hermes-pgvector", *command, "--execute"]))
+    terminal.bullet("note", "dry run: nothing was changed", terminal.command(*command, "--execute"))
 
 
 def tell_correction(args: argparse.Namespace, found: Correction, *command: str) -> int:

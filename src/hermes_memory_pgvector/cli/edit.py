@@ -77,7 +77,8 @@ def _tell(args: argparse.Namespace, found: Edit) -> int:
     if found.executed:
         terminal.bullet("ok", f"{found.name} has its new text")
     elif not found.blocked:
-        correcting.tell_dry_run("edit", args.id, "--text", found.after)
+        again = (*options.again("--theme", args.theme), *options.again("--text", found.after))
+        correcting.tell_dry_run("edit", args.id, *again)
     return code
 
 

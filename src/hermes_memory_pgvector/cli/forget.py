@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(plan: Plan, args: argparse.Namespace) -> int:
-    again = shlex.join(_given(args))
     if args.json:
         terminal.as_json(
             {
@@ -137,7 +135,7 @@ def _show(plan: Plan, args: argparse.Namespace) -> int:
         head = f"t{turn.id}  {turn.ts:%Y-%m-%d}  {turn.theme}/{turn.role}"
         entries.tell([Styled(terminal.one_line(head), "faint")], turn.content, terms=terms)
     _tell_host(plan.standing, plan.host_messages)
-    terminal.bullet("note", "to do it", f"{terminal.command()} forget {again} --execute")
+    terminal.bullet("note", "to do it", terminal.command("forget", *_given(args), "--execute"))
     return 0
 
 
@@ -165,7 +163,7 @@ def _execute(forgetting: Forgetting, home: Path, *, json: bool) -> int:
     terminal.say("  not reached from here:")
     for each in receipt.unreached:
         terminal.bullet("note", each)
-    terminal.bullet("note", "to prove it", f"{terminal.command()} forget --verify {receipt.id}")
+    terminal.bullet("note", "to prove it", terminal.command("forget", "--verify", str(receipt.id)))
     return 3 if remains else 0
 
 
@@ -316,7 +314,7 @@ def _given(args: argparse.Namespace) -> list[str]:
     found: list[str] = []
     for name in ("theme", "session", "user", "match", "identities"):
         if getattr(args, name):
-            found += [f"--{name}", getattr(args, name)]
+            found += options.again(f"--{name}", getattr(args, name))
     for letter, number in args.id or ():
         found += ["--id", f"{letter}{number}"]
     return [*found, *(["--before", args.before.isoformat()] if args.before else [])]

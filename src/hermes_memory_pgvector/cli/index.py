@@ -162,8 +162,8 @@ def _say_advice(survey: Survey, large: int) -> None:
         advice = advice_theme(one, large)
         if advice:
             action = "drop" if advice == "drop" else "create"
-            theme = terminal.one_line(one.theme)
-            terminal.bullet("note", f"{theme}: {WORDS[advice]}", f"hermes-pgvector index {action} --theme '{theme}'")
+            again = terminal.command("index", action, *options.again("--theme", one.theme))
+            terminal.bullet("note", f"{terminal.one_line(one.theme)}: {WORDS[advice]}", again)
     if not everywhere and not any(advice_theme(one, large) for one in survey.themes):
         terminal.bullet("ok", f"nothing to do: an index pays off above {terminal.number(large)} vectors")
 

@@ -60,5 +60,5 @@ def tell(args: argparse.Namespace, found: Muting, done: str) -> int:
     if found.executed:
         terminal.bullet("ok", f"{done}: {terminal.count(len(found.rows), 'row')}")
     elif found.rows:
-        correcting.tell_dry_run(done.removesuffix("d"), *args.ids)
+        correcting.tell_dry_run(done.removesuffix("d"), *args.ids, *options.again("--theme", args.theme))
     return 0

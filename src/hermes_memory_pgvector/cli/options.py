@@ -49,6 +49,14 @@ def positive(text: str) -> int:
     return value
 
 
+def again(option: str, value: object) -> list[str]:
+    """An option as the reader types it to run a command again; nothing if it was not given."""
+    if value is None:
+        return []
+    text = str(value)
+    return [f"{option}={text}"] if text.startswith("-") else [option, text]
+
+
 def usual_home() -> Path | None:
     """The home of a shell that sets no HERMES_HOME; None for a user without a home folder."""
     try:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.bullet("warning", f"dry run, nothing is changed: would prune {what}")
         rows = [(each.theme, terminal.number(each.now), f"{each.oldest:%Y-%m-%d}") for each in found]
         terminal.table(("theme", "turns", "oldest"), rows, right=(1,))
-        terminal.bullet("note", "to do it", f"{terminal.command()} prune {_again(args)}--execute")
+        terminal.bullet("note", "to do it", terminal.command("prune", *_again(args), "--execute"))
     return 0
 
 
@@ -118,7 +118,10 @@ def _execute(pool: Pool, rules: Rules, home: Path) -> dict[str, int]:
             return counts
 
 
-def _again(args: argparse.Namespace) -> str:
-    told = [("--theme", args.theme), ("--days", args.days)]
-    told.append(("--older-than", args.older_than.isoformat() if args.older_than else None))
-    return "".join(f"{name} {value} " for name, value in told if value)
+def _again(args: argparse.Namespace) -> list[str]:
+    cut = args.older_than.isoformat() if args.older_than else None
+    return [
+        *options.again("--theme", args.theme),
+        *options.again("--days", args.days),
+        *options.again("--older-than", cut),
+    ]

@@ -90,7 +90,7 @@ def _tell(plan: Plan) -> None:
         terminal.bullet(
             "note", f"{terminal.count(plan.contents.duplicates, 'memory', 'memories')} of them {new} has, too"
         )
-    terminal.bullet("note", "to do it", f"{terminal.command()} remap {plan.old} {plan.new} --execute")
+    terminal.bullet("note", "to do it", terminal.command("remap", plan.old, plan.new, "--execute"))
 
 
 def _tell_hints(plan: Plan) -> None:
@@ -102,7 +102,8 @@ def _tell_hints(plan: Plan) -> None:
         terminal.bullet(
             "note",
             f"{plan.old} has an index of its own, which does not follow",
-            f"{terminal.command()} index drop --theme {plan.old}; {terminal.command()} index create --theme {plan.new}",
+            f"{terminal.command('index', 'drop', '--theme', plan.old)}; "
+            + terminal.command("index", "create", "--theme", plan.new),
         )
 
 

@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     with reach.changing(args) as connection:
         found = changes.restore(connection, args.theme, args.at, hand, execute=args.execute)
     return correcting.tell_correction(
-        args, found, "restore", "--theme", args.theme, "--at", args.at.isoformat(timespec="seconds")
+        args, found, "restore", *options.again("--theme", args.theme), "--at", args.at.isoformat(timespec="seconds")
     )

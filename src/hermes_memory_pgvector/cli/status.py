@@ -170,7 +170,10 @@ def _tell_stored(where: str, stored: Stored) -> None:
     rows = [
         ("database", where),
         ("server", f"Postgres {server.version}, pgvector {server.pgvector}, {size}, as role {server.role}"),
-        ("model", f"{model.name}, {model.dim} dimensions" if model else "none yet; run: hermes-pgvector migrate"),
+        (
+            "model",
+            f"{model.name}, {model.dim} dimensions" if model else f"none yet; run: {terminal.command('migrate')}",
+        ),
         (
             "stored",
             f"{terminal.count(contents.memories, 'memory', 'memories')}, {terminal.count(contents.turns, 'turn')} "
@@ -208,7 +211,7 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
             rows.append(
                 ("expiring", f"{terminal.count(now, 'turn')} now, {terminal.number(soon)} more within {SOON_DAYS} days")
             )
-        hint = "; see: hermes-pgvector journal dead list" if stored.dead_letters else ""
+        hint = f"; see: {terminal.command('journal', 'dead', 'list')}" if stored.dead_letters else ""
         rows.append(("rejected", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:
         rows.append(("newer", f"{terminal.count(report.for_newer, 'journal')} for a newer version of this package"))

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
         _close()
     terminal.say()
     terminal.say(f"Done in {terminal.seconds(time.perf_counter() - started)}; the temporary home is removed.")
-    terminal.say(f"To give your own agent this memory: {terminal.command()} up")
+    terminal.say(f"To give your own agent this memory: {terminal.command('up')}")
     return 0
 
 

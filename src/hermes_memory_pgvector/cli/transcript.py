@@ -73,7 +73,7 @@ def _tell(found: Transcript) -> None:
             terminal.say()
             terminal.say(f"{day} (UTC)")
         if isinstance(item, str):
-            terminal.say(f"  {at:%H:%M:%S}  → subagent: hermes-pgvector transcript {terminal.one_line(item)}")
+            terminal.say(f"  {at:%H:%M:%S}  → subagent: {terminal.command('transcript', terminal.one_line(item))}")
         else:
             _tell_turn(at, item)
     if found.following:

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         found = changes.undo(connection, ids.parse_event(args.event), hand, execute=args.execute, theme=args.theme)
     if not args.json and found.event is not None:
         terminal.say(f"Event e{found.event.id}: {found.event.action} by {events.by(found.event)}")
-    code = correcting.tell_correction(args, found, "undo", args.event)
+    code = correcting.tell_correction(args, found, "undo", args.event, *options.again("--theme", args.theme))
     if found.executed and not args.json:
         correcting.tell_lines_to_add(found)
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import options
@@ -57,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
 def _again(args: argparse.Namespace, home: Path) -> str:
     """The command that carries out what was shown, in any shell: without its home it would take out another memory."""
     words = ["uninstall", *(["--purge"] if args.purge else []), "--execute"]
-    if args.hermes_home or home != options.usual_home():
+    if not args.hermes_home and home != options.usual_home():
         words += ["--hermes-home", str(home)]
-    return f"{terminal.command()} {shlex.join(words)}"
+    return terminal.command(*words)
 
 
 def _tell_plan(plan: Plan, again: str) -> None:

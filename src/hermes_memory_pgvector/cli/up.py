@@ -413,9 +413,9 @@ def _set_up_profile(
 def _say_next(home: Path, host: HostPython | None, code: int) -> None:
     terminal.say()
     where = "" if home == settings_file.default_home().absolute() else f"HERMES_HOME={home} "
-    again = f"{where}{terminal.command()} up"
+    again = terminal.command("up")
     if code:
-        terminal.say(f"Some checks failed. Fix them and run this again. For details: {terminal.command()} doctor")
+        terminal.say(f"Some checks failed. Fix them and run this again. For details: {terminal.command('doctor')}")
         return
     if host is not None and not host.sees_package:
         terminal.say("The memory is ready, but hermes cannot use it yet. Install the package for hermes:")
@@ -429,5 +429,5 @@ def _say_next(home: Path, host: HostPython | None, code: int) -> None:
         is_profile = root_of(home) == settings_file.default_home().absolute() != home
         talk = f"hermes -p {home.name}" if is_profile else f"{where}hermes"
         terminal.say(f"Ready. Talk to your agent:        {talk}")
-    terminal.say(f"See what it remembers:            {where}{terminal.command()} status")
-    terminal.say(f'Search it yourself:               {where}{terminal.command()} recall "what did we decide"')
+    terminal.say(f"See what it remembers:            {terminal.command('status')}")
+    terminal.say(f'Search it yourself:               {terminal.command("recall")} "what did we decide"')

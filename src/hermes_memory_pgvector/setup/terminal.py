@@ -13,6 +13,7 @@
     confirm("Remove it?", yes=args.yes)              yes or no; False where nobody can answer
     ask("Home", default), ask_secret("Password")     a line; a line without echo
     number, count, size, seconds, ago, one_line      values as people read them
+    command("prune", "--execute")                    a command for the reader to run; see `complete_commands`
 
 Stored texts (hits, rows, turns) are printed by `cli/entries.py`, dry runs by `cli/dry_run.py`. Strings are never read
 as markup. Whatever comes from outside goes through `one_line` first; `table`, `pairs` and `entries` do it themselves.
@@ -21,12 +22,12 @@ as markup. Whatever comes from outside goes through `one_line` first; `table`, `
 from __future__ import annotations
 
 import json
-import os
 import re
+import shlex
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import IO, Any, Literal
@@ -40,6 +41,7 @@ from hermes_memory_pgvector.setup.amounts import size as size
 from hermes_memory_pgvector.setup.console import Part, Style, Styled
 
 Mark = Literal["ok", "warning", "problem", "note"]
+PROGRAM = "hermes-pgvector"
 
 _SIGNS: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "ok"),
@@ -54,6 +56,22 @@ _COMMAND = re.compile(
 STEP_WIDTH = 72
 TEXT_WIDTH = 40
 """Where a text has less room than this beside other columns, it stands below them."""
+
+
+class _Reader:
+    """Who reads what is printed, and how they run our commands."""
+
+    completed: Callable[[str], str] = staticmethod(lambda text: text)
+
+
+def complete_commands(completed: Callable[[str], str]) -> None:
+    """Pass sentences through this before they are printed: it makes the commands in them ones the reader can run."""
+    _Reader.completed = staticmethod(completed)
+
+
+def completed(text: str) -> str:
+    """A sentence of ours, with the commands in it as the reader can run them."""
+    return _Reader.completed(text)
 
 
 def styled(text: Any, style: Style) -> Styled:
@@ -73,7 +91,7 @@ def complain(text: str) -> None:
 
 def fail(text: str, hint: str = "") -> None:
     """Print an error to standard error: who speaks, what is wrong, and how to mend it."""
-    _wrapped([*_with_command(text)], [Styled("hermes-pgvector: ", "problem")], stream=sys.stderr, indent=2)
+    _wrapped([*_with_command(text)], [Styled(f"{PROGRAM}: ", "problem")], stream=sys.stderr, indent=2)
     if hint:
         _hint(hint, stream=sys.stderr)
 
@@ -96,7 +114,8 @@ def sign(mark: Mark) -> str:
 
 def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "", *, indent: int = 3) -> None:
     """Print a line with its sign, and a hint below it; further lines of the text begin at the indent."""
-    parts = [text] if isinstance(text, str | Styled) else list(text)
+    given = [text] if isinstance(text, str | Styled) else list(text)
+    parts = [part if isinstance(part, Styled) else completed(part) for part in given]
     _wrapped(parts, [" ", Styled(sign(mark), mark), " "], indent=indent)
     if hint:
         _hint(hint)
@@ -235,9 +254,9 @@ def one_line(value: Any) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def command() -> str:
-    """The command the reader can run: this program's name, or what `start.py` of a clone sets."""
-    return os.environ.get("HERMES_PGVECTOR_COMMAND") or "hermes-pgvector"
+def command(*words: str) -> str:
+    """A command of ours that the reader can run; its words are quoted as a shell wants them."""
+    return completed(shlex.join([PROGRAM, *words]))
 
 
 def wrap(parts: Sequence[Part], indent: int, *, first: Sequence[Part] = ()) -> None:
@@ -266,6 +285,7 @@ def _wrapped(parts: list[Part], first: list[Part], *, indent: int, stream: IO[st
 def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
     arrow = "→" if console.speaks_unicode(stream) else "->"
     first: list[Part] = ["   ", Styled(arrow, "faint"), " "]
+    hint = completed(hint)
     parts = _with_command(hint)
     room = console.width(stream)
     if len(parts) == 2 and room is not None and _width(hint) + 5 > room:
@@ -280,6 +300,7 @@ def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
 
 def _with_command(text: str) -> list[Part]:
     """The text, with the command that it ends with as a part of its own."""
+    text = completed(text)
     found = _COMMAND.search(text)
     if found is None:
         return [text]

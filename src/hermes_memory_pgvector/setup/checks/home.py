@@ -13,7 +13,7 @@ from hermes_memory_pgvector.config.home import identity
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, terminal
+from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.setup.host_python import HostPython
 
@@ -98,7 +98,7 @@ def _provider(home: Path) -> Finding:
 def _host(host: HostPython | None) -> Finding:
     if host is None:
         text = "hermes-agent is not installed; recall works from the command line"
-        return warning("host", text, f"when you have installed it: {terminal.command()} up")
+        return warning("host", text, "when you have installed it: hermes-pgvector up")
     if not host.sees_package:
         text = f"hermes runs on {host.path} ({host.how}), which {host_install.shortcoming(host)}"
         return problem("host", text, host_install.typed(host_install.command(host)))
