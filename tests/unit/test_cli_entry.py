@@ -139,7 +139,7 @@ def _failing(error: BaseException) -> argparse.Namespace:
     def run(args: argparse.Namespace) -> int:
         raise error
 
-    return argparse.Namespace(pgvector_run=run, json=False)
+    return argparse.Namespace(pgvector_run=run, pgvector_parser=tree.Parser(prog="hermes-pgvector"), json=False)
 
 
 @pytest.mark.parametrize(
