@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hermes_memory_pgvector.store.history import Event
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.history import Event
 
 
 def by(event: Event) -> str:
