@@ -21,6 +21,7 @@ from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_func
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store.errors import translated
+from hermes_memory_pgvector.store.schema import not_in_use
 from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 LOCK_KEY = 0x6865726D65737067
@@ -108,10 +109,12 @@ def apply(
     connect_seconds: int = 10,
     report: Callable[[str], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
+    may_be_closed: bool = False,
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
-    `report` gets a line per step; `announce` gets a sentence about what is going to be adopted.
+    `report` gets a line per step; `announce` gets a sentence about what is going to be adopted. `may_be_closed` is for
+    whoever moves an installation to this database.
     """
     outcome = Outcome()
     with translated():
@@ -123,7 +126,7 @@ def apply(
         )
     with connection, translated():
         connection.add_notice_handler(lambda notice: _collect(outcome, notice))
-        _check_server(connection)
+        check_server(connection)
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
@@ -131,6 +134,8 @@ def apply(
             connection.execute(admin_statement("schema/ledger"))
             _ensure_extension(connection)
             _stay_within(connection, schema)
+            if not may_be_closed:
+                _check_in_use(connection)
             adoption = Adoption.find(connection)
             if adoption is not None:
                 announce(adoption.intention(schema))
@@ -190,7 +195,8 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
         outcome.applied.append(f"{migration.version:04d}_{migration.name}")
 
 
-def _check_server(connection: psycopg.Connection) -> None:
+def check_server(connection: psycopg.Connection) -> None:
+    """SchemaError for a server that is too old or lacks pgvector."""
     if connection.info.server_version < MINIMUM_SERVER:
         raise SchemaError(
             f"Postgres {connection.info.server_version // 10000} is too old: {MINIMUM_SERVER // 10000} or newer is "
@@ -236,6 +242,16 @@ def _stay_within(connection: psycopg.Connection, schema: str) -> None:
     Temporary tables come last, so that none can shadow one of ours.
     """
     connection.execute(admin_statement("schema/stay_within"), (schema,))
+
+
+def _check_in_use(connection: psycopg.Connection) -> None:
+    """Keep off a database that is no longer in use, or not yet: its rights must stay as they are."""
+    has_mark = connection.execute(admin_statement("moving/can_be_marked")).fetchone()
+    if has_mark is not None and has_mark[0]:
+        row = connection.execute(admin_statement("moving/mark")).fetchone()
+        reason = not_in_use(row[1], row[2]) if row is not None else ""
+        if reason:
+            raise SchemaError(reason)
 
 
 def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:

@@ -34,6 +34,7 @@ from hermes_memory_pgvector.cli import (
     migrate,
     mute,
     own_commands,
+    promote,
     prune,
     recall,
     remap,
@@ -68,7 +69,7 @@ COMMANDS = (
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute, remap,
     forget, prune, audit,
-    import_, export,
+    import_, export, promote,
     backfill, index, journal, homes,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)

@@ -84,6 +84,7 @@ def apply(
     adopt_model: str,
     quiet: bool,
     tells_steps: bool = True,
+    may_be_closed: bool = False,
 ) -> Outcome:
     """Run the migration and say what it adopts and, if wanted, each step."""
     from hermes_memory_pgvector.admin import migrate
@@ -100,6 +101,7 @@ def apply(
             adopt_model=adopt_model,
             report=_note if tells_steps and not quiet else _keep_quiet,
             announce=_keep_quiet if quiet else _note,
+            may_be_closed=may_be_closed,
         )
 
 

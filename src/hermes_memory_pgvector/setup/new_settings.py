@@ -61,15 +61,20 @@ def _close(path: Path) -> None:
         ) from None
 
 
-def unset_dsn(home: Path) -> bool:
-    """Go back to the embedded server: the connection string goes, and its password with it. False when none was set."""
+def unset_dsn(home: Path, *, keeps_password: bool = False) -> bool:
+    """Go back to the embedded server: the connection string goes, and its password with it. False when none was set.
+
+    A process that the host has given the password keeps it in its environment. `keeps_password` lets the same password
+    be used again.
+    """
     section = (settings_file.PROVIDER_NAME,)
     had = [layer for layer in ("plugins", "memory") if settings_file.has_section(home, (layer, *section, "dsn"))]
     for layer in had:
         settings_file.update(home, (layer, *section), {}, remove=("dsn",))
     # The host's form keeps the whole string in .env.
     variable = f"{settings_file.ENVIRONMENT_PREFIX}DSN"
-    gone = [env_file.remove(home, name) for name in (env_file.PASSWORD_VARIABLE, variable)]
+    names = (variable,) if keeps_password else (env_file.PASSWORD_VARIABLE, variable)
+    gone = [env_file.remove(home, name) for name in names]
     if any(gone):
         settings_file.accept(home)
     if had or any(gone):

@@ -1170,6 +1170,17 @@ CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
         GROUP BY 1, 2;
     END $$;
 
+CREATE FUNCTION public.hermes_refuse_write() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        IF current_setting('hermes.moves', true) IS DISTINCT FROM 'yes' THEN
+            RAISE EXCEPTION 'this database is not in use' USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        RETURN NULL;
+    END $$;
+
 CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -1523,6 +1534,8 @@ CREATE TABLE public.hermes_pgvector_installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     made_at timestamp with time zone DEFAULT now() NOT NULL,
     is_the_one boolean DEFAULT true NOT NULL,
+    moved_to text,
+    filled_from uuid,
     CONSTRAINT hermes_pgvector_installation_is_the_one_check CHECK (is_the_one)
 );
 

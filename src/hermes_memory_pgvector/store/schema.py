@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.errors import Held, SchemaError
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import FOLDER, statement
@@ -42,8 +42,26 @@ def wanted_version() -> int:
     return max(int(name.partition("_")[0]) for name in names if name.endswith(".sql"))
 
 
+def not_in_use(moved_to: str | None, filled_from: str | None) -> str:
+    """Why nothing may be stored in this database; empty while it is in use."""
+    if filled_from is not None:
+        return (
+            "the memories of another database are being moved to this one, and not all have arrived; "
+            "to go on: hermes-pgvector promote"
+        )
+    if moved_to is not None:
+        return (
+            f"the memories have moved from this database to {moved_to}; "
+            "if this home should follow: hermes-pgvector promote"
+        )
+    return ""
+
+
 def verify(connection: Connection) -> SchemaState:
-    """The state of the schema; SchemaError with the command to run when it does not fit."""
+    """The state of the schema; SchemaError with the command to run when it does not fit.
+
+    Held when the database is no longer in use, or not yet.
+    """
     row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
     if row[0] is None:
         raise SchemaError(f"the database has no schema of ours yet; run: {MIGRATE_COMMAND}")
@@ -53,6 +71,10 @@ def verify(connection: Connection) -> SchemaState:
         raise SchemaError(
             f"the schema is at version {version or 0}, {wanted_version()} is needed; run: {MIGRATE_COMMAND}"
         )
+    marks: Any = connection.execute(statement("schema/moving")).fetchone()
+    reason = "" if marks is None else not_in_use(*marks)
+    if reason:
+        raise Held(reason)
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")

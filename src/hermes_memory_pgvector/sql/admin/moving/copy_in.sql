@@ -1,0 +1,2 @@
+-- takes rows of a table
+COPY {table} ({columns}) FROM STDIN (FORMAT {format})

@@ -1,0 +1,2 @@
+-- whether a table has rows
+SELECT EXISTS (SELECT FROM {table})

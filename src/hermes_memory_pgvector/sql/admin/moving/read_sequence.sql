@@ -1,0 +1,2 @@
+-- how far a sequence is
+SELECT last_value, is_called FROM {sequence}

@@ -1,0 +1,363 @@
+"""An installation moves from the embedded server to a Postgres of the operator's own, and back, while agents run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from psycopg.conninfo import make_conninfo
+
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.copying import columns_of, fingerprint
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.admin.moving import open_side
+from hermes_memory_pgvector.admin.moving_tables import STAYING, TABLES, vector_tables_of
+from hermes_memory_pgvector.config.home import home_id
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseDenied, Held, SchemaError
+from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
+from hermes_memory_pgvector.store import schema
+from hermes_memory_pgvector.store.errors import translated
+from testing.cases import some_of
+from testing.command import Commands, with_password
+from testing.live_agent import LiveAgent
+from testing.postgres import FAST, Database, new_database
+from testing.stored import Stored
+
+LOCAL = ModelSpec("wordllama-l2-supercat-256", 256)
+SEED = (
+    "INSERT INTO memory_entries (agent_identity, target, content, metadata) SELECT 'theme ' || n %% 5, 'memory',"
+    " 'memory ' || n || ' – “ünïcode” 🌱', jsonb_build_object('n', n, 'text', E'a\\tb')"
+    " FROM generate_series(1, 60) AS n",
+    "INSERT INTO conversations (agent_identity, session_id, role, content, ts, digest, ordinal)"
+    " SELECT 'theme ' || n %% 5, 's' || n %% 9, 'user', 'turn ' || n || repeat(' long', n %% 50),"
+    " now() - n * interval '1 s', hermes_turn_digest('user', 'turn ' || n || repeat(' long', n %% 50)), 1"
+    " FROM generate_series(1, {turns}) AS n",
+    "UPDATE conversations SET muted_at = now(), lexemes = NULL WHERE id = 7",
+    "INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin)"
+    " SELECT agent_identity, id, 'home', 'tool' FROM memory_entries",
+    "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
+    " SELECT agent_identity, target, id, 'w', id, 0, 'add', content, now() FROM memory_entries",
+    "INSERT INTO memory_files (home_id, target, entries) VALUES ('home', 'memory', '[\"a\"]')",
+    "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest)"
+    " VALUES ('theme 1', 's', 'c', '\\x01')",
+    "INSERT INTO theme_aliases (old, new) VALUES ('former', 'theme 1')",
+    "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, milliseconds)"
+    " VALUES ('theme 1', now(), 'tool', 'turn', 'current', 1.25)",
+    "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
+    "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
+    "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",
+    "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '\\x00ff', 'because')",
+    "INSERT INTO journals_ended (bucket, writers) VALUES ('b', '{{w}}')",
+    "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
+    " VALUES ('w', 60, 'home', now() - interval '1 year')",
+    "INSERT INTO lexeme_statistics (source, lexeme, fraction) VALUES ('conversations', 'turn', 0.333333343)",
+    "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
+    " hermes_content_hash(content), array_fill(sin(id)::real, ARRAY[256])::halfvec"
+    " FROM conversations WHERE id %% 3 > 0",
+    "INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding) SELECT agent_identity, id, updated_at,"
+    " target, array_fill(cos(id)::real, ARRAY[256])::halfvec FROM memory_entries",
+    "INSERT INTO pending_vectors (agent_identity, kind, id) SELECT agent_identity, 'turn', id FROM conversations"
+    " WHERE id %% 3 = 0 AND muted_at IS NULL",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A root home and a profile on an embedded server with a few rows in every table, and a database to move to."""
+
+    commands: Commands
+    target: Database
+    admin: str
+    """A superuser's login to the target, without its password."""
+    password: str
+
+    @property
+    def root(self) -> Path:
+        return self.commands.home
+
+    @property
+    def profile(self) -> Path:
+        return self.root / "profiles" / "sales"
+
+    @property
+    def server(self) -> EmbeddedPostgres:
+        return EmbeddedPostgres(self.root / "pgvector", extra_settings=FAST)
+
+    def start(self) -> ConnectionInfo:
+        return self.server.ensure_running(Deadline.after(120))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"PGPASSWORD": self.password}
+
+    def promote(self, *arguments: str) -> Any:
+        """What `promote --json` says; its password comes from the environment."""
+        done = self.commands.call("promote", *arguments, "--json", variables=self.variables)
+        assert done.code in (0, 1, 3), done.everything
+        return done.json if done.out else done.err
+
+    def to_own(self, *arguments: str) -> Any:
+        return self.promote("--to", self.admin, *arguments)
+
+    def back(self, *arguments: str) -> Any:
+        return self.promote("--to", "embedded", "--admin-dsn", self.admin, *arguments)
+
+    def dsn_of(self, home: Path) -> str:
+        document = yaml.safe_load((home / "config.yaml").read_text(encoding="utf-8"))
+        return str(document["memory"].get("pgvector", {}).get("dsn", ""))
+
+    def said(self, theme: str) -> list[str]:
+        """The turns of a theme in the target."""
+        return [content for _, _, content in Stored(self.target.owner_dsn).turns(theme)]
+
+
+def make_installation(tmp_path: Path, server: ConnectionInfo, target: Database, *, turns: int = 1500) -> Installation:
+    commands = Commands(tmp_path)
+    dsn, password = with_password(target.owner_dsn)
+    bare = make_conninfo("", **{k: v for k, v in psycopg.conninfo.conninfo_to_dict(dsn).items() if k != "password"})
+    made = Installation(commands, target, bare, password)
+    commands.secrets.append(password)
+    for home in (made.root, made.profile):
+        home.mkdir(parents=True)
+        (home / "config.yaml").write_text("memory:\n  provider: pgvector\n", encoding="utf-8")
+        home_id(home)
+    info = made.start()
+    migrate.apply(info.owner_dsn, runtime_role="hermes", model=LOCAL)
+    with psycopg.connect(info.owner_dsn) as connection:
+        for statement in SEED:
+            connection.execute(statement.format(turns=turns).replace("%%", "%").encode())
+    return made
+
+
+@pytest.fixture
+def installation(tmp_path: Path, postgres_server: ConnectionInfo) -> Iterator[Installation]:
+    with new_database(postgres_server) as target:
+        made = make_installation(tmp_path, postgres_server, target)
+        try:
+            yield made
+        finally:
+            made.server.stop(Deadline.after(60), mode="immediate")
+    with psycopg.connect(postgres_server.owner_dsn, autocommit=True) as admin:
+        for role in (f"hermes_{home_id(made.root)[:8]}", "agents_of_promote"):
+            admin.execute(f'DROP ROLE IF EXISTS "{role}"'.encode())
+
+
+def fingerprints(dsn: str) -> dict[str, Any]:
+    """What every table of a database holds, in numbers."""
+    with open_side(dsn) as side:
+        return {
+            table.name: fingerprint(side.connection, table, columns_of(side.connection, table.name)).themes
+            for table in side.tables()
+            if table.name != "audit_log"
+        }
+
+
+def test_every_table_moves_or_is_known_to_stay(database: Database) -> None:
+    """Whoever adds a table says here what becomes of it when an installation moves."""
+    tables = {
+        name
+        for (name,) in Stored(database.owner_dsn).rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    }
+    moving = {table.name for table in (*TABLES, *vector_tables_of(1))}
+    assert tables == moving | set(STAYING)
+
+
+def test_everything_moves_while_agents_talk_and_comes_back(installation: Installation) -> None:
+    """There, back and there again: nothing lost, nothing twice, and the side that is left takes no write."""
+    shown = installation.to_own()
+    assert shown["executed"] is False
+    assert shown["problems"] == []
+    assert shown["tables"]["conversations"] == 1500
+    assert all(shown["tables"].values()), "a table without a row would prove nothing"
+    assert not Stored(installation.target.owner_dsn).rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
+
+    with (
+        LiveAgent.start(
+            installation.root, theme="desk", writes=50, recalls=5, environment=installation.commands.environment
+        ) as first,
+        LiveAgent.start(
+            installation.profile, theme="lamp", writes=20, recalls=5, environment=installation.commands.environment
+        ) as second,
+    ):
+        done = installation.to_own("--execute")
+        assert done["left"] == {}, done
+        assert done["stopped"] is True
+    assert {Path(each) for each in done["followed"]} == {installation.root, installation.profile}
+    for agent in (first, second):
+        assert agent.report.said
+        assert sorted(installation.said(agent.theme)) == sorted(agent.report.said)
+        assert agent.report.is_well, agent.report.failures
+    assert installation.password not in str([*installation.root.rglob("*")])
+    for home in (installation.root, installation.profile):
+        assert "${HERMES_PGVECTOR_PASSWORD}" in installation.dsn_of(home)
+        assert (home / ".env").stat().st_mode & 0o077 == 0
+        assert installation.password not in (home / ".env").read_text(encoding="utf-8")
+
+    old = installation.start()
+    here, there = fingerprints(old.owner_dsn), fingerprints(installation.target.owner_dsn)
+    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases", "dead_letters"):
+        assert here[table] == there[table]
+    _is_closed(old)
+    numbers = Stored(installation.target.owner_dsn).rows(
+        "SELECT (SELECT last_value FROM conversations_id_seq) >= (SELECT max(id) FROM conversations),"
+        " (SELECT last_value FROM memory_operations_id_seq) >= (SELECT max(id) FROM memory_operations)"
+    )
+    assert numbers == [(True, True)]
+
+    with LiveAgent.start(
+        installation.profile, theme="lamp", writes=20, recalls=5, environment=installation.commands.environment
+    ) as third:
+        back = installation.back("--execute")
+        assert back.get("left") == {}, back
+    assert back["target"] == "an earlier copy of this installation, not in use"
+    assert third.report.is_well, third.report.failures
+    assert not installation.dsn_of(installation.root)
+    assert not installation.dsn_of(installation.profile)
+    in_use = Stored(installation.start().owner_dsn)
+    stored = [content for _, _, content in in_use.turns("lamp")]
+    assert sorted(set(stored)) == sorted({*second.report.said, *third.report.said})
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(installation.target.owner_dsn) as owner:
+        owner.execute("DELETE FROM conversations")
+
+    again = installation.to_own("--execute")
+    assert again["left"] == {}
+    assert installation.commands.call("promote", "--drop-embedded").code == 0
+    assert (installation.root / "pgvector" / "checkpoints" / "postgres.sock").is_dir()
+    dropped = installation.commands.call("promote", "--drop-embedded", "--execute", "--json")
+    assert dropped.json["bytes"] > 0
+    assert not (installation.root / "pgvector" / "checkpoints" / "postgres.sock").exists()
+    assert len(installation.said("desk")) == len(first.report.said)
+
+
+def _is_closed(old: ConnectionInfo) -> None:
+    """Nobody can write to the old database any more, however they come."""
+    with translated(), psycopg.connect(old.runtime_dsn) as connection:
+        with pytest.raises(Held, match="moved from this database to"):
+            schema.verify(connection)
+        connection.rollback()
+        with pytest.raises(DatabaseDenied), translated():
+            connection.execute("UPDATE journal_writers SET seq = 0")
+    with pytest.raises(SchemaError, match="moved"):
+        migrate.apply(old.owner_dsn, model=LOCAL)
+
+
+KILLER = """
+import importlib, os, signal, sys
+module, name, number, moment, *arguments = sys.argv[1:]
+owner = importlib.import_module("hermes_memory_pgvector." + module)
+*path, last = name.split(".")
+for part in path:
+    owner = getattr(owner, part)
+original, calls = getattr(owner, last), 0
+def killing(*positional, **named):
+    global calls
+    calls += 1
+    if calls == int(number) and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    answer = original(*positional, **named)
+    if calls == int(number):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+setattr(owner, last, killing)
+from hermes_memory_pgvector.cli import main
+sys.exit(main(arguments))
+"""
+KILLS = {
+    "before it is closed": ("admin.moving", "Side.set_mark", "1", "before"),
+    "closed": ("admin.moving", "Side.set_mark", "1", "after"),
+    "with models": ("admin.moving", "Side.make_models", "1", "after"),
+    "in the turns": ("admin.copying", "Copying._stream", "3", "after"),
+    "in the vectors": ("admin.copying", "Copying._stream", "20", "before"),
+    "before tidying": ("admin.moving", "Side.tidy", "1", "before"),
+    "while writes wait": ("admin.copying", "Copying.differences", "1", "before"),
+    "compared": ("admin.copying", "Copying.differences", "1", "after"),
+    "old one closed, not committed": ("admin.moving", "Side.set_mark", "2", "after"),
+    "old one closed": ("setup.promoting", "_open", "1", "before"),
+    "new one open": ("setup.promoting", "_follow", "1", "before"),
+    "one home there": ("setup.new_settings", "save_dsn", "1", "after"),
+    "all homes there": ("setup.promoting", "_stop", "1", "before"),
+}  # fmt: skip
+EVERYDAY = ("in the turns", "old one closed, not committed", "old one closed", "one home there")
+
+
+@pytest.mark.parametrize("kills", some_of({"some": EVERYDAY, "all": tuple(KILLS)}, "some"))
+def test_a_killed_move_goes_on_and_loses_nothing(installation: Installation, kills: tuple[str, ...]) -> None:
+    """Killed again and again on the way into a schema of its own, while an agent talks in each home."""
+    with psycopg.connect(installation.target.owner_dsn, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA fleet")
+    admin = make_conninfo(installation.admin, options="-csearch_path=fleet,public")
+    environment = installation.commands.environment
+    with (
+        LiveAgent.start(installation.root, theme="desk", writes=50, recalls=5, environment=environment) as first,
+        LiveAgent.start(installation.profile, theme="lamp", writes=20, recalls=5, environment=environment) as second,
+    ):
+        for kill in kills:
+            done = subprocess.run(
+                [sys.executable, "-c", KILLER, *KILLS[kill], "promote", "--to", admin, "--execute", "--json"],
+                env={**environment, **installation.variables}, capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
+            assert done.returncode == -signal.SIGKILL, (kill, done)
+        done = installation.promote("--to", admin, "--execute")
+        assert done["left"] == {}, done
+    stored = Stored(make_conninfo(installation.target.owner_dsn, options="-csearch_path=fleet,public"))
+    for agent in (first, second):
+        assert sorted(content for _, _, content in stored.turns(agent.theme)) == sorted(agent.report.said)
+        assert agent.report.is_well, agent.report.failures
+    assert len(stored.turns("theme 1")) == 300
+    here, there = fingerprints(installation.start().owner_dsn), fingerprints(stored.dsn)
+    for table in ("memory_entries", "memory_operations", "memory_vectors_1", "tombstones", "erasure_key"):
+        assert here[table] == there[table]
+    assert Stored(installation.target.owner_dsn).rows("SELECT to_regclass('public.conversations')") == [(None,)]
+
+
+def test_what_is_in_the_way_is_said_and_nothing_changes(
+    installation: Installation, database: Database, postgres_server: ConnectionInfo
+) -> None:
+    """Databases that cannot or must not take the memories, logins without rights, and moves that are taken back."""
+
+    def problem(name: str, *arguments: str) -> str:
+        done = installation.promote("--to", make_conninfo(installation.admin, dbname=name), *arguments)
+        assert done["executed"] is False
+        (only,) = done["problems"]
+        return str(only)
+
+    with psycopg.connect(database.owner_dsn) as other:
+        other.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'of another fleet')")
+    assert "another installation" in problem(database.name, "--execute")
+    assert Stored(database.owner_dsn).memories("default") == [("memory", "of another fleet")]
+
+    with psycopg.connect(installation.target.owner_dsn) as seed:
+        seed.execute("CREATE TABLE conversations (id serial, content text)")
+    assert "another installation" in problem(installation.target.name, "--execute")
+    with psycopg.connect(installation.target.owner_dsn) as seed:
+        seed.execute("DROP TABLE conversations")
+
+    with psycopg.connect(postgres_server.owner_dsn, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE ascii_only ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+        try:
+            assert "encoding SQL_ASCII" in problem("ascii_only")
+        finally:
+            admin.execute("DROP DATABASE ascii_only WITH (FORCE)")
+        admin.execute("CREATE ROLE agents_of_promote LOGIN PASSWORD 'a-password-for-agents'")
+        admin.execute(f'GRANT CONNECT ON DATABASE "{installation.target.name}" TO agents_of_promote'.encode())
+    poor = make_conninfo(installation.admin, user="agents_of_promote", dbname=installation.target.name)
+    done = installation.commands.call(
+        "promote", "--to", poor, "--json", variables={"PGPASSWORD": "a-password-for-agents"}
+    )
+    assert "may not create tables" in done.json["problems"][0]
+    assert "move first" in installation.commands.call("promote", "--drop-embedded").err
+
+    for home in (installation.root, installation.profile):
+        assert not installation.dsn_of(home)
+    with psycopg.connect(installation.start().runtime_dsn) as agent:
+        schema.verify(agent)
+        agent.execute("UPDATE journal_writers SET seq = seq")
