@@ -1,35 +1,288 @@
-"""Secrets that people paste into a chat: keys, tokens, passwords in addresses. Pure."""
+"""Secrets that people paste into a chat: keys, tokens, passwords in addresses and in settings. Pure.
+
+A rule is looked for only in texts that hold one of its hints, so a text without any costs a few microseconds.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-MASK = "[secret]"
-_WHOLE = re.compile(
-    r"""
-    -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-  | \b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}
-  | \b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abpors]|hf|npm|pypi|dop_v1|shpat|key)[-_][A-Za-z0-9_-]{16,}
-  | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-  | \bAIza[A-Za-z0-9_-]{35}\b
-  | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+
-    """,
-    re.VERBOSE | re.DOTALL,
+PASSWORD = "password"  # noqa: S105 - the name of a kind
+KEY_IN_METADATA = "redacted"
+"""Where a row's metadata counts what was masked in it, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret: what a text must hold for it to be looked for, and what it looks like.
+
+    Where the pattern has a group `secret`, only that part is masked.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    """Any of them, in lower case; none at all means that it is looked for in every text."""
+    pattern: re.Pattern[str]
+    is_placeholder: Callable[[str], bool] = lambda _: False
+    """Whether what was found only stands for a secret."""
+    is_word: bool = False
+    """Whether it is a long word that is never a part of another."""
+    is_within_line: bool = True
+    """Whether it never goes beyond a line; only lines with a hint are searched then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text without its secrets, and how many of each kind there were."""
+
+    text: str
+    counts: Mapping[str, int]
+
+
+_PART_OF_A_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16}")
+"""Every token has one, and most texts do not."""
+
+
+def _token(kind: str, hints: Sequence[str], pattern: str) -> Rule:
+    """A secret that is recognised by its own form; it is a word of its own.
+
+    What stands before it is looked at afterwards: a pattern that begins with letters is found many times faster.
+    """
+    return Rule(kind, tuple(hints), re.compile(f"(?:{pattern})(?![A-Za-z0-9_-])"), is_word=True)
+
+
+_TOKENS = (
+    _token("aws-key", ("akia", "asia", "abia", "acca"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
+    _token("google-key", ("aiza",), r"AIza[A-Za-z0-9_-]{35}"),
+    _token("google-oauth", ("gocspx-", "ya29."), r"GOCSPX-[A-Za-z0-9_-]{24,}|ya29\.[A-Za-z0-9_-]{20,}"),
+    _token(
+        "github-token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
+    ),
+    _token("gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}"),
+    _token("slack-token", ("xox", "xapp-"), r"xox[abeoprs]-[A-Za-z0-9-]{11,}|xapp-\d-[A-Za-z0-9-]{10,}"),
+    _token("discord-token", ("discord", "bot", "token"), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),
+    _token("telegram-token", (":aa",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
+    _token("stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,}"),
+    _token("anthropic-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}"),
+    _token("openai-key", ("sk-",), r"sk-(?=[A-Za-z0-9_-]*\d)(?:[a-z0-9]+-)*[A-Za-z0-9_]{20,}(?:-[A-Za-z0-9_-]+)?"),
+    _token("huggingface-token", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
+    _token("groq-key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}"),
+    _token("xai-key", ("xai-",), r"xai-[A-Za-z0-9]{40,}"),
+    _token("perplexity-key", ("pplx-",), r"pplx-[A-Za-z0-9]{30,}"),
+    _token("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{30,}"),
+    _token("npm-token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    _token("pypi-token", ("pypi-",), r"pypi-[A-Za-z0-9_-]{50,}"),
+    _token("sendgrid-key", ("sg.",), r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    _token("mailgun-key", ("key-",), r"key-[0-9a-f]{32}"),
+    _token("mailchimp-key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}"),
+    _token("twilio-key", tuple(f"sk{digit}" for digit in "0123456789abcdef"), r"SK[0-9a-f]{32}"),
+    _token("digitalocean-token", ("_v1_",), r"do[oprt]_v1_[0-9a-f]{64}"),
+    _token("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _token("square-token", ("sq0",), r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}"),
+    _token("databricks-token", ("dapi",), r"dapi[0-9a-f]{32}(?:-\d)?"),
+    _token("docker-token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    _token("vault-token", ("hvs.", "hvb."), r"hv[sb]\.[A-Za-z0-9_-]{24,}"),
+    _token("grafana-token", ("glsa_", "glc_"), r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}"),
+    _token("newrelic-key", ("nrak-",), r"NRAK-[A-Z0-9]{27}"),
+    _token("notion-token", ("ntn_", "secret_"), r"ntn_[A-Za-z0-9]{40,}|secret_(?=[A-Za-z]*\d)[A-Za-z0-9]{43}"),
+    _token("linear-key", ("lin_api_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    _token("atlassian-token", ("atatt3",), r"ATATT3[A-Za-z0-9_=-]{50,}"),
+    _token("airtable-token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _token("age-key", ("age-secret-key-",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    _token("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 )
-# A scheme is short; without a bound, each word of a long row of dots would be read to its end.
-_IN_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
-_NAMED = re.compile(
-    r"""
-    ( \b(?:api[-_ ]?key|secret|token|passw(?:or)?d|pwd|authorization|bearer)\b
-      ["']?\s*(?:[:=]|\bis\b)?\s*(?:bearer\s+)?["']? )
-    (?=[^\s"']*[0-9])[^\s"',;]{8,}
-    """,
-    re.IGNORECASE | re.VERBOSE,
+
+_STANDS_FOR = frozenset(
+    """password passwd passphrase pass pwd secret token key apikey api_key credentials value string text none null nil
+    true false undefined optional required example sample test testing dummy fake foobar changeme change_me changeit
+    replaceme replace_me placeholder todo tbd redacted hidden removed masked admin root user username guest postgres
+    mysql mongo redis rabbitmq mypassword mysecret mysecretpassword yourpassword your_password your-password hunter2
+    str bytes int bool self this config settings environ getenv input prompt stdin not-needed none-needed not_needed
+    unused ignored empty ollama lm-studio include same-origin omit""".split()
 )
+_SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*|[xX*.]+|(.)\2{3,}")
+_IN_CODE = re.compile(r"[()\[\]{}<>`\\]|^[$@&]|%[s(]|^(?:os|process|self|settings|config|env|secrets|args|options)\.")
+_PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
+_EXAMPLE = re.compile(r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx")
+
+
+def _stands_for_a_secret(value: str) -> bool:
+    """Whether a value is a name, a placeholder or a piece of code rather than the secret itself."""
+    bare = value.strip("\"'`.,;:!?")
+    return (
+        bare.lower() in _STANDS_FOR
+        or _SAME_SIGN.fullmatch(bare) is not None
+        or _IN_CODE.search(bare) is not None
+        or _PATH.fullmatch(bare) is not None
+        or _EXAMPLE.search(bare) is not None
+        or value.endswith(("...", "…"))
+    )
+
+
+def _is_plain_word(value: str) -> bool:
+    """The same for prose, where what follows "password" is mostly the next word of a sentence."""
+    bare = value.strip("\"'`.,;:!?")
+    kinds = sum(any(map(of_kind, bare)) for of_kind in (str.isdigit, str.islower, str.isupper, _is_sign))
+    return kinds < 2 or not any(not sign.isalpha() for sign in bare) or _stands_for_a_secret(value)
+
+
+def _is_sign(sign: str) -> bool:
+    return not sign.isalnum() and sign not in "-_"
+
+
+_NAMES = r"(?:passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret)|token)"
+_CONTEXTS = (
+    Rule(
+        "private-key",
+        ("private key",),
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
+        ),
+        is_within_line=False,
+    ),
+    Rule(
+        "slack-webhook",
+        ("hooks.slack.com",),
+        re.compile(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,})"),
+    ),
+    Rule(
+        "discord-webhook",
+        ("/api/webhooks/",),
+        re.compile(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,}/[A-Za-z0-9_-]{30,})"),
+    ),
+    Rule(
+        "aws-secret",
+        ("aws",),
+        re.compile(r"(?i)aws.{0,24}?(?:secret|sk).{0,24}?[\s:=\"'>]{1,5}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
+    ),
+    Rule(
+        "azure-key",
+        ("accountkey=", "sharedaccesskey="),
+        re.compile(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
+    ),
+    Rule(
+        PASSWORD,
+        ("://",),
+        # A scheme is short; without a bound, each word of a long row of dots would be read to its end.
+        re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"']*:(?P<secret>[^\s/@\"']{3,}(?:@[^\s/@\"']*)*?)@(?=[\w\[.-])"),
+        _stands_for_a_secret,
+    ),
+    Rule(
+        "authorization",
+        ("authorization", "bearer "),
+        re.compile(
+            r"(?i)(?:authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token)?|\bbearer)\s+"
+            r"(?P<secret>(?=[^\s\"',;]*\d)[A-Za-z0-9+/=._~-]{16,})"
+        ),
+        _stands_for_a_secret,
+    ),
+    # A setting: DB_PASSWORD=…, "api_key": "…", --token …
+    Rule(
+        PASSWORD,
+        ("passw", "pwd", "secret", "key", "token", "credential", "passphrase"),
+        re.compile(
+            rf"(?im){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d+))?[\"']?"
+            r"(?:\s*[:=]\s*|=)(?P<quote>[\"']?)(?P<secret>(?<=[\"'])[^\"'\n]{6,}|(?=\S*[A-Za-z])(?=\S*[0-9!$%^&*+/=~#@-])[^\s\"',;]{8,}?)"
+            r"(?:(?P=quote)$|(?P=quote)(?=[\s,;)}\]&])|(?=&\w+=))"
+        ),
+        _stands_for_a_secret,
+    ),
+    # A line of an .env file.
+    Rule(
+        PASSWORD,
+        ("password", "passwd", "secret", "_key", "token"),
+        re.compile(
+            r"(?m)^\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|_KEY|TOKEN)(?:_[A-Z0-9]+)??=(?P<secret>[^\s\"'#]{6,})\s*$"
+        ),
+        _stands_for_a_secret,
+    ),
+    # A sentence: "the password is …", "my pin code: …"
+    Rule(
+        PASSWORD,
+        ("password", "passwd", "passphrase", "passcode", "token", "api key", "secret"),
+        re.compile(
+            r"(?i)\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret)s?\b(?:\s[\w ,'’()]{0,40}?)?\s*(?:\bis\b|\bto\b|:|=|→|->)\s*"
+            r"[\"'`]?(?P<secret>[^\s\"'`]{6,})"
+        ),
+        _is_plain_word,
+    ),
+)
+RULES = (*_CONTEXTS[:1], *_TOKENS, *_CONTEXTS[1:])
+MASK_START = "[redacted:"
+
+
+class Masker:
+    """Masks secrets by the rules of this module and an operator's own."""
+
+    def __init__(self, own: Sequence[tuple[str, str]] = ()) -> None:
+        self._rules = (*RULES, *(Rule(kind, (), re.compile(pattern)) for kind, pattern in own))
+
+    def mask(self, text: str) -> Masked:
+        """The text with `[redacted:kind]` in place of whatever looks like a secret; masking it again changes nothing."""
+        counts: Counter[str] = Counter()
+        lowered = text.lower()
+        has_long_word = _LONG_WORD.search(text) is not None
+        for rule in self._rules:
+            if (has_long_word or not rule.is_word) and _has_hint(rule, lowered):
+                text = _without(text, rule, counts)
+        return Masked(text, counts)
+
+    def mask_all(self, value: Any, counts: Counter[str]) -> Any:
+        """A value of JSON with every text in it masked; adds what was found to `counts`."""
+        if isinstance(value, str):
+            masked = self.mask(value)
+            counts.update(masked.counts)
+            return masked.text
+        if isinstance(value, Mapping):
+            return {key: self.mask_all(each, counts) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.mask_all(each, counts) for each in value]
+        return value
+
+
+def _has_hint(rule: Rule, lowered: str) -> bool:
+    return not rule.hints or any(hint in lowered for hint in rule.hints)
+
+
+def _without(text: str, rule: Rule, counts: Counter[str]) -> str:
+    """The text with what one rule finds masked."""
+
+    def masked_in(part: str) -> str:
+        return rule.pattern.sub(lambda found: _replacement(found, rule, counts), part)
+
+    if not rule.is_within_line or "\n" not in text:
+        return masked_in(text)
+    return "\n".join(masked_in(line) if _has_hint(rule, line.lower()) else line for line in text.split("\n"))
+
+
+def _replacement(found: re.Match[str], rule: Rule, counts: Counter[str]) -> str:
+    part = "secret" if "secret" in rule.pattern.groupindex else 0
+    secret = found[part]
+    if MASK_START in secret or rule.is_placeholder(secret):
+        return found[0]
+    if rule.is_word and found.start() and found.string[found.start() - 1] in _PART_OF_A_WORD:
+        return found[0]
+    counts[rule.kind] += 1
+    begin, end = found.span(part)
+    start = found.start()
+    return f"{found[0][: begin - start]}{MASK_START}{rule.kind}]{found[0][end - start :]}"
+
+
+@cache
+def masker(own: tuple[tuple[str, str], ...] = ()) -> Masker:
+    """The masker for an operator's rules; they are compiled once."""
+    return Masker(own)
 
 
 def masked(text: str) -> str:
     """The text with a mask in place of whatever looks like a secret."""
-    text = _WHOLE.sub(MASK, text)
-    text = _IN_ADDRESS.sub(lambda found: found[1] + MASK, text)
-    return _NAMED.sub(lambda found: found[1] + MASK, text)
+    return masker().mask(text).text
