@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import string
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import testing
-from hermes_memory_pgvector.text.secrets import RULES, Masker, masked
+from hermes_memory_pgvector.text.secrets import RULES, Masker, masked, masker_for
 
 BENIGN = (Path(testing.__file__).parent / "benign_lines.txt").read_text(encoding="utf-8").splitlines()
 LETTERS = string.ascii_letters + string.digits
 UPPER = string.ascii_uppercase + "234567"
 HEX = "0123456789abcdef"
 _random = random.Random(17)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    secret_rules: tuple[tuple[str, str], ...] = ()
+    mask_secrets: bool = True
 
 
 def some(alphabet: str, length: int) -> str:
@@ -54,7 +61,11 @@ PLANTED: list[tuple[str, str, str]] = [
         ("gitlab-token", "glrt-" + some(LETTERS, 24), "runner token {}"),
         ("slack-token", "xoxb-123456789012-1234567890123-" + some(LETTERS, 24), "slack bot: {}"),
         ("slack-token", "xoxp-123456789012-" + some(LETTERS, 24), "({})"),
-        ("slack-webhook", f"services/T{some(UPPER, 8)}/B{some(UPPER, 8)}/{some(LETTERS, 24)}", "https://hooks.slack.com/{}"),
+        (
+            "slack-webhook",
+            f"services/T{some(UPPER, 8)}/B{some(UPPER, 8)}/{some(LETTERS, 24)}",
+            "https://hooks.slack.com/{}",
+        ),
         ("discord-webhook", f"112233445566778899/{some(LETTERS, 68)}", "https://discord.com/api/webhooks/{}"),
         ("discord-token", f"M{some(LETTERS, 25)}.{some(LETTERS, 6)}.{some(LETTERS, 38)}", "bot token is {}"),
         ("telegram-token", "123456789:AA" + some(LETTERS, 33), "https://api.telegram.org/bot {} /getMe"),
@@ -149,13 +160,13 @@ def test_every_secret_of_a_text_is_masked() -> None:
 
 
 def test_an_operators_rule_masks_too() -> None:
-    done = Masker([("badge", r"BDG-\d{6}")]).mask("badge BDG-123456 opens the workshop")
+    done = masker_for(Wishes((("badge", r"BDG-\d{6}"),))).mask("badge BDG-123456 opens the workshop")
     assert done.text == "badge [redacted:badge] opens the workshop"
     assert done.counts == {"badge": 1}
 
 
 def test_an_operators_rule_may_mask_a_part() -> None:
-    assert Masker([("pin", r"pin (?P<secret>\d{4})")]).mask("pin 1234").text == "pin [redacted:pin]"
+    assert masker_for(Wishes((("pin", r"pin (?P<secret>\d{4})"),))).mask("pin 1234").text == "pin [redacted:pin]"
 
 
 @given(st.text())
@@ -171,3 +182,8 @@ def test_no_rule_takes_long_over_a_text_that_almost_fits(kind: str, times: int) 
         masked(hint * times + "=" * times)
         masked(f"{hint} {hint}=" * times)
         masked(hint + "a1" * times * 20)
+
+
+def test_nothing_is_masked_where_nobody_wants_it() -> None:
+    text = PLANTED[0][2]
+    assert masker_for(Wishes(mask_secrets=False)).mask(text).text == text

@@ -53,6 +53,7 @@ _NAMED_IN_WORDS = re.compile(_NAMED + rf"(?:'(?:[^'\\]|\\.)*')?.*?(?=\s+{_KEYWOR
 _LOGIN_PASSWORD = re.compile(r"(?P<head>^[^:]*://[^:/@?]*:).*(?=@)", re.DOTALL)
 _LOGIN = re.compile(r"(?P<head>^[^:/@]*://)?.*(?=@)", re.DOTALL)
 _HARMLESS_QUERY = frozenset({"api-version", "version", "v"})
+_KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _CONVENTIONAL_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z_]+")
 
 
@@ -180,6 +181,25 @@ def _days(value: Any) -> tuple[tuple[str, int], ...]:
     return tuple((theme, int(parse(days))) for theme, days in _pairs(value))
 
 
+def _rules(value: Any) -> tuple[tuple[str, str], ...]:
+    if value is None or value == "":
+        return ()
+    if not isinstance(value, Mapping):
+        raise ValueError  # noqa: TRY004
+    rules = tuple((str(kind), str(pattern)) for kind, pattern in value.items())
+    for kind, pattern in rules:
+        if not _KIND.fullmatch(kind):
+            raise ValueError
+        try:
+            is_empty = re.compile(pattern).match("") is not None
+        except (re.error, RecursionError):
+            raise ValueError from None
+        if is_empty:
+            # It would find something everywhere.
+            raise ValueError
+    return rules
+
+
 def _choice(*choices: str) -> Parser:
     def parse(value: Any) -> str:
         word = str(value).strip().lower()
@@ -287,6 +307,15 @@ class Settings:
     hybrid_search: bool = flag(True, "Search by keywords as well as by meaning.")
     recall_log: bool = flag(True, "Keep ids, scores and times of the last answers of recall, for `why`.")
     recall_log_text: bool = flag(False, "Keep the questions in that log, too.")
+    mask_secrets: bool = flag(True, "Mask keys, tokens and passwords before anything is stored or embedded.")
+    secret_rules: tuple[tuple[str, str], ...] = _declare(
+        (),
+        Declaration(
+            "Secrets of your own: a kind and a regular expression for each; a group named secret is the part to mask.",
+            _rules,
+            expects="a map of kinds (lower case, digits, hyphens) to regular expressions that match no empty text",
+        ),
+    )
     history_days: int = integer(
         365, "Days for which the history of memories is kept; 0 keeps it for good.", at_least=0, at_most=36500
     )

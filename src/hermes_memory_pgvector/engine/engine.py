@@ -44,6 +44,7 @@ from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Session, WriteItem
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
@@ -105,14 +106,16 @@ class Engine:
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
         self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"))
         self.read_breaker = _recall_breaker("database reads")
-        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model)
+        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model, masker_for(settings))
         self.search = GuardedRecall(
             self.recall,
             self.read_breaker,
             hold=settings.hold,
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
         ).search
-        self.recall_log = RecallLog(is_wanted=settings.recall_log, with_text=settings.recall_log_text)
+        self.recall_log = RecallLog(
+            is_wanted=settings.recall_log, with_text=settings.recall_log_text, masker=masker_for(settings)
+        )
 
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
@@ -177,6 +180,7 @@ class Engine:
             self.pool,
             self.clock,
             max_chars=self.settings.memory_max_chars,
+            masker=masker_for(self.settings),
             wants_vectors=self.settings.embed_on_write,
             inherits=() if self.settings.dsn else self._inherited(),
         )

@@ -98,6 +98,7 @@ def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
             return {
                 "k": "turn", "t": item.theme, "s": item.session_id, "p": item.parent_session_id, "r": item.role,
                 "c": len(content), "n": item.ordinal, "w": when, "l": item.is_live, "m": dict(item.metadata),
+                **({"d": item.digest} if item.digest else {}),
             }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
@@ -137,6 +138,7 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
         return AddTurn(
             theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
             _bounded(raw["n"], MAX_ORDINAL), when, bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
+            _text(raw.get("d", "")),
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
         target = _one_of(raw["g"], TARGETS)

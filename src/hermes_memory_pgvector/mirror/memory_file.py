@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_memory_pgvector.text.clean import entries_of
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import Target
 
 FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
@@ -46,8 +47,8 @@ def stamp(path: Path) -> Stamp | None:
     return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def read(path: Path, max_chars: int) -> list[str] | None:
-    """The entries of a file in order; None when it cannot be read."""
+def read(path: Path, max_chars: int, masker: Masker = NOTHING) -> list[str] | None:
+    """The entries of a file in order, without what the masker masks; None when it cannot be read."""
     try:
         data = _content(path)
     except FileNotFoundError:
@@ -55,7 +56,10 @@ def read(path: Path, max_chars: int) -> list[str] | None:
         return [] if os.access(path.parent, os.R_OK | os.X_OK) else None
     except OSError:
         return None
-    return None if data is None else entries_of(data.decode("utf-8-sig", errors="replace"), max_chars)
+    if data is None:
+        return None
+    entries = entries_of(data.decode("utf-8-sig", errors="replace"), max_chars)
+    return list(dict.fromkeys(masker.mask(entry).text for entry in entries))
 
 
 def emptied_at(path: Path) -> float | None:

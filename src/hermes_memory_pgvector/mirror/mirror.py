@@ -22,6 +22,7 @@ from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
 from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
     MemoryOperation,
@@ -50,6 +51,7 @@ class Mirror:
         clock: Clock,
         *,
         max_chars: int,
+        masker: Masker = NOTHING,
         wants_vectors: bool,
         inherits: Sequence[str] = (),
     ) -> None:
@@ -58,6 +60,7 @@ class Mirror:
         self._pool = pool
         self._clock = clock
         self._max_chars = max_chars
+        self._masker = masker
         self._wants_vectors = wants_vectors
         self._inherits = tuple(inherits)
         self._seen: dict[Target, Stamp | None] = {}
@@ -81,7 +84,10 @@ class Mirror:
         stamps = tuple(self._stamp(target) for target in FILE_NAMES)
         known = self._entries
         if known is None or known[0] != stamps:
-            found = [memory_file.read(self._folder / name, self._max_chars) or [] for name in FILE_NAMES.values()]
+            found = [
+                memory_file.read(self._folder / name, self._max_chars, self._masker) or []
+                for name in FILE_NAMES.values()
+            ]
             known = self._entries = (stamps, frozenset(entry for entries in found for entry in entries))
         return known[1]
 
@@ -101,7 +107,7 @@ class Mirror:
                 # What hooks have reported must be stored before the file can be compared with it.
                 pause = max(pause, 0.5)
                 continue
-            entries = memory_file.read(self._folder / FILE_NAMES[target], self._max_chars)
+            entries = memory_file.read(self._folder / FILE_NAMES[target], self._max_chars, self._masker)
             if entries is None and self._folder.exists():
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
             elif entries is not None:

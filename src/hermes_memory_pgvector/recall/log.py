@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.recall.recall import Answer, Search
 from hermes_memory_pgvector.store.recall_log import Caller, LoggedAnswer, LoggedHit, Outcome
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import Hit, Question, Scope, Session
 
 MAX_WAITING = 1000
@@ -30,9 +31,10 @@ CrossReads = dict[tuple[str, str], tuple[int, int]]
 class RecallLog:
     """Answers that wait to be stored, and how often tools read other themes."""
 
-    def __init__(self, *, is_wanted: bool, with_text: bool) -> None:
+    def __init__(self, *, is_wanted: bool, with_text: bool, masker: Masker = NOTHING) -> None:
         self._is_wanted = is_wanted
         self._with_text = with_text
+        self._masker = masker
         self._waiting: deque[LoggedAnswer] = deque(maxlen=MAX_WAITING)
         self._questions: Counter[tuple[str, str]] = Counter()
         self._hits: Counter[tuple[str, str]] = Counter()
@@ -53,7 +55,7 @@ class RecallLog:
                 caller=caller,
                 kind=question.kind,
                 scope=question.theme if question.scope is Scope.NAMED else question.scope.value,
-                query=question.text if self._with_text else None,
+                query=self._masker.mask(question.text).text if self._with_text else None,
                 degraded=answer.degraded,
                 hits=tuple(
                     LoggedHit(

@@ -39,6 +39,7 @@ from hermes_memory_pgvector.store.search import (
     verify_theme,
 )
 from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
 from hermes_memory_pgvector.values import Hit, Question, Scope
 
@@ -117,10 +118,12 @@ class Recall:
         embedder: QueryEmbedder | None,
         settings: RecallSettings,
         current_model: CurrentModel | None = None,
+        masker: Masker = NOTHING,
     ) -> None:
         self._reading = reading
         self._embedder = embedder
         self._settings = settings
+        self._masker = masker
         self._current_model = current_model or CurrentModel()
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
@@ -153,6 +156,8 @@ class Recall:
 
     def prepare(self, question: Question, deadline: Deadline) -> Prepared:
         """Read a question's words and embed it; without a vector that can be compared, words have to do."""
+        # Rows are stored without secrets, and no embedding service gets to see one.
+        question = replace(question, text=self._masker.mask(question.text).text)
         vector, degraded = self._embed(question.text, deadline)
         wording = read_wording(question)
         deadline.check()

@@ -136,6 +136,7 @@ def _later_occurrence(connection: Connection, turn: AddTurn, lexemes: str, windo
             "session_id": turn.session_id,
             "role": turn.role,
             "content": turn.content,
+            "digest": turn.digest,
             "ts": time_of(turn.when),
             "window": window,
             "metadata": _json(turn.metadata),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 PASSWORD = "password"  # noqa: S105 - the name of a kind
 KEY_IN_METADATA = "redacted"
@@ -66,11 +66,17 @@ _TOKENS = (
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
     ),
-    _token("gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}"),
+    _token(
+        "gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}"
+    ),
     _token("slack-token", ("xox", "xapp-"), r"xox[abeoprs]-[A-Za-z0-9-]{11,}|xapp-\d-[A-Za-z0-9-]{10,}"),
-    _token("discord-token", ("discord", "bot", "token"), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),
+    _token(
+        "discord-token", ("discord", "bot", "token"), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
+    ),
     _token("telegram-token", (":aa",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
-    _token("stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,}"),
+    _token(
+        "stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,}"
+    ),
     _token("anthropic-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}"),
     _token("openai-key", ("sk-",), r"sk-(?=[A-Za-z0-9_-]*\d)(?:[a-z0-9]+-)*[A-Za-z0-9_]{20,}(?:-[A-Za-z0-9_-]+)?"),
     _token("huggingface-token", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
@@ -101,17 +107,20 @@ _TOKENS = (
 )
 
 _STANDS_FOR = frozenset(
+    # A list of words reads better as words.
     """password passwd passphrase pass pwd secret token key apikey api_key credentials value string text none null nil
     true false undefined optional required example sample test testing dummy fake foobar changeme change_me changeit
     replaceme replace_me placeholder todo tbd redacted hidden removed masked admin root user username guest postgres
     mysql mongo redis rabbitmq mypassword mysecret mysecretpassword yourpassword your_password your-password hunter2
     str bytes int bool self this config settings environ getenv input prompt stdin not-needed none-needed not_needed
-    unused ignored empty ollama lm-studio include same-origin omit""".split()
+    unused ignored empty ollama lm-studio include same-origin omit""".split()  # noqa: SIM905
 )
 _SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*|[xX*.]+|(.)\2{3,}")
 _IN_CODE = re.compile(r"[()\[\]{}<>`\\]|^[$@&]|%[s(]|^(?:os|process|self|settings|config|env|secrets|args|options)\.")
 _PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
-_EXAMPLE = re.compile(r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx")
+_EXAMPLE = re.compile(
+    r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx"
+)
 
 
 def _stands_for_a_secret(value: str) -> bool:
@@ -138,7 +147,10 @@ def _is_sign(sign: str) -> bool:
     return not sign.isalnum() and sign not in "-_"
 
 
-_NAMES = r"(?:passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret)|token)"
+_NAMES = (
+    r"(?:passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
+    r"|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret))"
+)
 _CONTEXTS = (
     Rule(
         "private-key",
@@ -162,7 +174,9 @@ _CONTEXTS = (
     Rule(
         "aws-secret",
         ("aws",),
-        re.compile(r"(?i)aws.{0,24}?(?:secret|sk).{0,24}?[\s:=\"'>]{1,5}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
+        re.compile(
+            r"(?i)aws.{0,24}?(?:secret|sk).{0,24}?[\s:=\"'>]{1,5}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"
+        ),
     ),
     Rule(
         "azure-key",
@@ -173,7 +187,9 @@ _CONTEXTS = (
         PASSWORD,
         ("://",),
         # A scheme is short; without a bound, each word of a long row of dots would be read to its end.
-        re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"']*:(?P<secret>[^\s/@\"']{3,}(?:@[^\s/@\"']*)*?)@(?=[\w\[.-])"),
+        re.compile(
+            r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"']*:(?P<secret>[^\s/@\"']{3,}(?:@[^\s/@\"']*)*?)@(?=[\w\[.-])"
+        ),
         _stands_for_a_secret,
     ),
     Rule(
@@ -210,7 +226,8 @@ _CONTEXTS = (
         PASSWORD,
         ("password", "passwd", "passphrase", "passcode", "token", "api key", "secret"),
         re.compile(
-            r"(?i)\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret)s?\b(?:\s[\w ,'’()]{0,40}?)?\s*(?:\bis\b|\bto\b|:|=|→|->)\s*"
+            r"(?i)\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret)s?\b"
+            r"(?:\s[\w ,'’()]{0,40}?)?\s*(?:\bis\b|\bto\b|:|=|→|->)\s*"
             r"[\"'`]?(?P<secret>[^\s\"'`]{6,})"
         ),
         _is_plain_word,
@@ -221,13 +238,13 @@ MASK_START = "[redacted:"
 
 
 class Masker:
-    """Masks secrets by the rules of this module and an operator's own."""
+    """Masks what its rules find."""
 
-    def __init__(self, own: Sequence[tuple[str, str]] = ()) -> None:
-        self._rules = (*RULES, *(Rule(kind, (), re.compile(pattern)) for kind, pattern in own))
+    def __init__(self, rules: Sequence[Rule] = RULES) -> None:
+        self._rules = tuple(rules)
 
     def mask(self, text: str) -> Masked:
-        """The text with `[redacted:kind]` in place of whatever looks like a secret; masking it again changes nothing."""
+        """The text with `[redacted:kind]` in place of each secret; masking it again changes nothing."""
         counts: Counter[str] = Counter()
         lowered = text.lower()
         has_long_word = _LONG_WORD.search(text) is not None
@@ -277,12 +294,32 @@ def _replacement(found: re.Match[str], rule: Rule, counts: Counter[str]) -> str:
     return f"{found[0][: begin - start]}{MASK_START}{rule.kind}]{found[0][end - start :]}"
 
 
+NOTHING = Masker(())
+"""Leaves every text as it is."""
+
+
+class MaskSettings(Protocol):
+    """What the operator decides about secrets."""
+
+    @property
+    def mask_secrets(self) -> bool:
+        """Whether they are masked."""
+
+    @property
+    def secret_rules(self) -> tuple[tuple[str, str], ...]:
+        """Kinds of secrets of the operator's own, and the pattern of each."""
+
+
+def masker_for(settings: MaskSettings) -> Masker:
+    """What masks secrets as the operator wants it."""
+    return _masker(settings.secret_rules) if settings.mask_secrets else NOTHING
+
+
 @cache
-def masker(own: tuple[tuple[str, str], ...] = ()) -> Masker:
-    """The masker for an operator's rules; they are compiled once."""
-    return Masker(own)
+def _masker(own: tuple[tuple[str, str], ...] = ()) -> Masker:
+    return Masker((*RULES, *(Rule(kind, (), re.compile(pattern), is_within_line=False) for kind, pattern in own)))
 
 
 def masked(text: str) -> str:
     """The text with a mask in place of whatever looks like a secret."""
-    return masker().mask(text).text
+    return _masker().mask(text).text

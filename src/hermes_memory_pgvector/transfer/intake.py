@@ -13,9 +13,11 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import gate, turns
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import AddTurn, RecordDelegation
 from hermes_memory_pgvector.writer.chunks import wants_vector
+from hermes_memory_pgvector.writer.masking import mask_turn
 
 PORTION_TURNS = 500
 PORTION_CHARS = 1_000_000
@@ -30,6 +32,7 @@ class TurnIntake:
     def __init__(self, pool: Pool, settings: Settings, tally: Tally, *, is_dry: bool) -> None:
         self._pool = pool
         self._settings = settings
+        self._masker = masker_for(settings)
         self._tally = tally
         self._is_dry = is_dry
         self._turns: list[AddTurn] = []
@@ -38,10 +41,11 @@ class TurnIntake:
         self.after_portion: Callable[[], None] = lambda: None
 
     def add(self, turn: AddTurn) -> None:
-        """Take a turn that is not stored yet."""
+        """Take a turn that is not stored yet; its secrets stay behind."""
         if self._is_dry:
             self._tally.themes[turn.theme].new += 1
             return
+        turn = mask_turn(turn, self._masker)
         self._turns.append(turn)
         self._chars += len(turn.content)
         if len(self._turns) >= PORTION_TURNS or self._chars >= PORTION_CHARS:

@@ -7,6 +7,7 @@ again from the first line and finds what is stored.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, MutedTurn, TurnVector
 from hermes_memory_pgvector.text.clean import DIGEST_CHARS, clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded
+from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
 from hermes_memory_pgvector.transfer.tally import ALIASES, FORGOTTEN, NAME_IN_USE, RECEIPTS, Tally
@@ -66,7 +68,9 @@ def import_lines(
     with pool.connection(Deadline.after(STORE_SECONDS)) as connection:
         model = current_model(connection)
     work = _Import(pool, settings, tally, model, is_dry=is_dry)
-    for portion in _portions(lines, name):
+    masker = masker_for(settings)
+    bare = ((number, _without_secrets(document, masker)) for number, document in lines)
+    for portion in _portions(bare, name):
         work.take(portion)
         progress(len(portion))
     work.finish()
@@ -277,6 +281,23 @@ def _portions(lines: Iterable[Line], name: str) -> Iterator[list[_Read]]:
         raise
     if portion:
         yield portion
+
+
+def _without_secrets(document: dict[str, Any], masker: Masker) -> dict[str, Any]:
+    """A line with its secrets masked; the vectors of such a row hold them too, and it is embedded anew."""
+    if document.get("kind") not in ("event", "memory", "turn", "delegation"):
+        return document
+    counts: Counter[str] = Counter()
+    parts = ("content", "old_text", "previous", "metadata")
+    masked = {part: masker.mask_all(document[part], counts) for part in parts if part in document}
+    if not counts:
+        return document
+    if document["kind"] == "turn" and isinstance(document["content"], str) and not document.get("digest"):
+        masked["digest"] = turn_digest(str(document.get("role")), document["content"])
+    metadata = masked.get("metadata")
+    if metadata is None or isinstance(metadata, dict):
+        masked["metadata"] = {**(metadata or {}), KEY_IN_METADATA: dict(counts)}
+    return {name: value for name, value in {**document, **masked}.items() if name != "vectors"}
 
 
 def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:

@@ -5,7 +5,9 @@ It has no thread of its own: two threads would compete for the interpreter, and 
 
 from __future__ import annotations
 
-from hermes_memory_pgvector.journal import Record, codec
+from collections.abc import Callable
+
+from hermes_memory_pgvector.journal import Record
 from hermes_memory_pgvector.text import lexemes
 from hermes_memory_pgvector.values import AddTurn, WriteItem
 
@@ -13,7 +15,8 @@ from hermes_memory_pgvector.values import AddTurn, WriteItem
 class DecodeAhead:
     """Used by the writer while it waits for the server; there is something to do only in a backlog."""
 
-    def __init__(self) -> None:
+    def __init__(self, decode: Callable[[bytes], list[WriteItem]]) -> None:
+        self._decode = decode
         self._next: tuple[str, int, list[Record]] = ("", 0, [])
         self._items: dict[tuple[str, int], list[WriteItem]] = {}
         self._is_prepared = True
@@ -36,7 +39,7 @@ class DecodeAhead:
     def items_of(self, record: Record) -> list[WriteItem]:
         """A record's items; ValueError when it cannot be decoded."""
         known = self._items.pop((record.writer, record.seq), None)
-        return codec.decode(record.payload) if known is None else known
+        return self._decode(record.payload) if known is None else known
 
     def __call__(self) -> None:
         """Prepare the noted records, once."""
@@ -46,7 +49,7 @@ class DecodeAhead:
         self._items = {}
         for record in self._next[2]:
             try:
-                items = self._items[record.writer, record.seq] = codec.decode(record.payload)
+                items = self._items[record.writer, record.seq] = self._decode(record.payload)
             except ValueError:
                 # The writer deals with it when it gets there.
                 continue

@@ -35,9 +35,11 @@ from hermes_memory_pgvector.store import dead_letters, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
+from hermes_memory_pgvector.writer.masking import without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +112,8 @@ class Writer(Service):
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._ahead = DecodeAhead()
+        self._masker = masker_for(settings)
+        self._ahead = DecodeAhead(self._decode)
         self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
@@ -428,9 +431,13 @@ class Writer(Service):
     def store(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal, within the caller's transaction."""
         batch = self._new_batch(connection)
-        batch.add(writer, 0, list(items))
+        batch.add(writer, 0, [without_secrets(item, self._masker) for item in items])
         batch.store()
         self._themes.update(item.theme for item in items)
+
+    def _decode(self, payload: bytes) -> list[WriteItem]:
+        """A record's items as they are stored; ValueError when it cannot be decoded."""
+        return [without_secrets(item, self._masker) for item in codec.decode(payload)]
 
     def _new_batch(self, connection: Connection) -> Batch:
         model = self._current_model.get(connection)
@@ -465,7 +472,7 @@ class Writer(Service):
     def _store_items(self, connection: Connection, record: Record) -> bool:
         """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
         try:
-            items = codec.decode(record.payload)
+            items = self._decode(record.payload)
         except ValueError as error:
             if self._is_for_newer(record, error):
                 return False

@@ -13,6 +13,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -215,7 +216,7 @@ def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[
         yield ok("mirror", "MEMORY.md and USER.md are not mirrored, as configured")
         return
     for target, name in memory_file.FILE_NAMES.items():
-        entries = memory_file.read(home / "memories" / name, settings.memory_max_chars)
+        entries = memory_file.read(home / "memories" / name, settings.memory_max_chars, masker_for(settings))
         if entries is None:
             if (home / "memories").is_dir():
                 yield problem("mirror", f"{home / 'memories' / name} cannot be read")

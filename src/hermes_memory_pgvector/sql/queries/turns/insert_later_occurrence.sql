@@ -5,12 +5,13 @@ WITH earlier AS (
                AS is_known
     FROM conversations
     WHERE agent_identity = %(theme)s AND session_id = %(session_id)s
-      AND digest = hermes_turn_digest(%(role)s, %(content)s)
+      AND digest = coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s))
 )
 INSERT INTO conversations
     (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes)
 SELECT %(theme)s, %(session_id)s, %(role)s, %(content)s, %(ts)s::timestamptz, %(metadata)s::jsonb,
-       %(parent_session_id)s, hermes_turn_digest(%(role)s, %(content)s), earlier.last + 1, %(lexemes)s::tsvector
+       %(parent_session_id)s, coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s)),
+       earlier.last + 1, %(lexemes)s::tsvector
 FROM earlier WHERE NOT earlier.is_known
 ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING id;
