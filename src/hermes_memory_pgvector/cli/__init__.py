@@ -39,6 +39,7 @@ from hermes_memory_pgvector.cli import (
     recall,
     remap,
     restore,
+    scan,
     sessions,
     show,
     status,
@@ -68,7 +69,7 @@ COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute, remap,
-    forget, prune, audit,
+    forget, prune, scan, audit,
     import_, export, promote,
     backfill, index, journal, homes,
 )  # fmt: skip

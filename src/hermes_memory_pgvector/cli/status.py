@@ -47,6 +47,8 @@ class Stored:
     dead_letters: int
     expiring: tuple[Due, ...]
     """Turns that are about to go because they are older than they are kept."""
+    masked_secrets: dict[str, int]
+    """By kind: how many secrets were masked in what is stored."""
     marks: dict[str, int]
     objection: str
     """Why the journal does not go to this database; empty when it does."""
@@ -94,6 +96,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(dead_letters.newest(connection, 10_000)),
             expiring=tuple(expiry.due(connection, rules, SOON_DAYS)) if not rules.is_empty else (),
+            masked_secrets=overview.masked_secrets(connection),
             marks=watermarks.read(connection, journal_report.writers(home)),
             objection=journal_database.objection(home, settings, connection),
         )
@@ -180,6 +183,9 @@ def _tell_stored(where: str, stored: Stored) -> None:
             f"in {terminal.count(contents.theme_count, 'theme')}",
         ),
     ]
+    if stored.masked_secrets:
+        kinds = ", ".join(f"{terminal.number(found)} {kind}" for kind, found in stored.masked_secrets.items())
+        rows.append(("secrets", f"{terminal.number(sum(stored.masked_secrets.values()))} masked: {kinds}"))
     terminal.pairs(rows)
     if not contents.themes:
         return

@@ -217,6 +217,19 @@ def entries(connection: Connection, theme: str, target: Target) -> State:
     return _Rows(connection, theme, target, None).load(everything=True)
 
 
+def set_entries(
+    connection: Connection, theme: str, target: Target, before: State, after: State, when: Moment, model_id: int | None
+) -> list[tuple[str, int]]:
+    """Turn the entries of a theme and target into others; return (theme, id) of those with new words."""
+    rows = _Rows(connection, theme, target, model_id)
+    rows.make_equal(before, after, when)
+    rows.flush(after)
+    for content, entry in after.items():
+        if content in before and before[content].metadata != entry.metadata:
+            rows.update(entry)
+    return rows.changed
+
+
 class _Rows:
     """The rows of one theme and target, changed step by step to the state the operations lead to.
 
@@ -288,7 +301,7 @@ class _Rows:
             assert row_id is not None
             entry = after[content] = replace(entry, id=row_id)
             if known.content != content:
-                self._update(entry)
+                self.update(entry)
                 # It is another entry now, held since this moment.
                 known = replace(known, homes={})
             self._set_homes(row_id, known, entry, when)
@@ -341,7 +354,8 @@ class _Rows:
         ).fetchall()
         return [(str(content), int(row_id)) for content, row_id in rows]
 
-    def _update(self, entry: Entry) -> None:
+    def update(self, entry: Entry) -> None:
+        """Tell the server the words and metadata of an entry that has a row."""
         assert entry.id is not None
         # The content it gets may have been another entry's until now.
         self.flush()

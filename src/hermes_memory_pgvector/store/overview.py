@@ -156,6 +156,12 @@ def theme_names(connection: Connection) -> list[str]:
     return [str(theme) for (theme,) in rows]
 
 
+def masked_secrets(connection: Connection) -> dict[str, int]:
+    """How many secrets were masked in what is stored, by kind; the most frequent first."""
+    rows: list[Any] = connection.execute(statement("overview/redacted")).fetchall()
+    return {str(kind): int(found) for kind, found in rows}
+
+
 def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
     """The homes that hold memories: id, how many, and when each was last seen."""
     rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()

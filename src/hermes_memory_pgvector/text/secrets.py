@@ -312,14 +312,15 @@ class MaskSettings(Protocol):
 
 def masker_for(settings: MaskSettings) -> Masker:
     """What masks secrets as the operator wants it."""
-    return _masker(settings.secret_rules) if settings.mask_secrets else NOTHING
+    return masker_with(settings.secret_rules) if settings.mask_secrets else NOTHING
 
 
 @cache
-def _masker(own: tuple[tuple[str, str], ...] = ()) -> Masker:
+def masker_with(own: tuple[tuple[str, str], ...] = ()) -> Masker:
+    """What masks secrets by the rules of this module and an operator's own."""
     return Masker((*RULES, *(Rule(kind, (), re.compile(pattern), is_within_line=False) for kind, pattern in own)))
 
 
 def masked(text: str) -> str:
     """The text with a mask in place of whatever looks like a secret."""
-    return _masker().mask(text).text
+    return masker_with().mask(text).text
