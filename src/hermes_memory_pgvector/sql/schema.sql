@@ -1810,6 +1810,8 @@ CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) W
 
 CREATE INDEX conversations_muted ON public.conversations USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
 
+CREATE INDEX conversations_redacted ON public.conversations USING btree (agent_identity) WHERE (metadata ? 'redacted'::text);
+
 CREATE INDEX conversations_session_timeline ON public.conversations USING btree (agent_identity, session_id, ts DESC);
 
 CREATE INDEX conversations_timeline ON public.conversations USING btree (agent_identity, ts DESC);
@@ -1827,6 +1829,8 @@ CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING bt
 CREATE INDEX memory_entries_lexemes ON public.memory_entries USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 
 CREATE INDEX memory_entries_muted ON public.memory_entries USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
+
+CREATE INDEX memory_entries_redacted ON public.memory_entries USING btree (agent_identity) WHERE (metadata ? 'redacted'::text);
 
 CREATE INDEX memory_entries_timeline ON public.memory_entries USING btree (agent_identity, target, updated_at DESC);
 
