@@ -52,6 +52,7 @@ ACROSS_THEMES = {
     "transfer/peer_memories": "another database's rows, for `import peer`",
     "transfer/peer_turns": "another database's rows, for `import peer`",
     "overview/similarities": "distances between random pairs, for doctor; no content",
+    "overview/redacted": "how many secrets were masked, for status; no content",
     "erase/themes": "the names of all themes; no content",
     "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_memories": "counts what a receipt says is forgotten, wherever it is; no content",
