@@ -83,7 +83,7 @@ def victim(database: Database) -> Iterator[Connection]:
         role, name = sql.Identifier(RUNTIME_ROLE), sql.Identifier(database.name)
         owner.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(name, role))
         owner.execute(sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(role))
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
         connection.execute(
             "CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql"
             " AS $$ BEGIN RAISE EXCEPTION 'TRAPPED as %', current_user; END $$"

@@ -170,7 +170,7 @@ def test_move_lexemes_exchanges_the_markers(owner: psycopg.Connection[TupleRow])
 
 
 def test_raise_candidates_never_lowers(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
         for needed, now in ((3200, 3200), (100, 3200), (1_000_000, 25_600)):
             runtime.execute("SELECT hermes_raise_candidates(1, %s)", (needed,))
             assert value(owner, "candidates FROM embedding_models WHERE id = 1") == now
@@ -241,7 +241,7 @@ def test_refresh_statistics_takes_over_what_analyze_knows(database: Database) ->
             "INSERT INTO conversations (session_id, role, content)"
             " SELECT 's', 'user', 'zebra ' || n FROM generate_series(1, 300) AS n; ANALYZE conversations"
         )
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
         runtime.execute("SELECT hermes_refresh_statistics()")
         assert value(runtime, "hermes_term_fractions('conversations', ARRAY['zebra'])") == [1.0]
 
@@ -351,7 +351,7 @@ def test_count_texts_looks_into_every_column_of_every_table(
         "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}');"
         "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
     )
-    with psycopg.connect(database.runtime_dsn) as runtime:
+    with psycopg.connect(database.operator_dsn) as runtime:
         rows = runtime.execute("SELECT table_name, rows FROM hermes_count_texts(ARRAY['quokka'])").fetchall()
     found = {name: count for name, count in rows if count}
     assert found == {"conversations": 1, "memory_entries": 1, "dead_letters": 1}
@@ -367,6 +367,6 @@ def test_analyze_makes_the_planner_forget_words_that_are_gone(
     )
     known = "count(*) FROM pg_stats WHERE schemaname = 'public' AND pg_stats::text LIKE '%%quokka%%'"
     assert value(owner, known) > 0
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
         runtime.execute("SELECT hermes_analyze()")
     assert value(owner, known) == 0

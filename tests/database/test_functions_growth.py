@@ -22,7 +22,7 @@ FROM (SELECT agent_identity, 1 AS memories, 0 AS turns FROM memory_entries
 
 @pytest.fixture
 def runtime(database: Database) -> Iterator[psycopg.Connection[TupleRow]]:
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
         yield connection
 
 
@@ -102,7 +102,7 @@ def test_lines_are_added_up_and_stay_right(runtime: psycopg.Connection[TupleRow]
 def test_only_one_process_adds_up_at_a_time(database: Database, runtime: psycopg.Connection[TupleRow]) -> None:
     say(runtime, "market", 1)
     say(runtime, "market", 1)
-    with psycopg.connect(database.runtime_dsn) as other:
+    with psycopg.connect(database.operator_dsn) as other:
         assert browse.fold_growth(other, TODAY) == 1
         assert browse.fold_growth(runtime, TODAY) == 0
     assert is_right(runtime)

@@ -47,7 +47,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 def test_restore_waits_for_a_mirror_of_any_home_before_it_takes_a_theme(commands: Commands, database: Database) -> None:
     stored = Stored(database.owner_dsn)
-    with psycopg.connect(database.runtime_dsn) as mirror:
+    with psycopg.connect(database.operator_dsn) as mirror:
         gate.enter(mirror)
         mirror_files.lock_home(mirror, "home-a")
         restore = commands.start("restore", "--theme", "market", "--at", "2026-02-25T06:15:30", "--execute")
@@ -63,11 +63,11 @@ def test_adopting_a_home_waits_for_whoever_erases_before_it_takes_the_home(
     commands: Commands, database: Database
 ) -> None:
     stored = Stored(database.owner_dsn)
-    with psycopg.connect(database.runtime_dsn) as eraser:
+    with psycopg.connect(database.operator_dsn) as eraser:
         gate.close(eraser)
         adopt = commands.start("homes", "adopt", "home-b", "--execute")
         wait_until(lambda: stored.rows(WAITING) != [(0,)])
-        with psycopg.connect(database.runtime_dsn) as writer:
+        with psycopg.connect(database.operator_dsn) as writer:
             writer.execute("SET lock_timeout = '5s'")
             writer.execute(statement("memories/lock_homes"), {"home_ids": ["home-b"]})
     done = commands.finish(adopt)

@@ -82,7 +82,7 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     assert {theme for (theme,) in stored.rows("SELECT agent_identity FROM pending_vectors")} == {"marketing"}
     assert stored.rows("SELECT count(*) FROM conversations WHERE lexemes::text LIKE '%%~=sales%%'") == [(0,)]
     # The entries are still what the history makes of them.
-    with psycopg.connect(database.runtime_dsn) as connection:
+    with psycopg.connect(database.operator_dsn) as connection:
         left = fold(item.operation for item in memories.history(connection, "marketing", "memory"))
     assert set(left) == {"Tea is green", "Gone soon"}
     # What is written to the old name follows, and so does what is asked under it.

@@ -154,7 +154,7 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
         return f"${names.index(match.group(1)) + 1}"
 
     text = file.read_text(encoding="utf-8")
-    with psycopg.connect(statement_database.runtime_dsn) as connection:
+    with psycopg.connect(statement_database.operator_dsn) as connection:
         texts = [text]
         if "_vectors}" in text:
             texts = [model_statement(name_of(file), 1).as_string(connection)]

@@ -22,7 +22,7 @@ from testing.waiting import wait_until
 
 @pytest.fixture
 def connection(database: Database) -> Iterator[Connection]:
-    with psycopg.connect(database.runtime_dsn, autocommit=True) as opened:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as opened:
         yield opened
 
 
@@ -74,7 +74,7 @@ def test_an_edit_waits_for_vectors_that_are_being_stored_and_drops_them(
 ) -> None:
     turn = say(connection, "My card is 4711")
     claimed = claim(connection)
-    with psycopg.connect(database.runtime_dsn) as embedder, psycopg.connect(database.runtime_dsn) as operator:
+    with psycopg.connect(database.operator_dsn) as embedder, psycopg.connect(database.operator_dsn) as operator:
         pid = operator.info.backend_pid
         store(embedder, claimed)
         with ThreadPoolExecutor(1) as pool:

@@ -8,7 +8,8 @@ published package is adopted, with every row and vector.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString
 
@@ -28,7 +29,8 @@ LOCK_KEY = 0x6865726D65737067
 MINIMUM_SERVER = 140000
 MINIMUM_PGVECTOR = (0, 8, 2)
 DEFAULT_ROLE = "hermes"
-
+TAKE_SECONDS = 2
+TAKE_ATTEMPTS = 30
 
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
 # Functions are created before the tables they read, and in no particular order.
@@ -97,6 +99,7 @@ def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -
         yield _views_sql(1).as_string(None)
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
+    yield "-- row-level security\n" + _policies_sql([runtime_role]).as_string(None)
 
 
 def apply(
@@ -141,6 +144,7 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
+            _take_tables(connection)
             drop_functions(connection)
             connection.execute(UNCHECKED)
             connection.execute(shared_functions(schema))
@@ -153,7 +157,9 @@ def apply(
             if outcome.model_id is not None:
                 outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
             _ensure_role(connection, runtime_role, runtime_password, outcome)
-            _grant(connection, runtime_role, outcome)
+            fleet = _fleet(connection, runtime_role)
+            _grant(connection, runtime_role, fleet, outcome)
+            connection.execute(_policies_sql(fleet))
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
@@ -297,15 +303,54 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
         )
 
 
-def _grant(connection: psycopg.Connection, role: str, outcome: Outcome) -> None:
-    if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+def _take_tables(connection: psycopg.Connection) -> None:
+    """Before something changes, have all tables at once, or none: agents go on, and nobody waits long for anybody.
+
+    Tables that are taken one by one as they change, each from statements under way, end in deadlocks.
+    """
+    done = {int(row[0]) for row in connection.execute("SELECT version FROM hermes_pgvector_migrations")}
+    if not done or all(migration.version in done for migration in migrations()):
+        return
+    names = [str(row[0]) for row in connection.execute(admin_statement("schema/own_tables"))]
+    tables = sql.SQL(", ").join(sql.SQL("ONLY {}").format(sql.Identifier(name)) for name in names)
+    for attempt in range(TAKE_ATTEMPTS):
+        try:
+            with connection.transaction():
+                connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{TAKE_SECONDS}s",))
+                connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(tables))
+                connection.execute("SELECT set_config('lock_timeout', '0', true)")
+            return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            time.sleep(0.1 * (1 + attempt % 5))
+    raise SchemaError(
+        f"some statement has kept the tables busy for {TAKE_ATTEMPTS * TAKE_SECONDS} seconds; nothing was changed; "
+        "end it (pg_stat_activity shows it) and run this again"
+    )
+
+
+def _fleet(connection: psycopg.Connection, role: str) -> list[str]:
+    """The roles that run the fleet's agents, with this one: not the logins that were granted single themes."""
+    if connection.execute("SELECT 1 FROM login_grants WHERE login = %s", (role,)).fetchone() is not None:
+        raise SchemaError(
+            f'"{role}" is a login that was granted single themes (hermes-pgvector grants), not the role of the fleet; '
+            "name another one: hermes-pgvector migrate --runtime-role ROLE"
+        )
+    rows = connection.execute(admin_statement("roles/fleet_roles")).fetchall()
+    if not rows:
+        rows = connection.execute(admin_statement("roles/runtime_roles")).fetchall()
+    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None
+    return sorted({*(str(row[0]) for row in rows), *([role] if exists else [])})
+
+
+def _grant(connection: psycopg.Connection, role: str, fleet: Sequence[str], outcome: Outcome) -> None:
+    if role not in fleet:
         return
     ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
     current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
     if current is not None:
         connection.execute(_views_sql(int(current[0])))
     # Every role that runs agents needs the new tables and views, not only the one named now.
-    for name in {role, *_runtime_roles(connection)}:
+    for name in fleet:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
     may_create = connection.execute(admin_statement("roles/may_create"), (role,)).fetchone()
     if may_create is not None:
@@ -337,9 +382,8 @@ def _views_sql(model_id: int) -> sql.Composed:
     return sql.SQL(sql_text("views.sql")).format(**vector_tables(model_id))
 
 
-def _runtime_roles(connection: psycopg.Connection) -> list[str]:
-    rows = connection.execute(admin_statement("roles/runtime_roles"))
-    return [str(row[0]) for row in rows]
+def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
+    return sql.SQL(sql_text("policies.sql")).format(fleet=sql.Literal(list(fleet)))
 
 
 def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:

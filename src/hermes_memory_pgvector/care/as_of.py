@@ -13,6 +13,7 @@ from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.errors import CareError, EmbeddingError
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.store import as_of, history, vectors
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 from hermes_memory_pgvector.store.search import search
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import TARGETS, Kind, Question, Scope
@@ -23,7 +24,7 @@ def recall_at(engine: Engine, questions: Sequence[Question], at: datetime, deadl
     """Answers from the state of a theme at a time; turns that were deleted since are gone."""
     if any(question.scope is Scope.ALL for question in questions):
         raise CareError("the past is searched theme by theme; name one with --theme")
-    with engine.pool.connection(deadline) as connection:
+    with engine.pool.transaction(deadline, reach=OVERVIEW) as connection:
         themes.require(connection, questions[0].theme)
     return [
         _memories(engine, question, at, deadline)
@@ -45,7 +46,7 @@ def _memories(engine: Engine, question: Question, at: datetime, deadline: Deadli
     # A name that no theme has, and that scope `all` would not look into.
     scratch = f"dm-as-of-{secrets.token_hex(8)}"
     degraded = ready.degraded
-    with engine.pool.transaction(deadline) as connection, connection.transaction(force_rollback=True):
+    with engine.pool.transaction(deadline, reach=OPERATOR) as connection, connection.transaction(force_rollback=True):
         states = {
             target: timeline.heard_at(
                 history.of_theme(connection, question.theme, target)[0],

@@ -33,6 +33,7 @@ from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.store import erasure, gate, installation, receipts, tombstones
 from hermes_memory_pgvector.store.erasure import Counted, Erased, FoundMemory, FoundTurn, Selection
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.values import AddMemory, AddTurn, ReplaceMemory, WriteItem
 
@@ -92,7 +93,7 @@ class Forgetting:
         memories: list[FoundMemory] = []
         sample: list[FoundTurn] = []
         operations = delegations = recalls = 0
-        with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
             for selection in self.selections:
                 themes += erasure.count_turns(connection, selection, cut)
                 memories += erasure.find_memories(connection, selection, cut)
@@ -106,7 +107,7 @@ class Forgetting:
         counts["delegations"] = delegations
         counts["recall_log"] = recalls
         judge = Judge(self.pool, self.selections, tombstones.micros(cut))
-        with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
             counts["dead_letters"] = _count_letters(connection, judge)
         counts["journal_items"] = 0
         for folder in self._folders():
@@ -135,7 +136,7 @@ class Forgetting:
         self.progress("statistics")
         with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
             erasure.refresh_statistics(connection)
-        with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
             unreached += leftovers.unreached(connection, self._folders())
             themes = {selection.theme for selection in self.selections}
             receipt = receipts.finish(connection, number, erased.counts, unreached)
@@ -173,7 +174,7 @@ class Forgetting:
                     with self._closed() as connection:
                         more = erase(connection, selection, at, erased)
             self.progress("memories")
-            with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
+            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
                 histories = erasure.find_histories(connection, selection, at)
             for theme, target in histories:
                 with self._closed() as connection:
@@ -257,7 +258,9 @@ class Forgetting:
     @contextmanager
     def _closed(self) -> Iterator[Connection]:
         """A transaction beside which nothing is stored."""
-        with self.pool.transaction(Deadline.after(STEP_SECONDS), lock_seconds=GATE_SECONDS) as connection:
+        with self.pool.transaction(
+            Deadline.after(STEP_SECONDS), reach=OPERATOR, lock_seconds=GATE_SECONDS
+        ) as connection:
             gate.close(connection)
             yield connection
 

@@ -26,6 +26,7 @@ from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import erasure, receipts
 from hermes_memory_pgvector.store.erasure import Selection, spellings
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.store.receipts import Receipt
 from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.values import WriteItem
@@ -66,7 +67,7 @@ class Verification:
 
 def verify(pool: Pool, home: Path, settings: Settings, number: int, match: str | None) -> Verification:
     """Search everything that can be read for what a receipt says is forgotten."""
-    with pool.connection(Deadline.after(VERIFY_SECONDS)) as connection:
+    with pool.transaction(Deadline.after(VERIFY_SECONDS), reach=OVERVIEW) as connection:
         receipt = receipts.find(connection, number)
         if receipt is None:
             raise ConfigError(f"there is no receipt {number}; see: hermes-pgvector forget --receipts")

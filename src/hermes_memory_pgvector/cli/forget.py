@@ -14,6 +14,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.setup.console import Styled
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def _selections(
         listed = [theme_name(each) for each in args.identities.split(",") if each.strip()]
         themes = [options.named("--identities", theme) for theme in listed or [""]] + themes
     if themes:
-        with pool.connection(Deadline.after(READ_SECONDS)) as connection:
+        with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
             waiting = waiting_themes(home)
             for theme in themes:
                 check_theme(connection, theme, waiting)

@@ -16,6 +16,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 
 NAME = "homes"
 HELP = "list the homes that hold memories here; take over the entries of one that is gone"
@@ -113,7 +114,7 @@ def _homes(home: Path) -> list[Held]:
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
     ):
         return overview.homes(connection)
 
@@ -129,7 +130,7 @@ def _take_over(home: Path, former: str, heir: str) -> int:
     clock = Clock.of_home(data_folder(home))
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.transaction(Deadline.after(ADOPT_SECONDS)) as connection,
+        pool.transaction(Deadline.after(ADOPT_SECONDS), reach=OPERATOR) as connection,
     ):
         # Before any home: a writer that is inside waits for the home, and whoever erases for that writer.
         gate.enter(connection)

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.errors import (
     ServerError,
 )
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.dead_letters import DeadLetter
@@ -216,7 +217,7 @@ def _list(home: Path, limit: int, *, json: bool) -> int:
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
     ):
         letters = dead_letters.newest(connection, limit)
     if json:
@@ -265,7 +266,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
         try:
             with (
                 parts.open_engine(home) as engine,
-                engine.pool.transaction(Deadline.after(RETRY_SECONDS)) as connection,
+                engine.pool.transaction(Deadline.after(RETRY_SECONDS), reach=OPERATOR) as connection,
             ):
                 # Stored and gone in one transaction: however often it is tried, the record is stored once.
                 if not dead_letters.drop(connection, letter.id):
@@ -294,7 +295,7 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
     if execute:
         with (
             parts.open_pool(home, load(home).settings) as pool,
-            pool.transaction(Deadline.after(READ_SECONDS)) as connection,
+            pool.transaction(Deadline.after(READ_SECONDS), reach=OPERATOR) as connection,
         ):
             if dead_letters.drop(connection, letter.id):
                 _audit(connection, home, "drop", letter)
@@ -328,7 +329,7 @@ def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.connection(Deadline.after(READ_SECONDS)) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
     ):
         found = dead_letters.find(connection, letter_id)
     if found is None:

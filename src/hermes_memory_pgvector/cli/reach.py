@@ -11,6 +11,7 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Connection
@@ -25,7 +26,10 @@ def reading(args: argparse.Namespace) -> Iterator[Connection]:
 
     home = options.home_of(args)
     deadline = Deadline.after(READ_SECONDS)
-    with parts.open_pool(home, load(home).settings) as pool, pool.connection(deadline) as connection:
+    with (
+        parts.open_pool(home, load(home).settings) as pool,
+        pool.transaction(deadline, reach=OVERVIEW, pause_seconds=READ_SECONDS) as connection,
+    ):
         schema.verify(connection)
         yield connection
 
@@ -37,6 +41,6 @@ def changing(args: argparse.Namespace) -> Iterator[Connection]:
 
     home = options.home_of(args)
     deadline = Deadline.after(READ_SECONDS)
-    with parts.open_pool(home, load(home).settings) as pool, pool.transaction(deadline) as connection:
+    with parts.open_pool(home, load(home).settings) as pool, pool.transaction(deadline, reach=OPERATOR) as connection:
         schema.verify(connection)
         yield connection

@@ -11,6 +11,7 @@ from hermes_memory_pgvector.cli import entries, explaining, options, times
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _require_theme(engine: Engine, args: argparse.Namespace) -> None:
 
     named = args.scope if args.scope not in SCOPES else args.theme
     if named:
-        with engine.pool.connection(Deadline.after(BUDGET_SECONDS)) as connection:
+        with engine.pool.transaction(Deadline.after(BUDGET_SECONDS), reach=OVERVIEW) as connection:
             themes.require(connection, theme_name(named))
 
 

@@ -14,6 +14,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.setup.console import Styled
+from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed, Settings
@@ -87,7 +88,10 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
     from hermes_memory_pgvector.store.current_model import current_model
 
     rules = expiry.Rules.of(settings, datetime.now(UTC))
-    with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(READ_SECONDS)) as connection:
+    with (
+        parts.open_pool(home, settings) as pool,
+        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
+    ):
         schema.verify(connection)
         return Stored(
             server=overview.server_facts(connection),

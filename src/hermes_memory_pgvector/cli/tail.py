@@ -13,6 +13,7 @@ from hermes_memory_pgvector.cli import options, reach, rows, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.tail import News
@@ -40,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     with parts.open_pool(home, load(home).settings) as pool, _until_interrupted() as stopped:
-        with pool.connection(Deadline.after(reach.READ_SECONDS)) as connection:
+        with pool.transaction(
+            Deadline.after(reach.READ_SECONDS), reach=OVERVIEW, pause_seconds=reach.READ_SECONDS
+        ) as connection:
             schema.verify(connection)
             if args.theme is not None:
                 themes.require(connection, args.theme)
@@ -50,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
                 for row in reversed(page.rows):
                     _tell(args, rows.row_document(row), f"{row.target or row.role}", row.content)
         while not stopped.wait(PAUSE_SECONDS):
-            with pool.connection(Deadline.after(reach.READ_SECONDS)) as connection:
+            with pool.transaction(
+                Deadline.after(reach.READ_SECONDS), reach=OVERVIEW, pause_seconds=reach.READ_SECONDS
+            ) as connection:
                 news = tail.look(connection)
             _tell_news(args, news)
     return 0

@@ -14,6 +14,7 @@ from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, recei
 from hermes_memory_pgvector.store.erasure import Erased, Selection
 from hermes_memory_pgvector.store.expiry import Expired, Rules
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.writer.writer import Writer
 
 ACTOR = "sweep"
@@ -28,7 +29,7 @@ ROUNDS = 2
 
 def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Expired | None:
     """Delete some of what is due, in one transaction; None when another process is at it."""
-    with pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
+    with pool.transaction(Deadline.after(STEP_SECONDS), reach=UPKEEP) as connection:
         if not expiry.is_alone(connection):
             return None
         expired = expiry.expire_turns(connection, rules, expiry.BATCH)

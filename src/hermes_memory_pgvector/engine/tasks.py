@@ -27,6 +27,7 @@ from hermes_memory_pgvector.store import audit_log, gate, history_retention, rec
 from hermes_memory_pgvector.store.browse import fold_growth, theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import NOTHING, UPKEEP
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.writer import Writer
@@ -187,7 +188,7 @@ class WordStatistics:
         stored, now = self._writer.status().stored, time.monotonic()
         is_recent = self._refreshed_at is not None and now - self._refreshed_at < STATISTICS_SECONDS
         if stored != self._stored and not is_recent and not self._writer.breaker.is_open:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=NOTHING) as connection:
                 refresh_statistics(connection)
             self._refreshed_at, self._stored = now, stored
         return STATISTICS_SECONDS
@@ -205,7 +206,7 @@ class CountRows:
         """Add up if rows have come since."""
         stored = self._writer.status().stored
         if stored != self._stored and not self._writer.breaker.is_open:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
                 fold_growth(connection, datetime.now(UTC).date())
             self._stored = stored
         return STATISTICS_SECONDS
@@ -228,7 +229,7 @@ class ShortenHistory:
             return STATISTICS_SECONDS
         self._due_at = now + CHECK_SECONDS
         before = datetime.now(UTC) - timedelta(days=self._days)
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
             # As every writer does: whoever erases has the gate closed while waiting for a theme.
             gate.enter(connection)
             due = history_retention.due(connection, before, HISTORY_THEMES)
@@ -282,7 +283,7 @@ class KeepRecallLog:
         if not answers and not reads:
             return
         try:
-            with self._pool.transaction(deadline) as connection:
+            with self._pool.transaction(deadline, reach=UPKEEP) as connection:
                 told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
                 recall_log.insert(connection, told)
                 for (reader, read), (questions, hits) in counted.items():

@@ -25,8 +25,10 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
+from hermes_memory_pgvector.store import reach
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.errors import concerns_everyone
+from hermes_memory_pgvector.store.reach import UPKEEP, Reach, everywhere, within
 from hermes_memory_pgvector.store.search import (
     Check,
     Connection,
@@ -85,8 +87,8 @@ class RecallSettings(Protocol):
 
 Search = Callable[[Sequence[Question]], list["Answer"]]
 """Answers questions that share the same words, within the caller's deadline."""
-Reading = Callable[[Deadline], AbstractContextManager[Connection]]
-"""Lends a connection for one read: a transaction whose statements the server ends at the deadline."""
+Reading = Callable[[Deadline, Reach], AbstractContextManager[Connection]]
+"""Lends a connection for one read: a transaction that sees what it says it is about, and ends at the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Recall:
         meaning, wording, degraded = ready.meaning, ready.wording, ready.degraded
         if meaning is None and not wording.terms:
             return [Answer((), degraded) for _ in questions]
-        with self._reading(deadline) as connection:
+        with self._reading(deadline, reach_of(questions)) as connection:
             pending = [
                 send(
                     connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
@@ -179,8 +181,9 @@ class Recall:
         if not empty:
             return answers
         try:
-            with self._reading(deadline) as connection:
-                sizes = count_searched(connection, [questions[place] for place in empty])
+            asked = [questions[place] for place in empty]
+            with self._reading(deadline, reach_of(asked)) as connection:
+                sizes = count_searched(connection, asked)
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without the number of rows searched: %s", type(error).__name__)
             return answers
@@ -190,7 +193,7 @@ class Recall:
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
-            with self._reading(deadline) as connection:
+            with self._reading(deadline, within(*(hit.theme for hit in answer.hits))) as connection:
                 pending = send_neighbours(connection, answer.hits)
             return replace(answer, hits=tuple(pending.receive()))
         except (DatabaseError, DeadlineExceeded) as error:
@@ -199,7 +202,7 @@ class Recall:
 
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
-        with self._reading(deadline) as connection:
+        with self._reading(deadline, UPKEEP) as connection:
             model = self._current_model.read(connection)
             return None if model is None else verify_theme(connection, model, theme, samples=samples)
 
@@ -219,7 +222,7 @@ class Recall:
         """The vector with the model it can be compared within, if that is the model in use."""
         model = self._current_model.remembered()
         if model is None:
-            with self._reading(deadline) as connection:
+            with self._reading(deadline, reach.NOTHING) as connection:
                 model = self._current_model.read(connection)
         if model is None or self._embedder is None:
             return None
@@ -270,6 +273,14 @@ class GuardedRecall:
             raise
         self._breaker.succeeded()
         return answers
+
+
+def reach_of(questions: Sequence[Question]) -> Reach:
+    """What questions of one asker are about."""
+    first = questions[0]
+    if any(question.scope is Scope.ALL for question in questions):
+        return everywhere(first.theme)
+    return within(*(question.theme for question in questions), own="" if first.scope is Scope.NAMED else first.theme)
 
 
 def _keywords_only(reason: str) -> str:

@@ -18,6 +18,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import journal_database, parts
+from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -81,7 +82,8 @@ def themes_in(folder: Path) -> tuple[Theme, ...]:
 
     if not has_data(folder):
         return ()
-    with embedded_pool(folder) as pool, pool.connection(Deadline.after(START_SECONDS)) as connection:
+    deadline = Deadline.after(START_SECONDS)
+    with embedded_pool(folder) as pool, pool.transaction(deadline, reach=OVERVIEW) as connection:
         try:
             schema.verify(connection)
         except SchemaError:

@@ -40,6 +40,8 @@ CREATE TABLE public.memory_vectors_1 (
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
 ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
+ALTER TABLE ONLY public.memory_vectors_1 FORCE ROW LEVEL SECURITY;
+
 CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -75,6 +77,8 @@ CREATE TABLE public.turn_vectors_1 (
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_insert_threshold='500');
 ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
+
+ALTER TABLE ONLY public.turn_vectors_1 FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -307,6 +311,8 @@ CREATE TABLE public.conversations (
 WITH (toast_tuple_target='8160');
 ALTER TABLE ONLY public.conversations ALTER COLUMN lexemes SET STATISTICS 400;
 
+ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
+
 CREATE FUNCTION public.hermes_count_rows(source public.conversations, theme text, all_themes boolean) RETURNS double precision
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -340,6 +346,8 @@ CREATE TABLE public.memory_entries (
 )
 WITH (toast_tuple_target='8160');
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN lexemes SET STATISTICS 400;
+
+ALTER TABLE ONLY public.memory_entries FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION public.hermes_count_rows(source public.memory_entries, theme text, all_themes boolean) RETURNS double precision
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
@@ -512,6 +520,11 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION public.hermes_granted_themes() RETURNS text[]
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$ SELECT ARRAY(SELECT t.theme FROM "public".login_themes AS t WHERE t.login = session_user) $$;
+
 CREATE FUNCTION public.hermes_has_shared_index(vectors regclass) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
     AS $$
@@ -551,6 +564,40 @@ CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
        AND (theme = '_bench' OR starts_with(theme, 'dm-') OR starts_with(theme, 'group-'))
     $$;
 
+CREATE FUNCTION public.hermes_login_patterns(writes boolean) RETURNS text[]
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT array_agg("public".hermes_theme_pattern(t.theme))
+    FROM "public".login_grants AS g JOIN "public".login_themes AS t ON t.login = g.login
+    WHERE g.login = session_user AND strpos(t.theme, '*') > 0 AND (g.may_write OR NOT writes)
+      AND current_setting('hermes.purpose', true) = ANY (CASE WHEN writes THEN ARRAY['writer', 'upkeep', 'operator']
+                                                         ELSE ARRAY['writer', 'upkeep', 'operator', 'overview', 'everywhere'] END)
+    $$;
+
+CREATE FUNCTION public.hermes_login_themes(writes boolean) RETURNS text[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    purpose CONSTANT text := coalesce(current_setting('hermes.purpose', true), '');
+    named   CONSTANT text[] := nullif(current_setting('hermes.themes', true), '')::text[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM "public".login_grants AS g WHERE g.login = session_user AND (g.may_write OR NOT writes))
+       OR writes AND purpose IN ('overview', 'everywhere') THEN
+        RETURN NULL;
+    END IF;
+    IF purpose IN ('writer', 'upkeep', 'operator', 'overview') THEN
+        RETURN ARRAY(SELECT t.theme FROM "public".login_themes AS t WHERE t.login = session_user);
+    END IF;
+    RETURN ARRAY(SELECT n.theme FROM unnest(named) AS n (theme)
+                 WHERE EXISTS (SELECT FROM "public".login_themes AS t
+                               WHERE t.login = session_user AND n.theme LIKE "public".hermes_theme_pattern(t.theme))
+                 UNION
+                 SELECT t.theme FROM "public".login_themes AS t
+                 WHERE purpose = 'everywhere' AND t.login = session_user AND NOT "public".hermes_is_private(t.theme));
+END $$;
+
 CREATE FUNCTION public.hermes_look_up_common(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], wanted integer, OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -563,7 +610,9 @@ CREATE FUNCTION public.hermes_look_up_common(source public.conversations, theme 
 DECLARE
     every tsquery;
     query tsquery;
+    reach record;
 BEGIN
+    SELECT * INTO reach FROM "public".hermes_reach();
     FOR number IN REVERSE least(cardinality(queries), 5) .. 1 LOOP
         every := "public".hermes_theme_query(theme, all_themes);
         FOREACH query IN ARRAY queries[1:number] LOOP
@@ -574,6 +623,9 @@ BEGIN
               WHERE r.lexemes @@ every
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT "public".hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
+                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
+                     OR reach.is_public AND NOT "public".hermes_is_private(r.agent_identity)
+                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."session_id" = ANY (narrow))
                 AND (since IS NULL OR r."ts" >= since) AND (until IS NULL OR r."ts" < until)
               LIMIT wanted) AS f;
@@ -593,7 +645,9 @@ CREATE FUNCTION public.hermes_look_up_common(source public.memory_entries, theme
 DECLARE
     every tsquery;
     query tsquery;
+    reach record;
 BEGIN
+    SELECT * INTO reach FROM "public".hermes_reach();
     FOR number IN REVERSE least(cardinality(queries), 5) .. 1 LOOP
         every := "public".hermes_theme_query(theme, all_themes);
         FOREACH query IN ARRAY queries[1:number] LOOP
@@ -604,6 +658,9 @@ BEGIN
               WHERE r.lexemes @@ every
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT "public".hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
+                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
+                     OR reach.is_public AND NOT "public".hermes_is_private(r.agent_identity)
+                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."target" = ANY (narrow))
                 AND (since IS NULL OR r."updated_at" >= since) AND (until IS NULL OR r."updated_at" < until)
               LIMIT wanted) AS f;
@@ -622,7 +679,9 @@ CREATE FUNCTION public.hermes_look_up_terms(source public.conversations, theme t
     AS $$
 DECLARE
     inside CONSTANT tsquery := "public".hermes_theme_query(theme, all_themes);
+    reach  record;
 BEGIN
+    SELECT * INTO reach FROM "public".hermes_reach();
     SELECT array_agg(h.term), array_agg(h.theme), array_agg(h.id) INTO hits, themes, ids
     FROM (SELECT look.term, f.theme, f.id
           FROM unnest(terms) AS look (term)
@@ -631,6 +690,9 @@ BEGIN
               WHERE r.lexemes @@ (inside && queries[look.term])
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT "public".hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
+                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
+                     OR reach.is_public AND NOT "public".hermes_is_private(r.agent_identity)
+                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."session_id" = ANY (narrow))
                 AND (since IS NULL OR r."ts" >= since) AND (until IS NULL OR r."ts" < until)
               LIMIT common_from + 1) AS f
@@ -648,7 +710,9 @@ CREATE FUNCTION public.hermes_look_up_terms(source public.memory_entries, theme 
     AS $$
 DECLARE
     inside CONSTANT tsquery := "public".hermes_theme_query(theme, all_themes);
+    reach  record;
 BEGIN
+    SELECT * INTO reach FROM "public".hermes_reach();
     SELECT array_agg(h.term), array_agg(h.theme), array_agg(h.id) INTO hits, themes, ids
     FROM (SELECT look.term, f.theme, f.id
           FROM unnest(terms) AS look (term)
@@ -657,6 +721,9 @@ BEGIN
               WHERE r.lexemes @@ (inside && queries[look.term])
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT "public".hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
+                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
+                     OR reach.is_public AND NOT "public".hermes_is_private(r.agent_identity)
+                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."target" = ANY (narrow))
                 AND (since IS NULL OR r."updated_at" >= since) AND (until IS NULL OR r."updated_at" < until)
               LIMIT common_from + 1) AS f
@@ -1151,6 +1218,25 @@ BEGIN
     ORDER BY b.is_further, b.final_rank DESC, b.ts DESC, b.id DESC;
 END $$;
 
+CREATE FUNCTION public.hermes_reach(OUT is_open boolean, OUT is_public boolean, OUT themes text[], OUT patterns text[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    purpose CONSTANT text := coalesce(current_setting('hermes.purpose', true), '');
+BEGIN
+    is_open := pg_has_role(session_user, current_user, 'MEMBER');
+    is_public := false;
+    IF EXISTS (SELECT FROM "public".login_grants AS g WHERE g.login = session_user) THEN
+        themes := "public".hermes_login_themes(false);
+        patterns := "public".hermes_login_patterns(false);
+    ELSE
+        is_open := is_open OR purpose IN ('writer', 'upkeep', 'operator', 'overview');
+        is_public := purpose = 'everywhere';
+        themes := nullif(current_setting('hermes.themes', true), '')::text[];
+    END IF;
+END $$;
+
 CREATE FUNCTION public.hermes_refresh_statistics() RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1320,6 +1406,12 @@ CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
     AS $$ SELECT array_to_tsvector(CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme]
                                         ELSE ARRAY['~=' || theme, '~all'] END) $$;
 
+CREATE FUNCTION public.hermes_theme_pattern(theme text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    SELECT pg_catalog.replace(pg_catalog.regexp_replace(theme, '([\\%_])', '\\\1', 'g'), '*', '%')
+    $$;
+
 CREATE FUNCTION public.hermes_theme_query(theme text, all_themes boolean) RETURNS tsquery
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$
@@ -1410,6 +1502,8 @@ CREATE TABLE public.audit_log (
     CONSTRAINT audit_log_subject_check CHECK ((length(subject) <= 200))
 );
 
+ALTER TABLE ONLY public.audit_log FORCE ROW LEVEL SECURITY;
+
 CREATE SEQUENCE public.audit_log_id_seq
     START WITH 1
     INCREMENT BY 1
@@ -1419,7 +1513,7 @@ CREATE SEQUENCE public.audit_log_id_seq
 
 ALTER SEQUENCE public.audit_log_id_seq OWNED BY public.audit_log.id;
 
-CREATE VIEW public.conversations_embedded AS
+CREATE VIEW public.conversations_embedded WITH (security_invoker='true') AS
  SELECT turn.id,
     turn.session_id,
     turn.agent_identity,
@@ -1448,8 +1542,11 @@ CREATE TABLE public.dead_letters (
     seq bigint NOT NULL,
     payload bytea NOT NULL,
     reason text NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL
 );
+
+ALTER TABLE ONLY public.dead_letters FORCE ROW LEVEL SECURITY;
 
 CREATE SEQUENCE public.dead_letters_id_seq
     START WITH 1
@@ -1469,6 +1566,8 @@ CREATE TABLE public.delegations (
     ts timestamp with time zone DEFAULT now() NOT NULL,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL
 );
+
+ALTER TABLE ONLY public.delegations FORCE ROW LEVEL SECURITY;
 
 CREATE SEQUENCE public.delegations_id_seq
     START WITH 1
@@ -1518,8 +1617,11 @@ CREATE TABLE public.erasure_receipts (
     counts jsonb DEFAULT '{}'::jsonb NOT NULL,
     unreached text[] DEFAULT '{}'::text[] NOT NULL,
     digest text DEFAULT ''::text NOT NULL,
-    key bytea
+    key bytea,
+    login text DEFAULT SESSION_USER NOT NULL
 );
+
+ALTER TABLE ONLY public.erasure_receipts FORCE ROW LEVEL SECURITY;
 
 CREATE SEQUENCE public.erasure_receipts_id_seq
     START WITH 1
@@ -1550,15 +1652,21 @@ CREATE TABLE public.journal_writers (
     writer text NOT NULL,
     seq bigint NOT NULL,
     home_id text DEFAULT ''::text NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL
 );
+
+ALTER TABLE ONLY public.journal_writers FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.journals_ended (
     bucket text NOT NULL,
     home_id text DEFAULT ''::text NOT NULL,
     writers text[] NOT NULL,
-    seqs bigint[] DEFAULT '{}'::bigint[] NOT NULL
+    seqs bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL
 );
+
+ALTER TABLE ONLY public.journals_ended FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.lexeme_statistics (
     source text NOT NULL,
@@ -1567,7 +1675,28 @@ CREATE TABLE public.lexeme_statistics (
     CONSTRAINT lexeme_statistics_source_check CHECK ((source = ANY (ARRAY['memory_entries'::text, 'conversations'::text])))
 );
 
-CREATE VIEW public.memory_entries_embedded AS
+CREATE TABLE public.login_grants (
+    login text NOT NULL,
+    may_write boolean NOT NULL,
+    may_create boolean NOT NULL,
+    made_here boolean DEFAULT false NOT NULL,
+    granted_at timestamp with time zone DEFAULT now() NOT NULL,
+    granted_by text DEFAULT SESSION_USER NOT NULL
+);
+
+ALTER TABLE ONLY public.login_grants FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.login_themes (
+    login text NOT NULL,
+    theme text NOT NULL,
+    is_begun boolean DEFAULT false NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT login_themes_theme_check CHECK ((theme <> ''::text))
+);
+
+ALTER TABLE ONLY public.login_themes FORCE ROW LEVEL SECURITY;
+
+CREATE VIEW public.memory_entries_embedded WITH (security_invoker='true') AS
  SELECT entry.id,
     entry.agent_identity,
     entry.target,
@@ -1596,8 +1725,11 @@ CREATE TABLE public.memory_files (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     withheld bytea[] DEFAULT '{}'::bytea[] NOT NULL,
     compared_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL,
     CONSTRAINT memory_files_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
+
+ALTER TABLE ONLY public.memory_files FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.memory_operations (
     agent_identity text NOT NULL,
@@ -1619,6 +1751,8 @@ CREATE TABLE public.memory_operations (
     CONSTRAINT memory_operations_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
 
+ALTER TABLE ONLY public.memory_operations FORCE ROW LEVEL SECURITY;
+
 CREATE SEQUENCE public.memory_operations_id_seq
     START WITH 1
     INCREMENT BY 1
@@ -1637,6 +1771,8 @@ CREATE TABLE public.memory_sources (
     CONSTRAINT memory_sources_origin_check CHECK ((origin = ANY (ARRAY['tool'::text, 'file'::text])))
 );
 
+ALTER TABLE ONLY public.memory_sources FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.pending_vectors (
     agent_identity text NOT NULL,
     kind text NOT NULL,
@@ -1645,6 +1781,8 @@ CREATE TABLE public.pending_vectors (
     attempts integer DEFAULT 0 NOT NULL,
     CONSTRAINT pending_vectors_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
 );
+
+ALTER TABLE ONLY public.pending_vectors FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.recall_log (
     agent_identity text NOT NULL,
@@ -1661,6 +1799,8 @@ CREATE TABLE public.recall_log (
     CONSTRAINT recall_log_caller_check CHECK ((caller = ANY (ARRAY['prefetch'::text, 'tool'::text]))),
     CONSTRAINT recall_log_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
 );
+
+ALTER TABLE ONLY public.recall_log FORCE ROW LEVEL SECURITY;
 
 CREATE SEQUENCE public.recall_log_id_seq
     START WITH 1
@@ -1679,6 +1819,8 @@ CREATE TABLE public.theme_aliases (
     CONSTRAINT theme_aliases_check CHECK ((new <> old))
 );
 
+ALTER TABLE ONLY public.theme_aliases FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.theme_growth (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -1687,6 +1829,8 @@ CREATE TABLE public.theme_growth (
     turns bigint DEFAULT 0 NOT NULL,
     last_write timestamp with time zone
 );
+
+ALTER TABLE ONLY public.theme_growth FORCE ROW LEVEL SECURITY;
 
 CREATE SEQUENCE public.theme_growth_id_seq
     START WITH 1
@@ -1704,11 +1848,15 @@ CREATE TABLE public.theme_indexes (
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+ALTER TABLE ONLY public.theme_indexes FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.tombstones (
     hash bytea NOT NULL,
     receipt_id bigint NOT NULL,
     forgotten_at timestamp with time zone NOT NULL
 );
+
+ALTER TABLE ONLY public.tombstones FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE ONLY public.audit_log ALTER COLUMN id SET DEFAULT nextval('public.audit_log_id_seq'::regclass);
 
@@ -1770,6 +1918,12 @@ ALTER TABLE ONLY public.journals_ended
 ALTER TABLE ONLY public.lexeme_statistics
     ADD CONSTRAINT lexeme_statistics_pkey PRIMARY KEY (source, lexeme) INCLUDE (fraction);
 
+ALTER TABLE ONLY public.login_grants
+    ADD CONSTRAINT login_grants_pkey PRIMARY KEY (login);
+
+ALTER TABLE ONLY public.login_themes
+    ADD CONSTRAINT login_themes_pkey PRIMARY KEY (login, theme);
+
 ALTER TABLE ONLY public.memory_entries
     ADD CONSTRAINT memory_entries_pkey PRIMARY KEY (agent_identity, id);
 
@@ -1823,6 +1977,8 @@ CREATE UNIQUE INDEX delegations_edge ON public.delegations USING btree (agent_id
 CREATE UNIQUE INDEX embedding_models_current ON public.embedding_models USING btree (is_current) WHERE is_current;
 
 CREATE INDEX erasure_receipts_key ON public.erasure_receipts USING btree (key) WHERE (key IS NOT NULL);
+
+CREATE INDEX login_themes_theme ON public.login_themes USING btree (theme);
 
 CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING btree (agent_identity, target, public.hermes_digest(content));
 
@@ -1878,6 +2034,9 @@ CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.conversations FOR EACH ROW
 
 CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.memory_entries FOR EACH ROW WHEN ((new.lexemes IS NULL)) EXECUTE FUNCTION public.hermes_fill_lexemes();
 
+ALTER TABLE ONLY public.login_themes
+    ADD CONSTRAINT login_themes_login_fkey FOREIGN KEY (login) REFERENCES public.login_grants(login) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.memory_sources
     ADD CONSTRAINT memory_sources_agent_identity_entry_id_fkey FOREIGN KEY (agent_identity, entry_id) REFERENCES public.memory_entries(agent_identity, id) ON DELETE CASCADE;
 
@@ -1892,3 +2051,213 @@ ALTER TABLE ONLY public.tombstones
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE public.audit_log ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.dead_letters ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.delegations ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erasure_receipts ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY hermes_fleet ON public.audit_log TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.conversations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.dead_letters TO hermes USING ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text, 'overview'::text])));
+
+CREATE POLICY hermes_fleet ON public.delegations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.erasure_receipts TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.journal_writers TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.journals_ended TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.login_grants FOR SELECT TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.login_themes FOR SELECT TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.memory_entries TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.memory_files TO hermes USING ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text, 'overview'::text])));
+
+CREATE POLICY hermes_fleet ON public.memory_operations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.memory_sources TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.recall_log TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.theme_aliases TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.theme_growth TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.theme_indexes TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.tombstones TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.turn_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet_reads ON public.conversations FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.delegations FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.memory_entries FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.memory_operations FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.memory_sources FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.memory_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.pending_vectors FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.recall_log FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.theme_growth FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.theme_indexes FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.conversations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.dead_letters USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.delegations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.erasure_receipts USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.journal_writers USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.journals_ended USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.memory_entries USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.memory_files USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.memory_operations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.memory_sources USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.memory_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.pending_vectors USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.theme_growth USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.theme_indexes USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.turn_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new = ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[])));
+
+CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_owner ON public.audit_log TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.conversations TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.dead_letters TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.delegations TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.erasure_receipts TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.journal_writers TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.journals_ended TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.login_grants TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.login_themes TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.memory_entries TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.memory_files TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.memory_operations TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.memory_sources TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.memory_vectors_1 TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.pending_vectors TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.recall_log TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.theme_aliases TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.theme_growth TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.theme_indexes TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.tombstones TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.turn_vectors_1 TO hermes_owner USING (true);
+
+ALTER TABLE public.journal_writers ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.journals_ended ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.login_grants ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.login_themes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memory_entries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memory_files ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memory_operations ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memory_sources ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memory_vectors_1 ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.pending_vectors ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recall_log ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.theme_aliases ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.theme_growth ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.theme_indexes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.tombstones ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.turn_vectors_1 ENABLE ROW LEVEL SECURITY;

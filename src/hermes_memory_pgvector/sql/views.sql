@@ -20,3 +20,11 @@ SELECT turn.id, turn.session_id, turn.agent_identity, turn.role, turn.content, t
        turn.parent_session_id, vector.chunk, vector.embedding
 FROM conversations AS turn
 LEFT JOIN {turn_vectors} AS vector ON vector.agent_identity = turn.agent_identity AND vector.id = turn.id;
+-- A view reads as whoever asks, not as its owner; Postgres 14 cannot, so there only the owner may look.
+DO $views$ BEGIN
+    IF current_setting('server_version_num')::integer >= 150000 THEN
+        ALTER VIEW memory_entries_embedded SET (security_invoker = true);
+        ALTER VIEW conversations_embedded SET (security_invoker = true);
+    END IF;
+END
+$views$;

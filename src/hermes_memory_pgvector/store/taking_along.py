@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composed
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import corrections, gate
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, RecordDelegation
@@ -89,6 +90,7 @@ def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
         connection.read_only = True
         try:
             with connection.transaction():
+                pool.say(connection, OVERVIEW)
                 yield connection
         finally:
             connection.isolation_level = None

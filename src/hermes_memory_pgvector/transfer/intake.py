@@ -13,6 +13,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import gate, turns
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import AddTurn, RecordDelegation
@@ -62,7 +63,7 @@ class TurnIntake:
             return
         portion, edges = self._turns, self._edges
         self._turns, self._edges, self._chars = [], [], 0
-        with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=WRITER) as connection:
             admitted = gate.enter(connection).admitted(connection, portion)
             self._tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
             portion = admitted

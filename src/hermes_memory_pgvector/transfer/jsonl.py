@@ -17,7 +17,7 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import carried, gate, memories, taking_along, turns, vectors
+from hermes_memory_pgvector.store import carried, gate, memories, reach, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
@@ -109,7 +109,7 @@ class _Import:
                 self._begin(each.document)
             return
         values, documents = [each.value for each in portion], [each.document for each in portion]
-        with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=reach.WRITER) as connection:
             match portion[0].kind:
                 case "event":
                     self._store_events(connection, values)
@@ -135,7 +135,7 @@ class _Import:
     def finish(self) -> None:
         """Everything has been read."""
         if self._receipts:
-            with self._pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=reach.WRITER) as connection:
                 carried.seal(connection, self._receipts.values())
 
     def _store_receipts(

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.pool import MAX_IDLE_SECONDS, Connection
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 
 SECONDS = 15.0
 """How long a page waits for an answer before it is told that there is none."""
@@ -46,7 +47,8 @@ def engine_of(home: Path) -> Engine:
 @contextmanager
 def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
     """A connection to a database that has our schema."""
-    with engine_of(home).pool.connection(Deadline.after(seconds)) as connection:
+    deadline = Deadline.after(seconds)
+    with engine_of(home).pool.transaction(deadline, reach=OVERVIEW, pause_seconds=seconds) as connection:
         schema.verify(connection)
         yield connection
 
@@ -54,7 +56,7 @@ def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
 @contextmanager
 def changing(home: Path) -> Iterator[Connection]:
     """A transaction on a database that has our schema; an error takes everything back."""
-    with engine_of(home).pool.transaction(Deadline.after(SECONDS)) as connection:
+    with engine_of(home).pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
         schema.verify(connection)
         yield connection
 

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import document_pieces
@@ -118,7 +119,7 @@ class Backlog:
             self._look_again_at = time.monotonic() + MISMATCH_SECONDS
             return False
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
             rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
             vectors.finish(connection, gone)
             later = None if rows else vectors.seconds_until_next(connection)
@@ -131,10 +132,10 @@ class Backlog:
         try:
             made, without = self._embed(rows)
         except EmbeddingError:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
                 vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
             raise
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
             vectors.store(connection, model, made, without)
         self._embedded += len(rows)
         self.breaker.succeeded()

@@ -35,6 +35,7 @@ from hermes_memory_pgvector.store import dead_letters, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector
@@ -417,7 +418,7 @@ class Writer(Service):
         self._burials, self._stops = [], {}
         deadline = Deadline.after(BATCH_SECONDS)
         try:
-            with self._pool.transaction(deadline) as connection:
+            with self._pool.transaction(deadline, reach=WRITER) as connection:
                 marks = watermarks.lock(connection, writers, self._home_id)
                 for writer, mark in marks.items():
                     self._compare(writer, mark)
@@ -510,7 +511,7 @@ class Writer(Service):
 
     def _end(self, writers: list[str]) -> None:
         """Everything in these journals has arrived and their last files are about to go: end their watermarks, too."""
-        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
             watermarks.end(connection, writers)
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:

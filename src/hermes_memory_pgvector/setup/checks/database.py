@@ -13,6 +13,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
     try:
         with parts.open_pool(home, settings) as pool:
             started = time.perf_counter()
-            with pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            with pool.transaction(
+                Deadline.after(DATABASE_SECONDS), reach=OVERVIEW, pause_seconds=DATABASE_SECONDS
+            ) as connection:
                 overview.ping(connection)
                 took = terminal.seconds(time.perf_counter() - started)
                 yield ok("database", f"{parts.describe_database(home, settings)}; answers in {took}")

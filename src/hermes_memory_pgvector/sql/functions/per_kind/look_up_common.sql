@@ -13,7 +13,9 @@ CREATE OR REPLACE FUNCTION hermes_look_up_common(
 DECLARE
     every tsquery;
     query tsquery;
+    reach record;
 BEGIN
+    SELECT * INTO reach FROM {schema}.hermes_reach();
     FOR number IN REVERSE least(cardinality(queries), 5) .. 1 LOOP
         every := {schema}.hermes_theme_query(theme, all_themes);
         FOREACH query IN ARRAY queries[1:number] LOOP
@@ -24,6 +26,9 @@ BEGIN
               WHERE r.lexemes @@ every
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT {schema}.hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
+                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
+                     OR reach.is_public AND NOT {schema}.hermes_is_private(r.agent_identity)
+                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r.{place} = ANY (narrow))
                 AND (since IS NULL OR r.{ts} >= since) AND (until IS NULL OR r.{ts} < until)
               LIMIT wanted) AS f;

@@ -1,0 +1,104 @@
+-- Row-level security, forced where that changes nothing for the owner: who sees which rows of every table that has a theme or belongs to a home.
+--
+-- {fleet}: the roles that run the fleet's agents. Their transactions say what they are about (store.reach), which is a net
+-- under the statements' own predicates. A login that was granted themes (login_grants) sees those, as far as its
+-- transaction names them. Everybody else sees nothing; the owner, as whom the functions with their own checks run, all.
+--
+-- A new table needs its line here; tests/database/test_walls.py finds one that has none. Everything is made only where it
+-- differs from what is there: an unchanged database is migrated without a lock on its tables.
+DO $policies$
+DECLARE
+    fleet    CONSTANT text := (SELECT string_agg(quote_ident(role), ', ' ORDER BY role) FROM unnest({fleet}::text[]) AS role);
+    purpose  CONSTANT text := $$(SELECT coalesce(current_setting('hermes.purpose', true), ''))$$;
+    named    CONSTANT text := $$((SELECT nullif(current_setting('hermes.themes', true), '')::text[]))::text[]$$;
+    -- Distributed tables take no policy with a sub-select, which elsewhere is worked out once and not for every row.
+    is_plain CONSTANT boolean := EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus');
+    -- An owner that is no superuser sees everything by its policy; forced on it, row-level security would only keep it from
+    -- COPY, from a plain pg_dump and from its own statistics.
+    is_forced CONSTANT boolean := (SELECT r.rolsuper OR r.rolbypassrls FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user);
+    wanted   record;
+BEGIN
+    FOR wanted IN
+        WITH secured AS (
+            SELECT c.oid, c.relname::text AS name,
+                   c.relname IN ('memory_entries', 'conversations', 'memory_sources', 'memory_operations', 'delegations',
+                                 'pending_vectors', 'theme_growth', 'recall_log', 'theme_indexes')
+                   OR c.relname ~ '^(turn|memory)_vectors_[0-9]+$' AS has_theme
+            FROM pg_catalog.pg_class AS c
+            WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
+        ), ruled AS (
+            SELECT s.oid, rule.policy, rule.command, rule.roles, rule.visible
+            FROM secured AS s
+            CROSS JOIN LATERAL (VALUES
+                ('hermes_fleet', 'ALL', fleet,
+                 format('%s IN (''writer'', ''upkeep'', ''operator'') OR agent_identity = ANY (%s)', purpose, named)),
+                ('hermes_fleet_reads', 'SELECT', fleet,
+                 format('%s = ''overview'' OR %1$s = ''everywhere'' AND NOT hermes_is_private(agent_identity)', purpose)),
+                ('hermes_login', 'ALL', 'PUBLIC',
+                 'agent_identity = ANY (((SELECT hermes_login_themes(true)))::text[])'
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(true)))::text[])'),
+                ('hermes_login_reads', 'SELECT', 'PUBLIC',
+                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])')
+            ) AS rule (policy, command, roles, visible)
+            WHERE s.has_theme
+            UNION ALL
+            SELECT s.oid, rule.policy, rule.command, rule.roles, rule.visible
+            FROM (VALUES
+                -- The texts of a home: as the fleet's writer and its operator, or of this login.
+                ('memory_files', 'hermes_fleet', 'ALL', fleet,
+                 format('%s IN (''writer'', ''upkeep'', ''operator'', ''overview'')', purpose)),
+                ('memory_files', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                ('dead_letters', 'hermes_fleet', 'ALL', fleet,
+                 format('%s IN (''writer'', ''upkeep'', ''operator'', ''overview'')', purpose)),
+                ('dead_letters', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                -- The books of a home: nothing to read in them, but whoever changes them makes a journal skip records.
+                ('journal_writers', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('journal_writers', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                ('journals_ended', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('journals_ended', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                -- What was done, by whom: names and numbers.
+                ('audit_log', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('audit_log', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                ('erasure_receipts', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('erasure_receipts', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                ('tombstones', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('theme_aliases', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('theme_aliases', 'hermes_login_reads', 'SELECT', 'PUBLIC',
+                 'new = ANY (((SELECT hermes_granted_themes()))::text[])'),
+                ('login_grants', 'hermes_fleet', 'SELECT', fleet, 'true'),
+                ('login_grants', 'hermes_login_reads', 'SELECT', 'PUBLIC', 'login = session_user'),
+                ('login_themes', 'hermes_fleet', 'SELECT', fleet, 'true'),
+                ('login_themes', 'hermes_login_reads', 'SELECT', 'PUBLIC', 'login = session_user')
+            ) AS rule (name, policy, command, roles, visible)
+            JOIN secured AS s ON s.name = rule.name
+        ), complete AS (
+            SELECT r.* FROM ruled AS r
+            UNION ALL
+            SELECT DISTINCT r.oid, 'hermes_owner', 'ALL', quote_ident(current_user), 'true' FROM ruled AS r
+        )
+        SELECT c.oid::regclass AS name, c.policy, c.command, c.roles, rule.visible, known.oid AS known,
+               NOT t.relrowsecurity OR t.relforcerowsecurity <> is_forced AS is_open, md5(concat_ws('|', c.command, c.roles, rule.visible)) AS mark
+        FROM complete AS c
+        CROSS JOIN LATERAL (SELECT CASE WHEN is_plain THEN replace(c.visible, '(SELECT ', '(') ELSE c.visible END AS visible) AS rule
+        JOIN pg_catalog.pg_class AS t ON t.oid = c.oid
+        LEFT JOIN pg_catalog.pg_policy AS known ON known.polrelid = c.oid AND known.polname = c.policy
+        WHERE c.roles IS NOT NULL
+        ORDER BY c.oid, c.policy
+    LOOP
+        IF wanted.is_open THEN
+            EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, %s ROW LEVEL SECURITY', wanted.name,
+                           CASE WHEN is_forced THEN 'FORCE' ELSE 'NO FORCE' END);
+        END IF;
+        IF wanted.known IS NOT NULL AND obj_description(wanted.known, 'pg_policy') IS NOT DISTINCT FROM wanted.mark THEN
+            CONTINUE;
+        END IF;
+        IF wanted.known IS NOT NULL THEN
+            EXECUTE format('DROP POLICY %I ON %s', wanted.policy, wanted.name);
+        END IF;
+        EXECUTE format('CREATE POLICY %I ON %s FOR %s TO %s USING (%s)',
+                       wanted.policy, wanted.name, wanted.command, wanted.roles, wanted.visible);
+        EXECUTE format('COMMENT ON POLICY %I ON %s IS %L', wanted.policy, wanted.name, wanted.mark);
+    END LOOP;
+END
+$policies$;

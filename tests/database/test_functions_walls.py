@@ -1,0 +1,100 @@
+"""SQL functions that say who may see which theme, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from testing.postgres import Database
+
+NAMED = "SELECT set_config('hermes.purpose', %s, true), set_config('hermes.themes', %s::text[]::text, true)"
+
+
+@pytest.fixture
+def session(database: Database) -> Iterator[psycopg.Connection]:
+    """The runtime role's session, with that role in the list of logins that were granted themes; nothing is kept."""
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("INSERT INTO login_grants (login, may_write, may_create) VALUES ('hermes', true, false)")
+        owner.execute(
+            "INSERT INTO login_themes (login, theme) SELECT 'hermes', unnest(ARRAY['launch', 'team-*', 'dm-1'])"
+        )
+        with psycopg.connect(database.runtime_dsn) as connection:
+            yield connection
+
+
+def one(connection: psycopg.Connection, statement: str) -> object:
+    row = connection.execute(statement.encode()).fetchone()
+    assert row is not None
+    return sorted(row[0]) if isinstance(row[0], list) else row[0]
+
+
+def test_theme_pattern_means_the_star_alone(database: Database) -> None:
+    with psycopg.connect(database.runtime_dsn) as connection:
+        for theme, pattern, matches in [
+            ("team-a", "team-*", True),
+            ("my_team-a", "team-*", False),
+            ("teamxa", "team_a", False),
+            ("team%", "team%", True),
+            ("teams", "team%", False),
+            ("a\\b", "a\\b", True),
+            ("anything", "*", True),
+        ]:
+            found = connection.execute("SELECT %s::text LIKE hermes_theme_pattern(%s)", (theme, pattern)).fetchone()
+            assert found == (matches,), (theme, pattern)
+
+
+def test_login_themes_are_those_granted_that_the_transaction_is_about(session: psycopg.Connection) -> None:
+    asked = "SELECT hermes_login_themes({})"
+    for purpose, named, reads, writes in [
+        ("", ["launch", "kitchen", "team-a"], ["launch", "team-a"], ["launch", "team-a"]),
+        ("", [], [], []),
+        ("everywhere", ["dm-1"], ["dm-1", "launch", "team-*"], None),
+        ("overview", [], ["dm-1", "launch", "team-*"], None),
+        ("writer", [], ["dm-1", "launch", "team-*"], ["dm-1", "launch", "team-*"]),
+        ("made up", ["kitchen"], [], []),
+    ]:
+        session.execute(NAMED, (purpose, named))
+        assert one(session, asked.format("false")) == reads
+        assert one(session, asked.format("true")) == writes
+
+
+def test_login_themes_of_a_login_that_was_granted_nothing_are_none(database: Database) -> None:
+    with psycopg.connect(database.operator_dsn) as connection:
+        assert one(connection, "SELECT hermes_login_themes(false)") is None
+
+
+def test_login_patterns_count_where_no_theme_is_named(session: psycopg.Connection) -> None:
+    for purpose, reads, writes in [
+        ("", None, None),
+        ("overview", ["team-%"], None),
+        ("writer", ["team-%"], ["team-%"]),
+    ]:
+        session.execute(NAMED, (purpose, ["team-a"]))
+        assert one(session, "SELECT hermes_login_patterns(false)") == reads
+        assert one(session, "SELECT hermes_login_patterns(true)") == writes
+
+
+def test_granted_themes_are_all_that_stand_in_the_list(session: psycopg.Connection) -> None:
+    assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "team-*"]
+
+
+def test_reach_follows_the_same_rules_as_the_policies(database: Database) -> None:
+    asked = b"SELECT is_open, is_public, themes FROM hermes_reach()"
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(
+            "CREATE FUNCTION reached() RETURNS record SECURITY DEFINER LANGUAGE sql AS 'SELECT hermes_reach()'"
+        )
+        owner.execute("GRANT EXECUTE ON FUNCTION reached() TO hermes")
+        assert owner.execute(asked).fetchone() == (True, False, None)
+    with psycopg.connect(database.runtime_dsn) as runtime:
+        for purpose, expected in [
+            ("", "(f,f,{a},)"),
+            ("everywhere", "(f,t,{a},)"),
+            ("writer", "(t,f,{a},)"),
+            ("overview", "(t,f,{a},)"),
+            ("made up", "(f,f,{a},)"),
+        ]:
+            runtime.execute(NAMED, (purpose, ["a"]))
+            assert one(runtime, "SELECT reached()::text") == expected
