@@ -283,6 +283,9 @@ class Ours:
                     "ordinals": numbers,
                     "lexemes": Column(TSVECTOR_OID, lexemes),
                     "wishes": [False] * len(batch),
+                    "home_ids": [""] * len(batch),
+                    "origins": [""] * len(batch),
+                    "trusts": [""] * len(batch),
                 },
             ).fetchall()
             pieces = [

@@ -33,6 +33,43 @@ class Origin(StrEnum):
     FILE = "file"
 
 
+class RowOrigin(StrEnum):
+    """Who or what put the words of a row there."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    DELEGATION = "delegation"
+    MEMORY_TOOL = "memory_tool"
+    BACKGROUND_REVIEW = "background_review"
+    FILE = "file"
+    OPERATOR = "operator"
+    IMPORT = "import"
+
+
+TURN_ORIGINS = (RowOrigin.USER, RowOrigin.ASSISTANT, RowOrigin.DELEGATION, RowOrigin.IMPORT)
+MEMORY_ORIGINS = (
+    RowOrigin.MEMORY_TOOL, RowOrigin.BACKGROUND_REVIEW, RowOrigin.FILE, RowOrigin.OPERATOR, RowOrigin.IMPORT,
+)  # fmt: skip
+
+
+class Trust(StrEnum):
+    """Whether strangers may have had a hand in the words of a row, as far as the host tells."""
+
+    TRUSTED = "trusted"
+    EXPOSED = "exposed"
+    """A stranger's text stood in the conversation before, or a subagent did the work."""
+    UNTRUSTED = "untrusted"
+    """The turn itself read a stranger's text: a web page, an answer of an MCP server."""
+
+
+TOOL_KINDS = ("web", "browser", "mcp", "other", "recall", "webhook")
+"""What makes a turn untrusted."""
+NAMED_ORIGINS: tuple[str, ...] = (
+    *(each.value for each in RowOrigin), *TOOL_KINDS, Trust.EXPOSED.value, Trust.UNTRUSTED.value,
+)  # fmt: skip
+"""What rows can be asked for by: what wrote them, the tools their turn used, how far they are trusted."""
+
+
 class Moment(NamedTuple):
     """When something happened.
 
@@ -54,6 +91,10 @@ class Session:
     """Where entries of this home's MEMORY.md and USER.md belong when nobody says otherwise."""
     parent_session_id: str = ""
     may_write: bool = True
+    platform: str = ""
+    """Where people write: cli, api_server, telegram …"""
+    author: str = ""
+    """A pseudonym for the person who writes, where the host tells who it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +108,9 @@ class AddMemory:
     home_id: str
     origin: Origin = Origin.TOOL
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    written_by: RowOrigin | None = None
+    """Where the words come from; None where nobody said."""
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +126,8 @@ class ReplaceMemory:
     previous: str | None = None
     origin: Origin = Origin.TOOL
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    written_by: RowOrigin | None = None
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +142,8 @@ class RemoveMemory:
     previous: str | None = None
     origin: Origin = Origin.TOOL
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    written_by: RowOrigin | None = None
+    trust: Trust | None = None
 
 
 MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
@@ -117,6 +165,10 @@ class AddTurn:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
     """Hex digest of the words once said, where an operator has changed them; only what is brought along has one."""
+    home_id: str = ""
+    """The home it was said in; empty where nobody knows."""
+    origin: RowOrigin | None = None
+    trust: Trust | None = None
 
 
 ONLY_OCCURRENCE = 0
@@ -159,9 +211,24 @@ class RecordDelegation:
     result: str
     when: Moment
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    home_id: str = ""
 
 
-WriteItem = MemoryOperation | AddTurn | ForgetTurns | ForgetTail | RecordDelegation
+@dataclass(frozen=True, slots=True)
+class JudgeMemories:
+    """What the memory tool wrote in a turn is trusted as much as the turn: only its end shows which tools it used."""
+
+    theme: str
+    session_id: str
+    calls: tuple[str, ...]
+    """The ids of the calls of the memory tool."""
+    trust: Trust
+    tools: tuple[str, ...]
+    """The kinds of tools that make it untrusted."""
+    when: Moment
+
+
+WriteItem = MemoryOperation | AddTurn | ForgetTurns | ForgetTail | RecordDelegation | JudgeMemories
 
 
 class Scope(StrEnum):
@@ -207,6 +274,8 @@ class Question:
     """The time that phrases such as 'yesterday' refer to."""
     wants_neighbours: bool = False
     """Whether each turn found brings along the turns just before and after it."""
+    trust: Literal["trusted", "strict"] | None = None
+    """What may be found: anything, nothing untrusted, or nothing exposed either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +285,7 @@ class Neighbour:
     role: Role
     ts: datetime
     content: str
+    is_untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +308,11 @@ class Hit:
     """How many identical rows this hit stands for."""
     before: Neighbour | None = None
     after: Neighbour | None = None
+    origin: str = ""
+    """A RowOrigin, or `unknown`."""
+    trust: Trust | None = None
+    tools: tuple[str, ...] = ()
+    """The kinds of tools that make it untrusted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Said:
     before: Sequence[str] = ()
     ts: datetime | None = None
     author: str = ""
+    trust: str = ""
 
 
 @dataclass
@@ -78,6 +79,9 @@ class Store:
                     [lexemes_of(item.theme, item.content, item.before, item.author).binary for item in items],
                 ),
                 "wishes": [False] * len(items),
+                "home_ids": [""] * len(items),
+                "origins": [""] * len(items),
+                "trusts": [item.trust for item in items],
             },
         ).fetchall()
         assert [row[0] for row in rows] == list(range(1, len(items) + 1))

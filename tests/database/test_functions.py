@@ -109,6 +109,27 @@ def test_is_private_of_direct_messages_groups_and_benchmarks(owner: psycopg.Conn
     assert private == ["dm-bob", "group-7", "_bench"]
 
 
+def test_origin_of_turn_follows_from_the_role_where_it_was_not_noted(owner: psycopg.Connection[TupleRow]) -> None:
+    call = "hermes_origin_of_turn(%s::text, %s)"
+    told = [(None, "user"), (None, "assistant"), (None, "tool"), (None, "system"), ("import", "user")]
+    found = ["user", "assistant", "delegation", "unknown", "import"]
+    assert [value(owner, call, *each) for each in told] == found
+
+
+def test_origin_of_memory_follows_from_the_stamps_where_it_was_not_noted(owner: psycopg.Connection[TupleRow]) -> None:
+    call = "hermes_origin_of_memory(%s::text, %s::jsonb)"
+    told = [(None, "{}"), (None, '{"write_origin": "x"}'), (None, '{"imported_from": "mem0"}'), ("file", "{}")]
+    assert [value(owner, call, *each) for each in told] == ["unknown", "memory_tool", "import", "file"]
+
+
+def test_is_from_knows_origins_tools_and_trust(owner: psycopg.Connection[TupleRow]) -> None:
+    call = "hermes_is_from('assistant', %s::text, %s::jsonb, %s)"
+    tools = '{"tools": ["web", "mcp"]}'
+    assert [value(owner, call, "untrusted", tools, name) for name in ("assistant", "mcp", "untrusted")] == [True] * 3
+    assert [value(owner, call, "untrusted", tools, name) for name in ("user", "browser", "exposed")] == [False] * 3
+    assert value(owner, call, None, "{}", "untrusted") is False
+
+
 def test_quote_lexeme_survives_any_sign(owner: psycopg.Connection[TupleRow]) -> None:
     for lexeme in ("plain", "it's", "back\\slash", "a:b*&|!()", "~=theme"):
         assert value(owner, "tsvector_to_array(hermes_quote_lexeme(%s)::tsvector)", lexeme) == [lexeme]

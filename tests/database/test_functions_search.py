@@ -84,6 +84,48 @@ def test_candidates_in_theme_of_memories_are_narrowed_by_target(store: Store, as
     assert one(store, call, ["memory"], code(store, asked)) == [fact]
 
 
+def test_excluded_are_the_rows_that_are_less_trusted_than_asked_for(store: Store) -> None:
+    rows = store.say(*(Said(f"words {trust}", trust=trust) for trust in ("", "trusted", "exposed", "untrusted")))
+    other = store.say(Said("a stranger elsewhere", theme="other", trust="untrusted"))
+    private = store.say(Said("a stranger in private", theme="dm-bob", trust="untrusted"))
+    call = "hermes_excluded(NULL::conversations, %s, %s, %s::text)"
+    assert one(store, call, "fleet", False, None) is None
+    assert one(store, call, "fleet", False, "trusted") == rows[3:]
+    assert sorted(one(store, call, "fleet", False, "strict")) == rows[2:]
+    assert one(store, call, "nobody", False, "strict") is None
+    assert sorted(one(store, call, "fleet", True, "trusted")) == rows[3:] + other
+    assert private[0] in one(store, call, "dm-bob", True, "trusted")
+    assert one(store, call.replace("conversations", "memory_entries"), "fleet", True, "strict") is None
+
+
+def test_what_is_excluded_makes_room_for_the_next(
+    database: Database, store: Store, asked: list[float], ids: dict[str, list[int]]
+) -> None:
+    first, rest = ids["fleet"][:1], ids["fleet"][1:]
+    vector, bits = HalfVector(asked), code(store, asked)
+    in_theme = "hermes_candidates_in_theme(NULL::turn_vectors_1, 'fleet', NULL, NULL, NULL, %s::bit varying, 2, %s)"
+    near = "hermes_nearest_in_theme(NULL::turn_vectors_1, 'fleet', NULL, NULL, NULL, %s::halfvec, 1600, -1, 10, %s)"
+    wide = "hermes_nearest_everywhere(NULL::turn_vectors_1, 'fleet', NULL, NULL, NULL, %s::halfvec, 1600, %s)"
+    exact = "hermes_nearest_exact(NULL::turn_vectors_1, 'fleet', %s, NULL, NULL, NULL, %s::halfvec, %s)"
+    seen = sorted(rest + ids["other"])
+
+    def check() -> None:
+        assert one(store, near, vector, first)[1] == rest
+        assert sorted(one(store, wide, vector, first)[1]) == seen
+
+    assert one(store, in_theme, bits, first) == rest
+    assert one(store, exact, False, vector, first)[1] == rest
+    assert sorted(one(store, exact, True, vector, first)[1]) == seen
+    check()
+    with VectorIndexes.open(database.owner_dsn) as indexes:
+        indexes.create_theme("fleet", force=True)
+        indexes.create_all()
+    check()
+    terms = "ARRAY['fleet'], ARRAY['fleet'], ARRAY[1]::real[], 10, %s"
+    words = f"hermes_find_by_words(NULL::conversations, 'fleet', false, NULL, NULL, NULL, {terms})"
+    assert sorted(one(store, words, first)[1]) == rest
+
+
 @pytest.mark.parametrize(("theme", "seen"), [("fleet", ["fleet", "other"]), ("dm-bob", ["dm-bob", "fleet", "other"])])
 def test_candidates_everywhere_are_those_that_may_be_seen(
     store: Store, asked: list[float], ids: dict[str, list[int]], theme: str, seen: list[str]

@@ -12,11 +12,14 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     ForgetTail,
     ForgetTurns,
+    JudgeMemories,
     Moment,
     Origin,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
+    RowOrigin,
+    Trust,
     WriteItem,
 )
 
@@ -67,7 +70,37 @@ WRITTEN: dict[str, tuple[bytes, list[WriteItem]]] = {
         b'"m":{"model":"m"}}]}\n',
         [RecordDelegation("hermes", "s1", "c1", "a task", "a result", WHEN, {"model": "m"})],
     ),
-}
+    "turn with its origin": (
+        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"assistant","c":5,"n":1,' + W + b',"l":true,'
+        b'"m":{"tools":["web"]},"h":"home","b":"assistant","u":"untrusted"}]}\nGerne',
+        [
+            AddTurn(
+                "hermes", "s1", "assistant", "Gerne", 1, WHEN, True, metadata={"tools": ["web"]}, home_id="home",
+                origin=RowOrigin.ASSISTANT, trust=Trust.UNTRUSTED,
+            )
+        ],
+    ),
+    "add with its origin": (
+        b'{"v":1,"items":[{"k":"add","t":"hermes","g":"memory",' + W + b',"h":"home","f":"tool","m":{},'
+        b'"c":"likes tea","b":"background_review","u":"exposed"}]}\n',
+        [
+            AddMemory(
+                "hermes", "memory", "likes tea", WHEN, "home", written_by=RowOrigin.BACKGROUND_REVIEW,
+                trust=Trust.EXPOSED,
+            )
+        ],
+    ),
+    "judge": (
+        b'{"v":1,"items":[{"k":"judge","t":"hermes","s":"s1","x":["call_1"],"u":"untrusted","y":["web"],'
+        + W + b"}]}\n",
+        [JudgeMemories("hermes", "s1", ("call_1",), Trust.UNTRUSTED, ("web",), WHEN)],
+    ),
+    "delegation with its home": (
+        b'{"v":1,"items":[{"k":"delegation","t":"hermes","s":"s1","d":"c1","c":"a task","o":"a result",' + W + b","
+        b'"m":{},"h":"home"}]}\n',
+        [RecordDelegation("hermes", "s1", "c1", "a task", "a result", WHEN, home_id="home")],
+    ),
+}  # fmt: skip
 WRITER = "0198c7b1a2f-00112233445566ff"
 FRAME_HEAD = bytes.fromhex("f5c1fec09c000000070000000000000001a0403dce49060081deb0545c151169")
 

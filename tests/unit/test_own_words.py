@@ -13,12 +13,12 @@ _ids = count(1)
 SECOND = 1_000_000
 
 
-def line(word: str, **more: bool) -> Line:
+def line(word: str, *, is_noise: bool = False, is_rewound: bool = False, is_hidden: bool = False) -> Line:
     """A line a second after the one before; a note is written as '*'."""
     number = next(_ids)
     if word == "*":
         return Line(number, "user", (), number * SECOND, is_note=True)
-    return Line(number, "user", (word,), number * SECOND, **more)
+    return Line(number, "user", (word,), number * SECOND, is_noise=is_noise, is_rewound=is_rewound, is_hidden=is_hidden)
 
 
 def lines(words: str) -> list[Line]:

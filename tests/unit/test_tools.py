@@ -56,7 +56,7 @@ def test_memories_come_back_in_the_promised_form() -> None:
     )
     assert answer["count"] == 1
     row = answer["results"][0]
-    assert list(row) == ["id", "agent_identity", "target", "ts", "score", "content"]
+    assert list(row) == ["id", "agent_identity", "target", "ts", "score", "origin", "content"]
     assert (row["id"], row["target"], row["score"], row["ts"]) == (7, "user", 0.1235, "2026-05-01T12:00:00+00:00")
     assert len(row["content"]) == 2000
 
@@ -64,7 +64,7 @@ def test_memories_come_back_in_the_promised_form() -> None:
 def test_turns_come_back_with_session_and_role() -> None:
     hit = Hit(Kind.TURN, 9, "marketing", NOW, "said", None, 1.0, session_id="s9", role="assistant")
     row = ask("recall_conversation", {"query": "what"}, [hit])[0]["results"][0]
-    assert list(row) == ["id", "agent_identity", "session_id", "role", "ts", "score", "content"]
+    assert list(row) == ["id", "agent_identity", "session_id", "role", "ts", "score", "origin", "content"]
     assert row["score"] is None
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.text.names import bounded, printable, word
 from hermes_memory_pgvector.values import BENCH_THEME, DEFAULT_THEME, Session, is_private_theme
 
@@ -22,6 +23,8 @@ _BARE_MESSAGING = re.compile(
     r"^(?:whatsapp|telegram|signal|sms|discord|slack|matrix|imessage|bluebubbles|email)"
     r":(?:(?P<type>dm|group|channel|thread|forum|room|webhook)(?::|$)|\+?\d{5,})"
 )
+_NUMBER = re.compile(r"(?:\d[\s().-]*){5}")
+"""A display name that may be a phone number or a user id."""
 _BENCH = re.compile(r"^(?:.*-)?bench(?:-ws)?$")
 
 
@@ -60,6 +63,8 @@ def resolve(
         profile_theme=own.theme,
         parent_session_id=word(arguments.get("parent_session_id")),
         may_write=not context or context in settings.write_contexts,
+        platform=printable(word(arguments.get("platform")).casefold()),
+        author=_person(arguments.get("user_id"), pseudonym_key),
     )
     return session, found.warning
 
@@ -102,6 +107,35 @@ def separate(theme: str, profile: str, is_profile: Callable[[str], bool] = lambd
 def profile_of(arguments: Mapping[str, Any]) -> str:
     """The host profile behind an initialize() call."""
     return word(arguments.get("agent_identity")).casefold()
+
+
+def person(user_id: Any, key: bytes) -> str:
+    """A pseudonym for the person behind a platform's user id."""
+    name = word(user_id if isinstance(user_id, str) else str(user_id) if isinstance(user_id, int) else "")
+    if not name:
+        return ""
+    digest = hmac.new(key, f"person:{name.casefold()}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    return f"person-{digest[:20]}"
+
+
+def author(told: Any, pseudonym_key: Callable[[], bytes]) -> dict[str, Any]:
+    """Who said a turn, as it is stored: a pseudonym, a name unless that is a number, and whether it is a bot."""
+    if not isinstance(told, Mapping):
+        return {}
+    name = printable(word(told.get("name"))) if not _NUMBER.search(word(told.get("name"))) else ""
+    found = {"id": _person(told.get("id"), pseudonym_key), "name": name}
+    kept: dict[str, Any] = {key: value for key, value in found.items() if value}
+    return {**kept, "is_bot": True} if told.get("is_bot") is True else kept
+
+
+def _person(user_id: Any, pseudonym_key: Callable[[], bytes]) -> str:
+    if not user_id:
+        return ""
+    try:
+        return person(user_id, pseudonym_key())
+    except ConfigError:
+        # Who it was stays unknown rather than being told in clear.
+        return ""
 
 
 def _profile_name(arguments: Mapping[str, Any]) -> str:

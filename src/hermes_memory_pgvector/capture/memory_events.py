@@ -17,7 +17,9 @@ from hermes_memory_pgvector.values import (
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
+    RowOrigin,
     Session,
+    Trust,
     WriteItem,
 )
 
@@ -25,6 +27,7 @@ ACTIONS = ("add", "replace", "remove")
 MEMORY_ENTRIES = 2000
 """If one write has more entries, the mirror picks up the rest from the file."""
 _NOT_KEPT = frozenset({"old_text", "previous_content"})
+_REVIEW = "background_review"
 
 
 def memory_operations(
@@ -33,7 +36,7 @@ def memory_operations(
     content: Any,
     metadata: Any,
     *,
-    theme: str,
+    session: Session,
     when: Moment,
     home_id: str,
     max_chars: int,
@@ -51,10 +54,13 @@ def memory_operations(
     texts = entries_of(text_of(content, most), max_chars)[:MEMORY_ENTRIES]
     old = text_of(given.get("old_text"), most)
     exact = capped(text_of(given.get("previous_content"), most), max_chars) or None
+    theme = session.theme
+    kept = metadata_of({key: value for key, value in given.items() if key not in _NOT_KEPT})
     common: dict[str, Any] = {
         "when": when,
         "home_id": home_id,
-        "metadata": metadata_of({key: value for key, value in given.items() if key not in _NOT_KEPT}),
+        "metadata": {**_told_by(session), **kept},
+        "written_by": RowOrigin.BACKGROUND_REVIEW if kept.get("write_origin") == _REVIEW else RowOrigin.MEMORY_TOOL,
     }
     if verb == "remove":
         # Hosts that give no old text put the entry itself into the content.
@@ -66,18 +72,38 @@ def memory_operations(
     return made
 
 
+def _told_by(session: Session) -> dict[str, Any]:
+    """What the session tells where the host says nothing with the write itself."""
+    told: dict[str, Any] = {"session_id": session.session_id, "platform": session.platform}
+    if session.author:
+        told["author"] = {"id": session.author}
+    return {key: value for key, value in told.items() if value}
+
+
 def delegation(
-    task: Any, result: Any, child_session_id: Any, session: Session, when: Moment, settings: Settings
+    task: Any,
+    result: Any,
+    child_session_id: Any,
+    session: Session,
+    when: Moment,
+    settings: Settings,
+    home_id: str = "",
 ) -> list[WriteItem]:
     """A subagent has finished: an edge between sessions and, where turns are stored, a turn that can be recalled."""
     child = session_name(child_session_id)
     most = settings.turn_max_chars
     task_text, result_text = (capped(text_of(side, 2 * most), most) for side in (task, result))
-    items: list[WriteItem] = [RecordDelegation(session.theme, session.session_id, child, task_text, result_text, when)]
+    items: list[WriteItem] = [
+        RecordDelegation(session.theme, session.session_id, child, task_text, result_text, when, home_id=home_id)
+    ]
     turn = turn_of("tool", f"Delegated: {task_text}\nResult: {result_text}", most)
     if settings.sync_turns and turn is not None and (task_text or result_text):
-        marks = {"delegated_to": child}
+        marks = {"delegated_to": child, **({"platform": session.platform} if session.platform else {})}
         items.append(
-            AddTurn(session.theme, session.session_id, turn.role, turn.content, 1, when, False, metadata=marks)
-        )
+            AddTurn(
+                session.theme, session.session_id, turn.role, turn.content, 1, when, False, metadata=marks,
+                # The host does not tell which tools a subagent has used.
+                home_id=home_id, origin=RowOrigin.DELEGATION, trust=Trust.EXPOSED,
+            )
+        )  # fmt: skip
     return items

@@ -23,7 +23,14 @@ from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, Notes, not
 from hermes_memory_pgvector.errors import JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Urgency, codec
 from hermes_memory_pgvector.text.clean import turn_digest
-from hermes_memory_pgvector.values import AddTurn, ForgetTurns, MemoryOperation, RecordDelegation, WriteItem
+from hermes_memory_pgvector.values import (
+    AddTurn,
+    ForgetTurns,
+    JudgeMemories,
+    MemoryOperation,
+    RecordDelegation,
+    WriteItem,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -517,7 +524,7 @@ def _sessions(items: Iterable[WriteItem]) -> set[_SessionKey]:
 
 
 def _is_undo(item: WriteItem) -> bool:
-    return not isinstance(item, MemoryOperation | AddTurn | RecordDelegation)
+    return not isinstance(item, MemoryOperation | AddTurn | RecordDelegation | JudgeMemories)
 
 
 def _keys(entry: _Entry) -> list[tuple[_SessionKey, str, int] | None]:

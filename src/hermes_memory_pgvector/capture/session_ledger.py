@@ -32,6 +32,7 @@ _Value = TypeVar("_Value")
 MAX_SESSIONS = 2000
 MAX_TURNS = 5000
 MAX_BEGUN = 100
+MAX_CALLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class _Reported:
     """The transcript's own wording of turns that were reported in other words."""
     begun: OrderedDict[str, None] = field(default_factory=OrderedDict)
     """Digests of the latest questions: the user may interrupt a turn, and then nobody reports it."""
+    judged: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Calls of the memory tool of which it is known which tools were used before them."""
 
 
 class SessionLedger:
@@ -138,6 +141,18 @@ class SessionLedger:
                 new.append((turn, ordinal))
             return new
 
+    def unjudged(self, key: SessionKey, calls: Iterable[str]) -> list[str]:
+        """Those of these calls of the memory tool that are new."""
+        with self._lock:
+            wanted = list(calls)
+            if not wanted:
+                return []
+            session = self._session(key)
+            new = [call for call in wanted if call not in session.judged]
+            for call in new:
+                _remember(session.judged, call, None, MAX_CALLS)
+            return new
+
     def knows_any(self, key: SessionKey, transcript: Sequence[Turn]) -> bool:
         """Whether a session has reported or begun any turn of a transcript."""
         with self._lock:
@@ -160,6 +175,8 @@ class SessionLedger:
                     target.turns.setdefault(turn_id, at_us)
                 for alias, stored in source.aliases.items():
                     target.aliases.setdefault(alias, stored)
+                for call in source.judged:
+                    _remember(target.judged, call, None, MAX_CALLS)
             target.earlier = set(target.turns)
 
     def undo(self, key: SessionKey, turn_ids: Iterable[TurnId]) -> tuple[list[TurnId], int]:

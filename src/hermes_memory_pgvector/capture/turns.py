@@ -21,11 +21,23 @@ from hermes_memory_pgvector.capture.exchanges import (
     TranscriptView,
     first_exchanges,
 )
+from hermes_memory_pgvector.capture.provenance import Judge, Judgement
 from hermes_memory_pgvector.capture.session_ledger import ReportCounts, SessionKey, SessionLedger, TurnId
 from hermes_memory_pgvector.capture.transcript import Line, Turn
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.values import ONLY_OCCURRENCE, AddTurn, ForgetTail, ForgetTurns, Moment, Session, WriteItem
+from hermes_memory_pgvector.text.names import MAX_NAME_CHARS
+from hermes_memory_pgvector.values import (
+    ONLY_OCCURRENCE,
+    AddTurn,
+    ForgetTail,
+    ForgetTurns,
+    JudgeMemories,
+    Moment,
+    RowOrigin,
+    Session,
+    WriteItem,
+)
 
 CleanUser = Callable[[str], str | None]
 """Recovers what a user typed from what the host made of it."""
@@ -42,6 +54,7 @@ class TurnCapture:
     clock: Clock
     ledger: SessionLedger
     clean_user: CleanUser | None
+    home_id: str = ""
 
     def begin(self, session: Session, exchanges: Exchanges, message: Any) -> None:
         """A turn starts: remember the question, so that an undo knows whether it was ever stored."""
@@ -58,18 +71,20 @@ class TurnCapture:
         user_content: Any,
         assistant_content: Any,
         messages: Any,
-        turn_author: Any,
+        author: Mapping[str, Any],
         counts: ReportCounts,
     ) -> list[WriteItem]:
-        """An exchange is complete: its turns that are new and worth keeping."""
+        """An exchange is complete: its turns that are new and worth keeping; `author` is who has asked."""
         settings = self.settings
         now = self.clock.now()
         question = transcript.turn_of("user", user_content, settings.turn_max_chars)
         answer = transcript.turn_of("assistant", assistant_content, settings.turn_max_chars)
         turns = [turn for turn in (question, answer) if turn is not None]
+        judgement, calls = Judge(settings, session.platform).of_exchange(messages, question)
+        judged = self._judged(session, calls, now)
         if exchanges.is_withdrawn(question):
             self.ledger.void(_key(session), turns)
-            return []
+            return judged
         view = None
         if isinstance(messages, list | tuple):
             read = partial(transcript.lines, max_chars=settings.turn_max_chars, clean_user=self.clean_user)
@@ -84,17 +99,57 @@ class TurnCapture:
             counts=counts,
         )
         exchanges.report(question, turns, stored, new, is_shown=view is not None)
-        author = {"author": transcript.metadata_of(turn_author)} if turn_author else _NOTHING
         return [
             *undone,
             *(
-                AddTurn(
-                    session.theme, session.session_id, turn.role, turn.content, ordinal, now, is_live=True,
-                    parent_session_id=session.parent_session_id, metadata=author if turn is question else _NOTHING,
-                )
+                self._turn(session, turn, ordinal, now, judgement, author if turn is question else {}, is_live=True)
                 for turn, ordinal in new
             ),
-        ]  # fmt: skip
+            *judged,
+        ]
+
+    def judge_memories(self, session: Session, messages: Any) -> list[WriteItem]:
+        """How far to trust what the memory tool wrote in the last exchange, where turns are not stored."""
+        _, calls = Judge(self.settings, session.platform).of_exchange(messages, None)
+        return self._judged(session, calls, self.clock.now())
+
+    def _turn(
+        self,
+        session: Session,
+        turn: Turn,
+        ordinal: int,
+        now: Moment,
+        judgement: Judgement | None,
+        author: Mapping[str, Any],
+        *,
+        is_live: bool,
+    ) -> AddTurn:
+        """A turn as a write item; `judgement` is the assistant's, None where the host shows no transcript."""
+        is_user = turn.role == "user"
+        told = Judge(self.settings, session.platform).of_user(turn.content)
+        if is_user or (judgement is None and told.tools == (session.platform,)):
+            judgement = told
+        metadata: dict[str, Any] = {"platform": session.platform} if session.platform else {}
+        if author:
+            metadata["author"] = dict(author)
+        if judgement is not None and judgement.tools:
+            metadata["tools"] = list(judgement.tools)
+        return AddTurn(
+            session.theme, session.session_id, turn.role, turn.content, ordinal, now, is_live=is_live,
+            parent_session_id=session.parent_session_id, metadata=metadata or _NOTHING, home_id=self.home_id,
+            origin=RowOrigin.USER if is_user else RowOrigin.ASSISTANT,
+            trust=None if judgement is None else judgement.trust,
+        )  # fmt: skip
+
+    def _judged(self, session: Session, calls: Mapping[str, Judgement], now: Moment) -> list[WriteItem]:
+        """One item for each judgement of calls that nobody has judged yet."""
+        by_judgement: dict[Judgement, list[str]] = defaultdict(list)
+        for call in self.ledger.unjudged(_key(session), calls):
+            by_judgement[calls[call]].append(call[:MAX_NAME_CHARS])
+        return [
+            JudgeMemories(session.theme, session.session_id, tuple(each), judgement.trust, judgement.tools, now)
+            for judgement, each in by_judgement.items()
+        ]
 
     def lines(self, messages: Any, not_before: float) -> list[Line]:
         """A transcript as lines; what is older than `not_before` was reloaded."""
@@ -112,16 +167,19 @@ class TurnCapture:
             lines = lines if view.valid is None else first_exchanges(lines, view.valid)
         now = self.clock.now()
         new = self.ledger.read_transcript(_key(session), self._worth_keeping(lines), now_us=now.wall_us)
+        judge = Judge(self.settings, session.platform)
+        found, calls = judge.of_transcript(messages, self.settings.turn_max_chars)
+        author = {"id": session.author} if session.author else {}
         return [
             *undone,
             *(
-                AddTurn(
-                    session.theme, session.session_id, turn.role, turn.content, ordinal, now, is_live=False,
-                    parent_session_id=session.parent_session_id,
+                self._turn(
+                    session, turn, ordinal, now, found.get(turn), author if turn.role == "user" else {}, is_live=False
                 )
                 for turn, ordinal in new
             ),
-        ]  # fmt: skip
+            *self._judged(session, calls, now),
+        ]
 
     def is_of_last_turn(self, spoken: Session, lines: Sequence[Line]) -> bool:
         """Whether this transcript is the one the host keeps of its last turn, in a session that was left since.

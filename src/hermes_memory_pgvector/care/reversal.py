@@ -14,7 +14,15 @@ from typing import Any
 
 from hermes_memory_pgvector.care.timeline import Effect
 from hermes_memory_pgvector.store.memory_state import Entry, State
-from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory, Target
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    MemoryOperation,
+    Moment,
+    RemoveMemory,
+    ReplaceMemory,
+    RowOrigin,
+    Target,
+)
 
 Files = Mapping[str, frozenset[str]]
 """The entries of each home's file."""
@@ -75,7 +83,7 @@ def operations(
     reversal: Reversal, now: State, *, theme: str, target: Target, when: Moment, metadata: Mapping[str, Any]
 ) -> list[MemoryOperation]:
     """The operations that do it; an entry that only gets other words keeps its row."""
-    common: dict[str, Any] = {"when": when, "metadata": metadata}
+    common: dict[str, Any] = {"when": when, "metadata": metadata, "written_by": RowOrigin.OPERATOR}
     if len(reversal.remove) == len(reversal.restore) == 1:
         (old,), (new,) = reversal.remove, reversal.restore
         homes = list(now[old].homes)

@@ -80,15 +80,16 @@ def rows(
     until: datetime | None = None,
     page: str | None = None,
     limit: int = 20,
+    origin: str | None = None,
 ) -> Page:
-    """Memories and turns, newest first."""
+    """Memories and turns, newest first; `origin` is one of values.NAMED_ORIGINS."""
     if theme is not None:
         themes.require(connection, theme)
     start = None if page is None else _parse_page(page)
     found: list[Row] = []
     for kind in kinds:
         read = browse.memories if kind is Kind.MEMORY else browse.turns
-        found += read(connection, theme, since, _before(kind, start, until), limit + 1)
+        found += read(connection, theme, since, _before(kind, start, until), limit + 1, origin)
     found.sort(key=_place, reverse=True)
     shown = tuple(found[:limit])
     return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)

@@ -56,7 +56,7 @@ def tell_hit(hit: Hit, terms: Sequence[Term]) -> None:
             Styled(f"{score:>5}", "strong"),
             f"  {hit.ts:%Y-%m-%d}  ",
             terminal.styled(hit.theme, "name"),
-            f"/{whose}",
+            f"/{whose}{_odd_origin(hit)}",
         ],
         hit.content,
         terms=terms,
@@ -65,6 +65,12 @@ def tell_hit(hit: Hit, terms: Sequence[Term]) -> None:
         if beside is not None:
             head = [Styled(f"{side:>12}  {beside.ts:%Y-%m-%d}  {beside.role}", "faint")]
             tell(head, beside.content, terms=terms, indent=16)
+
+
+def _odd_origin(hit: Hit) -> str:
+    if hit.trust == "untrusted":
+        return f" (untrusted: {', '.join(hit.tools)})" if hit.tools else " (untrusted)"
+    return f" ({hit.origin.replace('_', ' ')})" if hit.origin not in (hit.role, "unknown", "memory_tool", "") else ""
 
 
 def tell_text(content: str, *, indent: int = INDENT, terms: Sequence[Term] = ()) -> None:

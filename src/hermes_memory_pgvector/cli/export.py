@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser)
     parser.add_argument("--theme", metavar="THEME", help="only this theme")
     parser.add_argument("--session", metavar="ID", help="only turns and delegations of this session")
+    options.add_origin(parser)
     times.add_range(parser)
     parser.add_argument("--vectors", action="store_true", help="bring along the vectors of the current model")
     parser.add_argument("--redact", action="store_true", help="mask keys, tokens and passwords")
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         session_name(args.session) if args.session else None,
         args.since,
         args.until,
+        args.origin,
     )
     counts = dict.fromkeys(NOUNS, 0)
     is_stream = args.output == line_file.STANDARD

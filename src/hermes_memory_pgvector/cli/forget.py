@@ -300,7 +300,8 @@ def _person(base: Selection, who: str, home: Path, settings: Settings) -> list[S
             "agent:main:whatsapp:dm:4915112345678; for a theme use --theme, for a name --match"
         )
     names = dict.fromkeys((given, given.rpartition(":")[2], given.rpartition(":")[2].lstrip("+")))
-    return [replace(base, theme=theme), replace(base, authors=tuple(name for name in names if name))]
+    people = (identity.person(name, pseudonym_key(home)) for name in names if name)
+    return [replace(base, theme=theme), replace(base, authors=tuple(name for name in (*names, *people) if name))]
 
 
 def _row(text: str) -> tuple[str, int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options, times, tree
-from hermes_memory_pgvector.config.home import has_profile, homes_of, pseudonym_key, root_of
+from hermes_memory_pgvector.config.home import has_profile, home_id, homes_of, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
@@ -347,7 +347,7 @@ def _source(source: Path, into: Path, settings: Settings, api_theme: str, since:
         lambda name: has_profile(source, name),
         api_theme,
     )
-    return Source(source / STATE, rules, since)
+    return Source(source / STATE, rules, since, home_id(source))
 
 
 def _pseudonym_key(home: Path) -> bytes:

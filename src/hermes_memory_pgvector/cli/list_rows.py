@@ -14,6 +14,7 @@ GROUP = "see"
 EXAMPLES = (
     ("list --theme marketing --memories", "what a theme knows"),
     ("list --turns --since 7d --limit 50", "what was said in the last week, in every theme"),
+    ("list --origin web --since 7d", "what came out of turns that read the web"),
     ("list --memories --theme marketing --as-of 2026-05-31", "what the theme knew then"),
 )
 
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--turns", action="store_true", help="only turns")
     which.add_argument("--sessions", action="store_true", help="sessions, last used first")
     which.add_argument("--muted", action="store_true", help="only what `mute` keeps out of recall")
+    options.add_origin(parser)
     times.add_range(parser)
     parser.add_argument("--as-of", type=times.end, metavar="TIME", help="memories as they were then; needs --theme")
     parser.add_argument("--limit", type=options.positive, default=20, metavar="N", help="rows a page (default: 20)")
@@ -60,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 until=args.until,
                 page=args.page,
                 limit=args.limit,
+                origin=args.origin,
             )
     if args.json:
         document = {"rows": [rows.row_document(row) for row in page.rows], "next": page.following}

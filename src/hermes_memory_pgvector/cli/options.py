@@ -11,6 +11,7 @@ from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup.console import WHENS
 from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
+from hermes_memory_pgvector.values import NAMED_ORIGINS
 
 
 def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
@@ -26,6 +27,17 @@ def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
         default="auto",
         metavar="WHEN",
         help="colours: auto (default), always or never; NO_COLOR=1 also turns them off",
+    )
+
+
+def add_origin(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names where rows come from."""
+    parser.add_argument(
+        "--origin",
+        type=str.lower,
+        choices=NAMED_ORIGINS,
+        metavar="ORIGIN",
+        help=f"only what comes from there: {', '.join(NAMED_ORIGINS)}",
     )
 
 

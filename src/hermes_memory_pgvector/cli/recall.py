@@ -184,6 +184,8 @@ def _row(hit: Hit) -> dict[str, Any]:
         "agent_identity": hit.theme,
         **own,
         "ts": hit.ts,
+        "origin": hit.origin,
+        "trust": hit.trust,
         "score": None if hit.score is None else round(hit.score, 4),
         "content": hit.content,
         **{side: _beside(turn) for side, turn in (("before", hit.before), ("after", hit.after)) if turn is not None},

@@ -34,7 +34,7 @@ def tell_rows(shown: Sequence[Row]) -> None:
                 name_of(row.kind, row.id) if row.id else "–",
                 times.shown(row.at),
                 row.theme,
-                f"{row.target or row.role}{', muted' if row.muted_at else ''}",
+                ", ".join(filter(None, (row.target or row.role, _odd_origin(row), "muted" if row.muted_at else ""))),
                 line(row.content),
             )
             for row in shown
@@ -51,9 +51,18 @@ def row_document(row: Row) -> dict[str, Any]:
         "agent_identity": row.theme,
         **own,
         "ts": row.at,
+        "origin": row.origin,
+        "trust": row.trust,
         "muted_at": row.muted_at,
         "content": row.content,
     }
+
+
+def _odd_origin(row: Row) -> str:
+    """What is worth saying of where a row comes from; that a user's turn comes from the user is not."""
+    if row.trust == "untrusted":
+        return "untrusted"
+    return "" if row.origin in (row.role, "unknown", "memory_tool") else row.origin.replace("_", " ")
 
 
 def json_line(document: dict[str, Any]) -> str:

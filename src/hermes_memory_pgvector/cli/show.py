@@ -42,7 +42,10 @@ def _document(shown: Shown) -> dict[str, Any]:
 
     row = shown.row
     vector = {"model": shown.model, "vectors": shown.vectors, "state": _state(shown)}
-    common = {"id": row.id, "agent_identity": row.theme, "content": row.content, "muted_at": row.muted_at}
+    common = {
+        "id": row.id, "agent_identity": row.theme, "content": row.content, "muted_at": row.muted_at,
+        "origin": row.origin, "trust": row.trust, "home_id": row.home_id,
+    }  # fmt: skip
     if isinstance(row, StoredMemory):
         return {
             "kind": "memory", **common, "target": row.target, "created_at": row.created_at,
@@ -78,6 +81,7 @@ def _tell(shown: Shown) -> None:
         ]
         if row.parent_session_id:
             facts.append(("continues", row.parent_session_id))
+    facts.append(("origin", origin_told(row.origin, row.trust, row.metadata.get("tools"), row.home_id)))
     facts.append(("vector", _state(shown)))
     if row.muted_at is not None:
         facts.append(("muted", f"since {times.shown(row.muted_at)} UTC; `unmute {shown.name}` brings it back"))
@@ -89,6 +93,14 @@ def _tell(shown: Shown) -> None:
     if shown.history:
         terminal.say()
         rows.tell_events(shown.history)
+
+
+def origin_told(origin: str, trust: str | None, tools: Any, home_id: str | None) -> str:
+    """Where a row comes from, in words."""
+    words = {"exposed": "written after a stranger's text", "untrusted": "from a turn that read a stranger's text"}
+    read = f" ({', '.join(map(str, tools))})" if isinstance(tools, list) and tools else ""
+    told = [origin.replace("_", " "), words.get(trust or "", trust or "not judged") + read]
+    return ", ".join([*told, f"home {home_id[:8]}"] if home_id else told)
 
 
 def _state(shown: Shown) -> str:

@@ -84,10 +84,11 @@ def run(args: argparse.Namespace) -> int:
 
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Read everything in one connection."""
+    from hermes_memory_pgvector.config.home import home_id
     from hermes_memory_pgvector.store import dead_letters, expiry, overview, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
-    rules = expiry.Rules.of(settings, datetime.now(UTC))
+    rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(home), None)
     with (
         parts.open_pool(home, settings) as pool,
         pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,

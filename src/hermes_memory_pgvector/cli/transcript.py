@@ -49,6 +49,7 @@ def _document(found: Transcript) -> dict[str, Any]:
         "turns": [
             {
                 "id": turn.id, "ts": turn.at, "role": turn.role, "content": turn.content, "muted_at": turn.muted_at,
+                "origin": turn.origin, "trust": turn.trust,
                 "delegated_to": turn.metadata.get("delegated_to"),
             }
             for turn in found.turns

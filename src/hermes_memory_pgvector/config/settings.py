@@ -296,6 +296,14 @@ class Settings:
     prefetch_sources: Literal["memories", "both"] = choice(
         "both", "What is offered before a turn: memories only, or past turns too.", "memories", "both"
     )
+    prefetch_trust: Literal["all", "trusted", "strict"] = choice(
+        "trusted",
+        "What is offered unasked: all, nothing from turns that used untrusted tools, or (strict) nothing from"
+        " subagents and from what was said after such a turn either.",
+        "all",
+        "trusted",
+        "strict",
+    )
     prefetch_budget: float = decimal(2.0, "Seconds a prefetch may take.", at_least=0.05, at_most=7.5)
     prefetch_max_chars: int = integer(2000, "Characters a prefetch may inject.", at_least=200, at_most=20000)
     min_similarity: float = decimal(
@@ -335,6 +343,23 @@ class Settings:
     write_contexts: tuple[str, ...] = _declare(
         ("primary", "cron"),
         Declaration("Agent contexts that may write; others only recall.", _words, expects="a list of words"),
+    )
+    untrusted_tools: tuple[str, ...] = _declare(
+        (),
+        Declaration(
+            "Tools, besides the web, the browser, MCP and unknown ones, whose results are a stranger's text; * stands"
+            " for any ending.",
+            _words,
+            expects="a list of tool names",
+        ),
+    )
+    trusted_tools: tuple[str, ...] = _declare(
+        (),
+        Declaration(
+            "Tools whose results are trusted all the same, such as an MCP server of your own: mcp__notes__*.",
+            _words,
+            expects="a list of tool names",
+        ),
     )
     turn_retry_window: float = decimal(
         600.0,
@@ -376,14 +401,15 @@ class Settings:
     connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
     ttl_days: int = integer(
         0,
-        "Days after which turns are deleted, in the themes this home writes to; 0 keeps them.",
+        "Days after which the turns this home wrote are deleted; 0 keeps them.",
         at_least=0,
         at_most=36500,
     )
     ttl: tuple[tuple[str, int], ...] = _declare(
         (),
         Declaration(
-            "Themes with a rule of their own, and the days after which their turns are deleted; 0 keeps them.",
+            "Themes with a rule of their own, and the days after which this home's turns there are deleted; 0 keeps"
+            " them.",
             _days,
             expects="a map of themes to days, or a=30,b=0",
         ),

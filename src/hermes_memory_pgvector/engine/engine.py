@@ -182,7 +182,7 @@ class Engine:
             max_chars=self.settings.memory_max_chars,
             masker=masker_for(self.settings),
             wants_vectors=self.settings.embed_on_write,
-            inherits=() if self.settings.dsn else self._inherited(),
+            inherits=self._former_homes,
         )
 
     def _make_writer(self) -> Writer:
@@ -223,7 +223,7 @@ class Engine:
                 "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
                 "recall log": self._keep_recall_log.run,
-                "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id).run,
+                "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id, self._former_homes).run,
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
@@ -390,6 +390,11 @@ class Engine:
         """The connection string in force; starts the embedded server when that is the database meant."""
         folder = server_folder(self.home, self.settings)
         return logins_of(folder, self.settings, self._database_guard, deadline, may_create=True).runtime
+
+    @functools.cached_property
+    def _former_homes(self) -> tuple[str, ...]:
+        """The homes whose rows are this one's now."""
+        return () if self.settings.dsn else self._inherited()
 
     def _inherited(self) -> tuple[str, ...]:
         is_profile = home_identity.root_of(self.home) != self.home

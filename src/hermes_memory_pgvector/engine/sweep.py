@@ -1,11 +1,12 @@
 """Deletes what is older than it is kept, a little at a time and in one process at a time.
 
-In the background it keeps to the themes that its process writes to and to those that the settings name.
+In the background a home deletes the turns that it wrote itself, by its own settings.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -70,16 +71,19 @@ def _expire_memories(
 class Sweep:
     """The task that does it in the background."""
 
-    def __init__(self, pool: Pool, writer: Writer, settings: Settings, home_id: str) -> None:
+    def __init__(
+        self, pool: Pool, writer: Writer, settings: Settings, home_id: str, former: Collection[str] = ()
+    ) -> None:
         self._pool = pool
         self._writer = writer
         self._settings = settings
         self._home_id = home_id
+        self._former = tuple(former)
         self._due_at = time.monotonic() + FIRST_SECONDS
 
     def run(self) -> float:
         """Delete a little, if anything is due."""
-        rules = Rules.of(self._settings, datetime.now(UTC)).of_home(self._home_id, self._writer.themes)
+        rules = Rules.of(self._settings, datetime.now(UTC)).of_home(self._home_id, self._writer.themes, self._former)
         remaining = self._due_at - time.monotonic()
         if rules.is_empty or remaining > 0 or self._writer.breaker.is_open:
             return IDLE_SECONDS if rules.is_empty else max(1.0, remaining)

@@ -22,17 +22,20 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     ForgetTail,
     ForgetTurns,
+    JudgeMemories,
     Moment,
     Origin,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
     Role,
+    RowOrigin,
+    Trust,
     WriteItem,
 )
 
 VERSION = 1
-KINDS = frozenset({"turn", "add", "replace", "remove", "forget", "tail", "trim", "delegation"})
+KINDS = frozenset({"turn", "add", "replace", "remove", "forget", "tail", "trim", "delegation", "judge"})
 ROLES: tuple[Role, ...] = get_args(Role)
 MAX_ORDINAL = 2**31 - 1
 MAX_MICROSECONDS = 253_370_764_800_000_000
@@ -99,6 +102,7 @@ def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
                 "k": "turn", "t": item.theme, "s": item.session_id, "p": item.parent_session_id, "r": item.role,
                 "c": len(content), "n": item.ordinal, "w": when, "l": item.is_live, "m": dict(item.metadata),
                 **({"d": item.digest} if item.digest else {}),
+                **_given(h=item.home_id, b=item.origin, u=item.trust),
             }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
@@ -115,7 +119,12 @@ def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
         case RecordDelegation():
             return {
                 "k": "delegation", "t": item.theme, "s": item.session_id, "d": item.child_session_id, "c": item.task,
-                "o": item.result, "w": when, "m": dict(item.metadata),
+                "o": item.result, "w": when, "m": dict(item.metadata), **_given(h=item.home_id),
+            }  # fmt: skip
+        case JudgeMemories():
+            return {
+                "k": "judge", "t": item.theme, "s": item.session_id, "x": item.calls, "u": item.trust.value,
+                "y": item.tools, "w": when,
             }  # fmt: skip
         case _:
             assert_never(item)
@@ -124,8 +133,13 @@ def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
 def _memory(kind: str, item: AddMemory | ReplaceMemory | RemoveMemory, own: dict[str, Any]) -> dict[str, Any]:
     return {
         "k": kind, "t": item.theme, "g": item.target, "w": (item.when.wall_us, item.when.order_us), "h": item.home_id,
-        "f": item.origin.value, "m": dict(item.metadata), **own,
+        "f": item.origin.value, "m": dict(item.metadata), **own, **_given(b=item.written_by, u=item.trust),
     }  # fmt: skip
+
+
+def _given(**values: str | None) -> dict[str, str]:
+    """What is known; a record without it is one of an older version, or nobody knew."""
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
@@ -139,11 +153,12 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
             theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
             _bounded(raw["n"], MAX_ORDINAL), when, bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
             _text(raw.get("d", "")),
+            home_id=_text(raw.get("h", "")), origin=_origin(raw), trust=_trust(raw),
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
         target = _one_of(raw["g"], TARGETS)
         common: dict[str, Any] = {"when": when, "home_id": _text(raw["h"]), "origin": Origin(raw["f"])}
-        common["metadata"] = dict(raw["m"])
+        common |= {"metadata": dict(raw["m"]), "written_by": _origin(raw), "trust": _trust(raw)}
         if kind == "add":
             return AddMemory(theme, target, _text(raw["c"]), **common)
         previous = None if raw["e"] is None else _text(raw["e"])
@@ -157,9 +172,22 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
             return ForgetTail(theme, session_id, _bounded(raw["n"], MAX_ORDINAL), turns, when)
         # "trim" named what stays instead of what goes, so it takes nothing back.
         return ForgetTurns(theme, session_id, turns if kind == "forget" else (), when)
+    if kind == "judge":
+        calls, tools = (tuple(map(_text, raw[name])) for name in ("x", "y"))
+        return JudgeMemories(theme, _text(raw["s"]), calls, Trust(raw["u"]), tools, when)
     return RecordDelegation(
-        theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"])
-    )
+        theme, _text(raw["s"]), _text(raw["d"]), _text(raw["c"]), _text(raw["o"]), when, dict(raw["m"]),
+        _text(raw.get("h", "")),
+    )  # fmt: skip
+
+
+def _origin(raw: dict[str, Any]) -> RowOrigin | None:
+    # A word that only a newer version knows is no reason to lose the row.
+    return next((each for each in RowOrigin if each.value == raw.get("b")), None)
+
+
+def _trust(raw: dict[str, Any]) -> Trust | None:
+    return next((each for each in Trust if each.value == raw.get("u")), None)
 
 
 def _words(length: Any, words: io.BytesIO) -> str:

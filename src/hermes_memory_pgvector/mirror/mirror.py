@@ -31,6 +31,7 @@ from hermes_memory_pgvector.values import (
     Origin,
     RemoveMemory,
     ReplaceMemory,
+    RowOrigin,
     Target,
 )
 
@@ -197,6 +198,7 @@ class Mirror:
     def _operation(self, target: Target, change: Change, when: Moment) -> MemoryOperation:
         # By the exact entry, never by a part of it: the file shows precisely what is gone.
         common: dict[str, Any] = {"when": when, "home_id": self._home_id, "origin": Origin.FILE}
+        common["written_by"] = RowOrigin.FILE
         if change.old is None:
             assert change.new is not None
             return AddMemory(change.theme, target, change.new, **common)
@@ -246,7 +248,15 @@ def take_over(
     placed = []
     for number, entry in enumerate(entries):
         operations: tuple[MemoryOperation, ...] = (
-            AddMemory(entry.theme, target, entry.content, when=when, home_id=heir, origin=Origin.FILE),
+            AddMemory(
+                entry.theme,
+                target,
+                entry.content,
+                when=when,
+                home_id=heir,
+                origin=Origin.FILE,
+                written_by=RowOrigin.FILE,
+            ),
             RemoveMemory(
                 entry.theme, target, "", previous=entry.content, when=when, home_id=former, origin=Origin.FILE
             ),

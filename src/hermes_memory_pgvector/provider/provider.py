@@ -60,6 +60,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._home = settings_file.default_home()
         self._session = Session(DEFAULT_THEME, "", DEFAULT_THEME)
         self._named = self._session
+        self._key: bytes | None = None
         self._started_at = 0.0
         self._report_counts = ReportCounts()
         self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
@@ -91,6 +92,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         home = kwargs.get("hermes_home")
         self._home = settings_file.absolute(home) if isinstance(home, str) and home else settings_file.default_home()
         self._started_at = time.time()
+        self._key = None
         self._unresolved = (session_id, kwargs)
         self._identify(session_id, kwargs)
 
@@ -188,16 +190,21 @@ class PgvectorMemoryProvider(MemoryProvider):
     ) -> None:
         """A turn is complete: store what is worth keeping of both sides."""
         engine = self._current()
-        if not engine.settings.sync_turns or not self._session.may_write:
+        if not self._session.may_write:
             return
-        session = self._spoken = self._session_for(session_id)
+        session = self._session_for(session_id)
+        if not engine.settings.sync_turns:
+            engine.record(self._turns(engine).judge_memories(session, messages), Urgency.TURN)
+            return
+        self._spoken = session
+        author = identity.author(turn_author, self._pseudonym_key)
         items = self._turns(engine).report(
             session,
             self._exchanges(session),
             user_content,
             assistant_content,
             messages,
-            turn_author,
+            author or ({"id": session.author} if session.author else {}),
             self._report_counts,
         )
         engine.record(items, Urgency.TURN)
@@ -253,10 +260,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations[new_id] = exchanges
         if new != old:
             self._report_counts.clear()
-            self._session = Session(
-                session.theme, new_id, session.profile_theme, session_name(parent_session_id),
-                session.may_write,
-            )  # fmt: skip
+            self._session = replace(session, session_id=new_id, parent_session_id=session_name(parent_session_id))
             if goes_on and self._spoken == session:
                 self._spoken = self._session
 
@@ -271,7 +275,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             target,
             content,
             metadata,
-            theme=self._session.theme,
+            session=self._session,
             when=engine.clock.now(),
             home_id=engine.home_id,
             max_chars=engine.settings.memory_max_chars,
@@ -285,7 +289,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         engine = self._current()
         if self._session.may_write:
             items = memory_events.delegation(
-                task, result, child_session_id, self._session, engine.clock.now(), engine.settings
+                task, result, child_session_id, self._session, engine.clock.now(), engine.settings, engine.home_id
             )
             engine.record(items, Urgency.TURN)
 
@@ -342,7 +346,9 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     def _pseudonym_key(self) -> bytes:
         try:
-            return home_identity.pseudonym_key(self._home)
+            if self._key is None:
+                self._key = home_identity.pseudonym_key(self._home)
+            return self._key
         except (OSError, ValueError) as error:
             reason = f"the key for pseudonyms cannot be read ({type(error).__name__})"
             raise ConfigError(f"{reason}; without it no theme is chosen") from None
@@ -356,7 +362,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         return self._engine
 
     def _turns(self, engine: Engine) -> TurnCapture:
-        return TurnCapture(engine.settings, engine.clock, engine.ledger, _strip_scaffolding)
+        return TurnCapture(engine.settings, engine.clock, engine.ledger, _strip_scaffolding, engine.home_id)
 
     def _settings(self) -> Settings:
         """The configuration in force, read now."""
@@ -372,7 +378,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         named = session_name(session_id)
         if not named or named == session.session_id:
             return session
-        self._named = Session(session.theme, named, session.profile_theme, "", session.may_write)
+        self._named = replace(session, session_id=named, parent_session_id="")
         return self._named
 
     def _exchanges(self, session: Session) -> Exchanges:

@@ -1,4 +1,4 @@
-"""Recalled text that cannot break out of the fence the host puts around it. Pure."""
+"""Recalled text that cannot break out of the fence the host puts around it, nor pass for another speaker. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import unicodedata
 
 _OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
 """The signs that a fence or the host's note can start with, in any width."""
-_FENCE = re.compile(r"</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext")
-"""The host's fence and its note, as `_visible` reduces them."""
+_FENCE = re.compile(
+    r"</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext"
+    r"|<\|[^|<>]{1,40}\|>|<</*sys>>|\[/*(?:inst|system)\]|</s>"
+    r"|</*(?:system|assistant|human|developer|untrusted_tool_result|(?:tool|function)_(?:calls?|results?|response))>"
+)
+"""The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them."""
 _MUFFLED = {"<": "‹", "[": "("}
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+    r"\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]"
+)
+"""What steers a terminal, turns the direction of reading, or hides text: never shown. Joiners stay, they make words."""
 _FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that show nothing."""
 
 
 def harmless(text: str) -> str:
-    """Text that cannot open or close the host's memory fence or pass for its note, however it is disguised.
+    """Text that cannot open or close the host's memory fence, pass for its note or change the role, however disguised.
 
     A model ignores invisible characters, spaces, width and case; so does the comparison here.
     """

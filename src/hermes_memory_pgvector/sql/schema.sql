@@ -42,7 +42,7 @@ ALTER TABLE ONLY public.memory_vectors_1 ALTER COLUMN embedding SET STORAGE PLAI
 
 ALTER TABLE ONLY public.memory_vectors_1 FORCE ROW LEVEL SECURITY;
 
-CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
@@ -57,12 +57,12 @@ BEGIN
     SELECT array_agg(c.agent_identity), array_agg(c.id) INTO themes, ids FROM (
         (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
          WHERE NOT hermes_is_private(v.agent_identity) AND (since IS NULL OR v.ts >= since)
-           AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.target = ANY (narrow))
+           AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.target = ANY (narrow)) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY v.code <~> asked_code LIMIT candidate_limit)
         UNION
         (SELECT v.agent_identity, v.id FROM "memory_vectors_1" AS v
          WHERE v.agent_identity = theme AND hermes_is_private(theme) AND (since IS NULL OR v.ts >= since)
-           AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.target = ANY (narrow))
+           AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.target = ANY (narrow)) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit)) AS c;
 END $$;
 
@@ -80,7 +80,7 @@ ALTER TABLE ONLY public.turn_vectors_1 ALTER COLUMN embedding SET STORAGE PLAIN;
 
 ALTER TABLE ONLY public.turn_vectors_1 FORCE ROW LEVEL SECURITY;
 
-CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_candidates_by_shared_index(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
@@ -97,18 +97,18 @@ BEGIN
          WHERE NOT hermes_is_private(v.agent_identity) AND (since IS NULL OR v.ts >= since)
            AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
                         SELECT c.id FROM conversations AS c
-                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY v.code <~> asked_code LIMIT candidate_limit)
         UNION
         (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
          WHERE v.agent_identity = theme AND hermes_is_private(theme) AND (since IS NULL OR v.ts >= since)
            AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
                         SELECT c.id FROM conversations AS c
-                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+                        WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit)) AS c;
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_by_theme_index(model public.memory_vectors_1, theme text, asked_code bit varying, candidate_limit integer) RETURNS bigint[]
+CREATE FUNCTION public.hermes_candidates_by_theme_index(model public.memory_vectors_1, theme text, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
@@ -121,12 +121,13 @@ BEGIN
     PERFORM set_config('hnsw.ef_search', least(1000, candidate_limit)::text, true),
             set_config('hnsw.iterative_scan', 'relaxed_order', true);
     RETURN ARRAY(SELECT n.id
-                 FROM (SELECT v.id, v.code FROM "memory_vectors_1" AS v WHERE v.agent_identity = theme
+                 FROM (SELECT v.id, v.code FROM "memory_vectors_1" AS v
+                       WHERE v.agent_identity = theme AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
                        ORDER BY v.code <~> asked_code LIMIT candidate_limit) AS n
                  ORDER BY hamming_distance(n.code, asked_code), n.id);
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_by_theme_index(model public.turn_vectors_1, theme text, asked_code bit varying, candidate_limit integer) RETURNS bigint[]
+CREATE FUNCTION public.hermes_candidates_by_theme_index(model public.turn_vectors_1, theme text, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
@@ -139,12 +140,13 @@ BEGIN
     PERFORM set_config('hnsw.ef_search', least(1000, candidate_limit)::text, true),
             set_config('hnsw.iterative_scan', 'relaxed_order', true);
     RETURN ARRAY(SELECT n.id
-                 FROM (SELECT v.id, v.code FROM "turn_vectors_1" AS v WHERE v.agent_identity = theme
+                 FROM (SELECT v.id, v.code FROM "turn_vectors_1" AS v
+                       WHERE v.agent_identity = theme AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
                        ORDER BY v.code <~> asked_code LIMIT candidate_limit) AS n
                  ORDER BY hamming_distance(n.code, asked_code), n.id);
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_everywhere(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_candidates_everywhere(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -174,13 +176,14 @@ BEGIN
             WHERE (max_distance IS NULL OR hamming_distance(v.code, asked_code) <= max_distance)
               AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
               AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.target = ANY (narrow))
+              AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
             ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit) AS c;
         EXIT WHEN max_distance IS NULL OR cardinality(ids) = candidate_limit;
         max_distance := NULL;
     END LOOP;
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_everywhere(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_candidates_everywhere(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -212,13 +215,14 @@ BEGIN
               AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
                         SELECT c.id FROM conversations AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
+              AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
             ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit) AS c;
         EXIT WHEN max_distance IS NULL OR cardinality(ids) = candidate_limit;
         max_distance := NULL;
     END LOOP;
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_in_theme(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer) RETURNS bigint[]
+CREATE FUNCTION public.hermes_candidates_in_theme(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -229,7 +233,7 @@ CREATE FUNCTION public.hermes_candidates_in_theme(model public.memory_vectors_1,
     AS $$
 BEGIN
     -- Distance and id in one number: what is sorted is a number, not a row.
-    IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+    IF narrow IS NULL AND since IS NULL AND until IS NULL AND excluded IS NULL THEN
         RETURN ARRAY(SELECT n.key & 17592186044415
                      FROM (SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key FROM "memory_vectors_1" AS v
                            WHERE v.agent_identity = theme ORDER BY key LIMIT candidate_limit) AS n);
@@ -238,10 +242,11 @@ BEGIN
                  FROM (SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key FROM "memory_vectors_1" AS v
                        WHERE v.agent_identity = theme AND (narrow IS NULL OR v.target = ANY (narrow))
                          AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                         AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
                        ORDER BY key LIMIT candidate_limit) AS n);
 END $$;
 
-CREATE FUNCTION public.hermes_candidates_in_theme(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer) RETURNS bigint[]
+CREATE FUNCTION public.hermes_candidates_in_theme(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, asked_code bit varying, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -252,7 +257,7 @@ CREATE FUNCTION public.hermes_candidates_in_theme(model public.turn_vectors_1, t
     AS $$
 BEGIN
     -- Distance and id in one number: what is sorted is a number, not a row.
-    IF narrow IS NULL AND since IS NULL AND until IS NULL THEN
+    IF narrow IS NULL AND since IS NULL AND until IS NULL AND excluded IS NULL THEN
         RETURN ARRAY(SELECT n.key & 17592186044415
                      FROM (SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key FROM "turn_vectors_1" AS v
                            WHERE v.agent_identity = theme ORDER BY key LIMIT candidate_limit) AS n);
@@ -263,6 +268,7 @@ BEGIN
                         SELECT c.id FROM conversations AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                          AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                         AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
                        ORDER BY key LIMIT candidate_limit) AS n);
 END $$;
 
@@ -306,6 +312,9 @@ CREATE TABLE public.conversations (
     ordinal integer,
     lexemes tsvector,
     muted_at timestamp with time zone,
+    origin text,
+    home_id text,
+    trust text,
     CONSTRAINT conversations_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 )
 WITH (toast_tuple_target='8160');
@@ -342,6 +351,9 @@ CREATE TABLE public.memory_entries (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     lexemes tsvector,
     muted_at timestamp with time zone,
+    origin text,
+    home_id text,
+    trust text,
     CONSTRAINT memory_entries_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 )
 WITH (toast_tuple_target='8160');
@@ -412,6 +424,40 @@ CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) $$;
 
+CREATE FUNCTION public.hermes_excluded(source public.conversations, theme text, all_themes boolean, trust text) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+    SET search_path TO 'public', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_variable
+BEGIN
+    IF trust IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT array_agg(r.id) FROM "conversations" AS r
+            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                       ELSE r.agent_identity = theme END);
+END $$;
+
+CREATE FUNCTION public.hermes_excluded(source public.memory_entries, theme text, all_themes boolean, trust text) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+    SET search_path TO 'public', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_variable
+BEGIN
+    IF trust IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT array_agg(r.id) FROM "memory_entries" AS r
+            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                       ELSE r.agent_identity = theme END);
+END $$;
+
 CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -422,7 +468,7 @@ CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
         RETURN NEW;
     END $$;
 
-CREATE FUNCTION public.hermes_find_by_words(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], weights real[], wanted integer, OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]) RETURNS record
+CREATE FUNCTION public.hermes_find_by_words(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], weights real[], wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -451,7 +497,8 @@ BEGIN
                     FILTER (WHERE t.fraction * rows_searched > common_from), ARRAY[]::integer[])
     INTO rare, common FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
     SELECT l.hits, l.themes, l.ids INTO found
-    FROM hermes_look_up_terms(source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000) AS l;
+    FROM hermes_look_up_terms(
+        source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000, excluded) AS l;
     SELECT w.* INTO weighed
     FROM hermes_weigh_terms(terms, weights, fractions, rows_searched, common_from, rare, common, 24, found.hits, 1000) AS w;
     idf := weighed.idf;
@@ -467,11 +514,11 @@ BEGIN
         FROM (SELECT unnest(c.themes) AS seen_in, unnest(c.ids) AS id
               FROM hermes_look_up_common(source, theme, all_themes, narrow, since, until,
                        ARRAY(SELECT asked[t.term] FROM unnest(weighed.common_terms) WITH ORDINALITY AS t (term, place)
-                             ORDER BY t.place LIMIT 5), wanted) AS c) AS l;
+                             ORDER BY t.place LIMIT 5), wanted, excluded) AS c) AS l;
     END IF;
 END $$;
 
-CREATE FUNCTION public.hermes_find_by_words(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], weights real[], wanted integer, OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]) RETURNS record
+CREATE FUNCTION public.hermes_find_by_words(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], weights real[], wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -500,7 +547,8 @@ BEGIN
                     FILTER (WHERE t.fraction * rows_searched > common_from), ARRAY[]::integer[])
     INTO rare, common FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
     SELECT l.hits, l.themes, l.ids INTO found
-    FROM hermes_look_up_terms(source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000) AS l;
+    FROM hermes_look_up_terms(
+        source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000, excluded) AS l;
     SELECT w.* INTO weighed
     FROM hermes_weigh_terms(terms, weights, fractions, rows_searched, common_from, rare, common, 24, found.hits, 1000) AS w;
     idf := weighed.idf;
@@ -516,7 +564,7 @@ BEGIN
         FROM (SELECT unnest(c.themes) AS seen_in, unnest(c.ids) AS id
               FROM hermes_look_up_common(source, theme, all_themes, narrow, since, until,
                        ARRAY(SELECT asked[t.term] FROM unnest(weighed.common_terms) WITH ORDINALITY AS t (term, place)
-                             ORDER BY t.place LIMIT 5), wanted) AS c) AS l;
+                             ORDER BY t.place LIMIT 5), wanted, excluded) AS c) AS l;
     END IF;
 END $$;
 
@@ -546,6 +594,10 @@ BEGIN
                    JOIN pg_catalog.pg_index AS i ON i.indexrelid = to_regclass(quote_ident(t.index_name))
                    WHERE t.agent_identity = theme AND i.indrelid = vectors AND i.indisvalid);
 END $$;
+
+CREATE FUNCTION public.hermes_is_from(origin text, trust text, metadata jsonb, named text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT coalesce(origin = named, false) OR coalesce(trust = named, false) OR coalesce(metadata -> 'tools' ? named, false) $$;
 
 CREATE FUNCTION public.hermes_is_hit(similarity real, coverage real, exact_coverage double precision, min_similarity real, min_coverage real, needs_both boolean) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -598,7 +650,7 @@ BEGIN
                  WHERE purpose = 'everywhere' AND t.login = session_user AND NOT "public".hermes_is_private(t.theme));
 END $$;
 
-CREATE FUNCTION public.hermes_look_up_common(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], wanted integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_look_up_common(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -628,12 +680,13 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."session_id" = ANY (narrow))
                 AND (since IS NULL OR r."ts" >= since) AND (until IS NULL OR r."ts" < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT wanted) AS f;
         EXIT WHEN cardinality(ids) > 0;
     END LOOP;
 END $$;
 
-CREATE FUNCTION public.hermes_look_up_common(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], wanted integer, OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_look_up_common(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -663,12 +716,13 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."target" = ANY (narrow))
                 AND (since IS NULL OR r."updated_at" >= since) AND (until IS NULL OR r."updated_at" < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT wanted) AS f;
         EXIT WHEN cardinality(ids) > 0;
     END LOOP;
 END $$;
 
-CREATE FUNCTION public.hermes_look_up_terms(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], terms integer[], common_from integer, hit_limit integer, OUT hits integer[], OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_look_up_terms(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], terms integer[], common_from integer, hit_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT hits integer[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -695,11 +749,12 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."session_id" = ANY (narrow))
                 AND (since IS NULL OR r."ts" >= since) AND (until IS NULL OR r."ts" < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT common_from + 1) AS f
           LIMIT hit_limit) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_look_up_terms(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], terms integer[], common_from integer, hit_limit integer, OUT hits integer[], OUT themes text[], OUT ids bigint[]) RETURNS record
+CREATE FUNCTION public.hermes_look_up_terms(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, queries tsquery[], terms integer[], common_from integer, hit_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT hits integer[], OUT themes text[], OUT ids bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -726,6 +781,7 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r."target" = ANY (narrow))
                 AND (since IS NULL OR r."updated_at" >= since) AND (until IS NULL OR r."updated_at" < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT common_from + 1) AS f
           LIMIT hit_limit) AS h;
 END $$;
@@ -826,7 +882,7 @@ CREATE FUNCTION public.hermes_move_lexemes() RETURNS trigger
         RETURN NEW;
     END $$;
 
-CREATE FUNCTION public.hermes_nearest_everywhere(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_everywhere(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -836,28 +892,32 @@ CREATE FUNCTION public.hermes_nearest_everywhere(model public.memory_vectors_1, 
     SET max_parallel_workers_per_gather TO '0'
     AS $$
 DECLARE
-    asked      CONSTANT halfvec := l2_normalize(question);
-    code       CONSTANT bit varying := hermes_code(asked);
-    candidates record;
+    asked       CONSTANT halfvec := l2_normalize(question);
+    code        CONSTANT bit varying := hermes_code(asked);
+    has_index   CONSTANT boolean := hermes_has_shared_index('"memory_vectors_1"'::regclass);
+    near_themes text[];
+    near_ids    bigint[];
 BEGIN
-    IF hermes_has_shared_index('"memory_vectors_1"'::regclass) THEN
-        SELECT c.* INTO candidates FROM hermes_candidates_by_shared_index(
-            model, theme, narrow, since, until, code, least(candidate_limit, 1000)) AS c;
-    ELSE
-        SELECT c.* INTO candidates FROM hermes_candidates_everywhere(
-            model, theme, narrow, since, until, code, least(candidate_limit, 600)) AS c;
+    IF has_index THEN
+        SELECT c.themes, c.ids INTO near_themes, near_ids FROM hermes_candidates_by_shared_index(
+            model, theme, narrow, since, until, code, least(candidate_limit, 1000), excluded) AS c;
+    END IF;
+    -- The index gives up when too many rows in a row are left out.
+    IF NOT has_index OR excluded IS NOT NULL AND coalesce(cardinality(near_ids), 0) < least(candidate_limit, 600) THEN
+        SELECT c.themes, c.ids INTO near_themes, near_ids FROM hermes_candidates_everywhere(
+            model, theme, narrow, since, until, code, least(candidate_limit, 600), excluded) AS c;
     END IF;
     SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
     INTO themes, ids, similarities, copies
     FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity) AS similarity, count(DISTINCT v.id)::integer AS copies
-          FROM unnest(candidates.themes, candidates.ids) AS c (theme, id)
+          FROM unnest(near_themes, near_ids) AS c (theme, id)
           CROSS JOIN LATERAL (
               SELECT v.id, v.id AS content_hash, (1 - cosine_distance(v.embedding, asked))::real AS similarity
               FROM "memory_vectors_1" AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
           GROUP BY c.theme, v.content_hash ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
 END $$;
 
-CREATE FUNCTION public.hermes_nearest_everywhere(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_everywhere(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -867,28 +927,32 @@ CREATE FUNCTION public.hermes_nearest_everywhere(model public.turn_vectors_1, th
     SET max_parallel_workers_per_gather TO '0'
     AS $$
 DECLARE
-    asked      CONSTANT halfvec := l2_normalize(question);
-    code       CONSTANT bit varying := hermes_code(asked);
-    candidates record;
+    asked       CONSTANT halfvec := l2_normalize(question);
+    code        CONSTANT bit varying := hermes_code(asked);
+    has_index   CONSTANT boolean := hermes_has_shared_index('"turn_vectors_1"'::regclass);
+    near_themes text[];
+    near_ids    bigint[];
 BEGIN
-    IF hermes_has_shared_index('"turn_vectors_1"'::regclass) THEN
-        SELECT c.* INTO candidates FROM hermes_candidates_by_shared_index(
-            model, theme, narrow, since, until, code, least(candidate_limit, 1000)) AS c;
-    ELSE
-        SELECT c.* INTO candidates FROM hermes_candidates_everywhere(
-            model, theme, narrow, since, until, code, least(candidate_limit, 600)) AS c;
+    IF has_index THEN
+        SELECT c.themes, c.ids INTO near_themes, near_ids FROM hermes_candidates_by_shared_index(
+            model, theme, narrow, since, until, code, least(candidate_limit, 1000), excluded) AS c;
+    END IF;
+    -- The index gives up when too many rows in a row are left out.
+    IF NOT has_index OR excluded IS NOT NULL AND coalesce(cardinality(near_ids), 0) < least(candidate_limit, 600) THEN
+        SELECT c.themes, c.ids INTO near_themes, near_ids FROM hermes_candidates_everywhere(
+            model, theme, narrow, since, until, code, least(candidate_limit, 600), excluded) AS c;
     END IF;
     SELECT array_agg(n.theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
     INTO themes, ids, similarities, copies
     FROM (SELECT c.theme, max(v.id) AS id, max(v.similarity) AS similarity, count(DISTINCT v.id)::integer AS copies
-          FROM unnest(candidates.themes, candidates.ids) AS c (theme, id)
+          FROM unnest(near_themes, near_ids) AS c (theme, id)
           CROSS JOIN LATERAL (
               SELECT v.id, v.content_hash AS content_hash, (1 - cosine_distance(v.embedding, asked))::real AS similarity
               FROM "turn_vectors_1" AS v WHERE v.agent_identity = c.theme AND v.id = c.id OFFSET 0) AS v
           GROUP BY c.theme, v.content_hash ORDER BY max(v.similarity) DESC LIMIT 60) AS n;
 END $$;
 
-CREATE FUNCTION public.hermes_nearest_exact(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_exact(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -909,6 +973,7 @@ BEGIN
               FROM "memory_vectors_1" AS v
               WHERE (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
                 AND (narrow IS NULL OR v.target = ANY (narrow)) AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
               GROUP BY v.agent_identity, v.id ORDER BY 3 DESC LIMIT 60) AS n;
     ELSE
         SELECT array_agg(theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
@@ -918,11 +983,12 @@ BEGIN
               FROM "memory_vectors_1" AS v
               WHERE v.agent_identity = theme AND (narrow IS NULL OR v.target = ANY (narrow))
                 AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
               GROUP BY v.id ORDER BY 2 DESC LIMIT 60) AS n;
     END IF;
 END $$;
 
-CREATE FUNCTION public.hermes_nearest_exact(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_exact(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -945,6 +1011,7 @@ BEGIN
                 AND (narrow IS NULL OR v.id = ANY (ARRAY(
                         SELECT c.id FROM conversations AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
               GROUP BY v.agent_identity, v.content_hash ORDER BY 3 DESC LIMIT 60) AS n;
     ELSE
         SELECT array_agg(theme), array_agg(n.id), array_agg(n.similarity), array_agg(n.copies)
@@ -956,11 +1023,12 @@ BEGIN
                         SELECT c.id FROM conversations AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                 AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
+                AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
               GROUP BY v.content_hash ORDER BY 2 DESC LIMIT 60) AS n;
     END IF;
 END $$;
 
-CREATE FUNCTION public.hermes_nearest_in_theme(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, min_similarity real, wanted integer, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_in_theme(model public.memory_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, min_similarity real, wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -982,9 +1050,11 @@ DECLARE
     found_similarities real[];
 BEGIN
     IF narrow IS NULL AND since IS NULL AND until IS NULL AND hermes_has_theme_index('"memory_vectors_1"'::regclass, theme) THEN
-        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit);
-    ELSE
-        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
+        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit, excluded);
+    END IF;
+    -- The index gives up when too many rows in a row are left out.
+    IF candidates IS NULL OR excluded IS NOT NULL AND cardinality(candidates) < candidate_limit THEN
+        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit, excluded);
     END IF;
     upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
                  ELSE greatest(400, candidate_limit / 4) END;
@@ -1010,7 +1080,7 @@ BEGIN
           GROUP BY f.content_hash ORDER BY 2 DESC LIMIT 60) AS n;
 END $$;
 
-CREATE FUNCTION public.hermes_nearest_in_theme(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, min_similarity real, wanted integer, OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
+CREATE FUNCTION public.hermes_nearest_in_theme(model public.turn_vectors_1, theme text, narrow text[], since timestamp with time zone, until timestamp with time zone, question public.halfvec, candidate_limit integer, min_similarity real, wanted integer, excluded bigint[] DEFAULT NULL::bigint[], OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]) RETURNS record
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1032,9 +1102,11 @@ DECLARE
     found_similarities real[];
 BEGIN
     IF narrow IS NULL AND since IS NULL AND until IS NULL AND hermes_has_theme_index('"turn_vectors_1"'::regclass, theme) THEN
-        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit);
-    ELSE
-        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
+        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit, excluded);
+    END IF;
+    -- The index gives up when too many rows in a row are left out.
+    IF candidates IS NULL OR excluded IS NOT NULL AND cardinality(candidates) < candidate_limit THEN
+        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit, excluded);
     END IF;
     upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
                  ELSE greatest(400, candidate_limit / 4) END;
@@ -1109,6 +1181,18 @@ CREATE FUNCTION public.hermes_note_moved() RETURNS trigger
         GROUP BY agent_identity;
         RETURN NULL;
     END $$;
+
+CREATE FUNCTION public.hermes_origin_of_memory(origin text, metadata jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT coalesce(origin,
+                    CASE WHEN metadata ? 'imported_from' THEN 'import' WHEN metadata ? 'write_origin' THEN 'memory_tool' END,
+                    'unknown')
+    $$;
+
+CREATE FUNCTION public.hermes_origin_of_turn(origin text, role text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT coalesce(origin, CASE role WHEN 'tool' THEN 'delegation' WHEN 'system' THEN 'unknown' ELSE role END) $$;
 
 CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1267,7 +1351,7 @@ CREATE FUNCTION public.hermes_refuse_write() RETURNS trigger
         RETURN NULL;
     END $$;
 
-CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer, trust text DEFAULT NULL::text) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1276,13 +1360,14 @@ CREATE FUNCTION public.hermes_search(source public.conversations, theme text, al
 BEGIN
     RETURN QUERY
     SELECT h.*
-    FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
+    FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240,
+                              hermes_excluded(source, theme, all_themes, trust)) AS w,
          hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
                           min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
                           period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer, trust text DEFAULT NULL::text) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1291,13 +1376,14 @@ CREATE FUNCTION public.hermes_search(source public.memory_entries, theme text, a
 BEGIN
     RETURN QUERY
     SELECT h.*
-    FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240) AS w,
+    FROM hermes_find_by_words(source, theme, all_themes, narrow, since, until, terms, queries, weights, 240,
+                              hermes_excluded(source, theme, all_themes, trust)) AS w,
          hermes_rank_hits(source, w.themes, w.ids, NULL, NULL, queries, own_queries, is_exact, w.idf, w.is_absent,
                           min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
                           period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer, trust text DEFAULT NULL::text) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1308,22 +1394,24 @@ CREATE FUNCTION public.hermes_search(model public.memory_vectors_1, theme text, 
     AS $$
 #variable_conflict use_column
 DECLARE
-    asked CONSTANT halfvec := l2_normalize(question);
+    asked    CONSTANT halfvec := l2_normalize(question);
+    excluded CONSTANT bigint[] := hermes_excluded(NULL::"memory_entries", theme, all_themes, trust);
     near  record;
     found record;
     rows  record;
 BEGIN
     IF candidate_limit = 2147483647 THEN
-        SELECT n.* INTO near FROM hermes_nearest_exact(model, theme, all_themes, narrow, since, until, question) AS n;
+        SELECT n.* INTO near FROM hermes_nearest_exact(model, theme, all_themes, narrow, since, until, question, excluded) AS n;
     ELSIF all_themes THEN
         SELECT n.* INTO near
-        FROM hermes_nearest_everywhere(model, theme, narrow, since, until, question, candidate_limit) AS n;
+        FROM hermes_nearest_everywhere(model, theme, narrow, since, until, question, candidate_limit, excluded) AS n;
     ELSE
         SELECT n.* INTO near FROM hermes_nearest_in_theme(
-            model, theme, narrow, since, until, question, candidate_limit, min_similarity, wanted) AS n;
+            model, theme, narrow, since, until, question, candidate_limit, min_similarity, wanted, excluded) AS n;
     END IF;
     SELECT w.* INTO found
-    FROM hermes_find_by_words(NULL::"memory_entries", theme, all_themes, narrow, since, until, terms, queries, weights, 100) AS w;
+    FROM hermes_find_by_words(
+        NULL::"memory_entries", theme, all_themes, narrow, since, until, terms, queries, weights, 100, excluded) AS w;
 
     -- What only words have found is compared too.
     SELECT array_agg(c.theme) AS themes, array_agg(c.id) AS ids, array_agg(c.similarity) AS similarities,
@@ -1343,7 +1431,7 @@ BEGIN
         period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;
 
-CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
+CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer, trust text DEFAULT NULL::text) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
     SET search_path TO 'public', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1354,22 +1442,24 @@ CREATE FUNCTION public.hermes_search(model public.turn_vectors_1, theme text, al
     AS $$
 #variable_conflict use_column
 DECLARE
-    asked CONSTANT halfvec := l2_normalize(question);
+    asked    CONSTANT halfvec := l2_normalize(question);
+    excluded CONSTANT bigint[] := hermes_excluded(NULL::"conversations", theme, all_themes, trust);
     near  record;
     found record;
     rows  record;
 BEGIN
     IF candidate_limit = 2147483647 THEN
-        SELECT n.* INTO near FROM hermes_nearest_exact(model, theme, all_themes, narrow, since, until, question) AS n;
+        SELECT n.* INTO near FROM hermes_nearest_exact(model, theme, all_themes, narrow, since, until, question, excluded) AS n;
     ELSIF all_themes THEN
         SELECT n.* INTO near
-        FROM hermes_nearest_everywhere(model, theme, narrow, since, until, question, candidate_limit) AS n;
+        FROM hermes_nearest_everywhere(model, theme, narrow, since, until, question, candidate_limit, excluded) AS n;
     ELSE
         SELECT n.* INTO near FROM hermes_nearest_in_theme(
-            model, theme, narrow, since, until, question, candidate_limit, min_similarity, wanted) AS n;
+            model, theme, narrow, since, until, question, candidate_limit, min_similarity, wanted, excluded) AS n;
     END IF;
     SELECT w.* INTO found
-    FROM hermes_find_by_words(NULL::"conversations", theme, all_themes, narrow, since, until, terms, queries, weights, 100) AS w;
+    FROM hermes_find_by_words(
+        NULL::"conversations", theme, all_themes, narrow, since, until, terms, queries, weights, 100, excluded) AS w;
 
     -- What only words have found is compared too.
     SELECT array_agg(c.theme) AS themes, array_agg(c.id) AS ids, array_agg(c.similarity) AS similarities,
@@ -1564,7 +1654,8 @@ CREATE TABLE public.delegations (
     child_session_id text NOT NULL,
     task_digest bytea NOT NULL,
     ts timestamp with time zone DEFAULT now() NOT NULL,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    home_id text
 );
 
 ALTER TABLE ONLY public.delegations FORCE ROW LEVEL SECURITY;
@@ -1747,6 +1838,8 @@ CREATE TABLE public.memory_operations (
     at timestamp with time zone NOT NULL,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     id bigint NOT NULL,
+    written_by text,
+    trust text,
     CONSTRAINT memory_operations_action_check CHECK ((action = ANY (ARRAY['add'::text, 'replace'::text, 'remove'::text]))),
     CONSTRAINT memory_operations_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
@@ -1879,8 +1972,14 @@ ALTER TABLE ONLY public.theme_growth ALTER COLUMN id SET DEFAULT nextval('public
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
+ALTER TABLE public.conversations
+    ADD CONSTRAINT conversations_origin_check CHECK ((origin = ANY (ARRAY['user'::text, 'assistant'::text, 'delegation'::text, 'import'::text]))) NOT VALID;
+
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE public.conversations
+    ADD CONSTRAINT conversations_trust_check CHECK ((trust = ANY (ARRAY['trusted'::text, 'exposed'::text, 'untrusted'::text]))) NOT VALID;
 
 ALTER TABLE ONLY public.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
@@ -1924,8 +2023,14 @@ ALTER TABLE ONLY public.login_grants
 ALTER TABLE ONLY public.login_themes
     ADD CONSTRAINT login_themes_pkey PRIMARY KEY (login, theme);
 
+ALTER TABLE public.memory_entries
+    ADD CONSTRAINT memory_entries_origin_check CHECK ((origin = ANY (ARRAY['memory_tool'::text, 'background_review'::text, 'file'::text, 'operator'::text, 'import'::text]))) NOT VALID;
+
 ALTER TABLE ONLY public.memory_entries
     ADD CONSTRAINT memory_entries_pkey PRIMARY KEY (agent_identity, id);
+
+ALTER TABLE public.memory_entries
+    ADD CONSTRAINT memory_entries_trust_check CHECK ((trust = ANY (ARRAY['trusted'::text, 'exposed'::text, 'untrusted'::text]))) NOT VALID;
 
 ALTER TABLE ONLY public.memory_files
     ADD CONSTRAINT memory_files_pkey PRIMARY KEY (home_id, target);
@@ -1960,6 +2065,8 @@ ALTER TABLE ONLY public.tombstones
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
+CREATE INDEX conversations_distrusted ON public.conversations USING btree (agent_identity, id) INCLUDE (trust) WHERE (trust = ANY (ARRAY['untrusted'::text, 'exposed'::text]));
+
 CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 
 CREATE INDEX conversations_muted ON public.conversations USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
@@ -1981,6 +2088,8 @@ CREATE INDEX erasure_receipts_key ON public.erasure_receipts USING btree (key) W
 CREATE INDEX login_themes_theme ON public.login_themes USING btree (theme);
 
 CREATE UNIQUE INDEX memory_entries_content_key ON public.memory_entries USING btree (agent_identity, target, public.hermes_digest(content));
+
+CREATE INDEX memory_entries_distrusted ON public.memory_entries USING btree (agent_identity, id) INCLUDE (trust) WHERE (trust = ANY (ARRAY['untrusted'::text, 'exposed'::text]));
 
 CREATE INDEX memory_entries_lexemes ON public.memory_entries USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 

@@ -40,6 +40,9 @@ def put(
             "metadata": ["{}" for _ in entries],
             "lexemes": [memory_lexemes(theme, entry.content) for entry in entries],
             "muted": [None for _ in entries],
+            "origins": [entry.origin for entry in entries],
+            "home_ids": [entry.home_id for entry in entries],
+            "trusts": [entry.trust for entry in entries],
         }
         found: list[Any] = connection.execute(statement("memories/insert"), values).fetchall()
         rows |= {int(row_id): str(content) for content, row_id in found}

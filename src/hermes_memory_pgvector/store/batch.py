@@ -17,6 +17,7 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     ForgetTail,
     ForgetTurns,
+    JudgeMemories,
     Kind,
     RecordDelegation,
     RemoveMemory,
@@ -44,11 +45,12 @@ class Batch:
         self._memories_want_vectors = memories_want_vectors
         self._turns: list[AddTurn] = []
         self._memories: list[Placed] = []
+        self._judgements: list[JudgeMemories] = []
 
     @property
     def size(self) -> int:
         """How many items wait to be stored."""
-        return len(self._turns) + len(self._memories)
+        return len(self._turns) + len(self._memories) + len(self._judgements)
 
     def add(self, writer: str, seq: int, items: list[WriteItem], first_part: int = 0) -> None:
         """Take the items of one record."""
@@ -66,6 +68,8 @@ class Batch:
                     turns.forget_tail(self._connection, item)
                 case RecordDelegation():
                     turns.delegate(self._connection, item)
+                case JudgeMemories():
+                    self._judgements.append(item)
                 case _:
                     assert_never(item)
 
@@ -76,6 +80,10 @@ class Batch:
         if self._memories_want_vectors:
             vectors.enqueue(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
         self._memories = []
+        # They come after what they judge.
+        for item in self._judgements:
+            memories.judge(self._connection, item)
+        self._judgements = []
 
     def _store_turns(self, while_waiting: Callable[[], None] = lambda: None) -> None:
         turns.insert(

@@ -52,6 +52,8 @@ class Row:
     session_id: str | None = None
     role: Role | None = None
     muted_at: datetime | None = None
+    origin: str = "unknown"
+    trust: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class Said:
     muted_at: datetime | None
     parent_session_id: str | None
     metadata: Mapping[str, Any]
+    origin: str
+    trust: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,10 @@ class StoredMemory:
     muted_at: datetime | None
     pending_attempts: int | None
     """How often a vector was tried for; None when none is waited for."""
+    origin: str
+    trust: str | None
+    home_id: str | None
+    """The home that wrote it first, where that is known."""
     homes: Mapping[str, str]
     """The homes that hold it, and whether each reported it by tool or by file."""
 
@@ -125,6 +133,9 @@ class StoredTurn:
     muted_at: datetime | None
     parent_session_id: str | None
     pending_attempts: int | None
+    origin: str
+    trust: str | None
+    home_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +191,33 @@ def fold_growth(connection: Connection, today: date) -> int:
 
 
 def memories(
-    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
+    connection: Connection,
+    theme: str | None,
+    since: datetime | None,
+    before: Place | None,
+    limit: int,
+    origin: str | None = None,
 ) -> list[Row]:
     """Memories, last changed first."""
-    rows: list[Any] = connection.execute(statement("browse/memories"), _range(theme, since, before, limit)).fetchall()
+    values = _range(theme, since, before, limit, origin)
+    rows: list[Any] = connection.execute(statement("browse/memories"), values).fetchall()
     return [
-        Row(Kind.MEMORY, row_id, name, at, content, target=target, muted_at=muted)
-        for name, row_id, at, target, content, muted in rows
+        Row(Kind.MEMORY, row_id, name, at, content, target=target, muted_at=muted, origin=origin, trust=trust)
+        for name, row_id, at, target, content, muted, origin, trust in rows
     ]
 
 
 def turns(
-    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
+    connection: Connection,
+    theme: str | None,
+    since: datetime | None,
+    before: Place | None,
+    limit: int,
+    origin: str | None = None,
 ) -> list[Row]:
     """Turns, newest first."""
-    rows: list[Any] = connection.execute(statement("browse/turns"), _range(theme, since, before, limit)).fetchall()
+    values = _range(theme, since, before, limit, origin)
+    rows: list[Any] = connection.execute(statement("browse/turns"), values).fetchall()
     return [_turn(row) for row in rows]
 
 
@@ -202,8 +225,8 @@ def muted(connection: Connection, theme: str | None, limit: int) -> list[Row]:
     """Muted memories and turns, last muted first."""
     rows: list[Any] = connection.execute(statement("browse/muted"), {"theme": theme, "limit": limit}).fetchall()
     return [
-        Row(Kind(kind), row_id, name, at, content, target, session_id, role, muted_at)
-        for kind, name, row_id, at, target, session_id, role, content, muted_at in rows
+        Row(Kind(kind), row_id, name, at, content, target, session_id, role, muted_at, origin, trust)
+        for kind, name, row_id, at, target, session_id, role, content, muted_at, origin, trust in rows
     ]
 
 
@@ -290,12 +313,15 @@ def turns_after(connection: Connection, theme: str | None, after_line: int, afte
 
 
 def _turn(row: Any) -> Row:
-    theme, row_id, at, session_id, role, content, muted_at = row
-    return Row(Kind.TURN, row_id, theme, at, content, session_id=session_id, role=role, muted_at=muted_at)
+    theme, row_id, at, session_id, role, content, muted_at, origin, trust = row
+    return Row(Kind.TURN, row_id, theme, at, content, None, session_id, role, muted_at, origin, trust)
 
 
-def _range(theme: str | None, since: datetime | None, before: Place | None, limit: int) -> dict[str, Any]:
+def _range(
+    theme: str | None, since: datetime | None, before: Place | None, limit: int, origin: str | None = None
+) -> dict[str, Any]:
     return {
+        "origin": origin,
         "theme": theme,
         "since": since,
         "before": before.at if before else None,

@@ -32,9 +32,13 @@ class Rules:
     written: tuple[str, ...] | None = None
     """Only memories of these themes are looked at; None for all."""
     named: tuple[str, ...] | None = None
-    """The same with those that have a rule of their own; None for all."""
+    """The same with those that have a rule of their own, for turns of no known home; None for all."""
     holder: str | None = None
     """Memories that another home than this one holds stay; None lets them go, too."""
+    homes: tuple[str, ...] | None = None
+    """Only turns that these homes wrote are looked at; None for all."""
+    is_alone: bool = False
+    """Whether no other home has written to this database: turns of no known home are then taken for these homes'."""
 
     @classmethod
     def of(cls, settings: Settings, now: datetime, theme: str | None = None) -> Rules:
@@ -42,12 +46,14 @@ class Rules:
         own = tuple((name, _cut(now, days)) for name, days in settings.ttl)
         return cls(_cut(now, settings.ttl_days), own, _cut(now, settings.memory_ttl_days), theme)
 
-    def of_home(self, home_id: str, written: Collection[str]) -> Rules:
+    def of_home(self, home_id: str, written: Collection[str] | None, former: Collection[str] = ()) -> Rules:
         """What a home may do unasked: other homes in the same database have rules of their own.
 
-        Turns do not say which home they come from, so the themes it writes to stand for it.
+        It deletes the turns it wrote itself, also under the ids it had as a home it was copied from. Turns that do not
+        say which home they come from, and memories, go only in the themes it writes to; None takes all themes for its.
         """
-        return replace(self, written=tuple(sorted(written)), holder=home_id)
+        themes = None if written is None else tuple(sorted(written))
+        return replace(self, written=themes, holder=home_id, homes=(home_id, *former))
 
     def renamed(self, aliases: Mapping[str, str]) -> Rules:
         """The rules by the names that themes have now; of two that meet in a theme, the one that keeps more holds."""
@@ -74,7 +80,9 @@ class Rules:
             "themes": [name for name, _ in self.themes],
             "cuts": [cut for _, cut in self.themes],
             "cut": self.turns,
-            "among": self._among(self.named),
+            "among": None if self.theme is None else [self.theme],
+            "homes": None if self.homes is None else list(self.homes),
+            "homeless": self._among(self.named) if self.is_alone else [],
         }
 
     def memory_values(self) -> dict[str, Any]:
@@ -169,6 +177,9 @@ def selection_of(theme: str, entries: Collection[FoundMemory], cut: datetime) ->
 
 def _current(connection: Connection, rules: Rules) -> Rules:
     rows: list[Any] = connection.execute(statement("expire/aliases")).fetchall()
+    if rules.homes is not None:
+        alone: Any = connection.execute(statement("expire/is_only_home"), {"homes": list(rules.homes)}).fetchone()
+        rules = replace(rules, is_alone=bool(alone[0]))
     return rules.renamed(dict(rows))
 
 

@@ -42,6 +42,7 @@ def channels(
         "narrow": narrowed(question),
         "since": question.since,
         "until": question.until,
+        "trust": question.trust,
     }
     near: list[Any] = []
     if meaning is not None:

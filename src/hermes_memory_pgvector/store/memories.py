@@ -17,12 +17,15 @@ from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
     AddMemory,
+    JudgeMemories,
     MemoryOperation,
     Moment,
     Origin,
     RemoveMemory,
     ReplaceMemory,
+    RowOrigin,
     Target,
+    Trust,
 )
 
 
@@ -186,6 +189,8 @@ def record(connection: Connection, theme: str, target: Target, items: Sequence[P
             "origins": [operation.origin.value for operation in operations],
             "ats": [time_of(operation.when) for operation in operations],
             "metadata": [_json(operation.metadata) for operation in operations],
+            "written_by": [operation.written_by for operation in operations],
+            "trusts": [operation.trust for operation in operations],
         },
     ).fetchall()
     new = {(str(writer), int(seq), int(part)) for writer, seq, part in found}
@@ -198,9 +203,30 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
         statement("memories/all_operations"), {"theme": theme, "target": target}
     ).fetchall()
     found: list[Placed] = []
-    for order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata in rows:
-        when = Moment(_microseconds(at), order_us)
-        common: dict[str, Any] = {"when": when, "home_id": home_id, "origin": Origin(origin), "metadata": metadata}
+    for (
+        order_us,
+        writer,
+        seq,
+        part,
+        action,
+        content,
+        old_text,
+        previous,
+        home_id,
+        origin,
+        at,
+        metadata,
+        by,
+        trust,
+    ) in rows:
+        common: dict[str, Any] = {
+            "when": Moment(_microseconds(at), order_us),
+            "home_id": home_id,
+            "origin": Origin(origin),
+            "metadata": metadata,
+            "written_by": by and RowOrigin(by),
+            "trust": trust and Trust(trust),
+        }
         operation: MemoryOperation
         if action == "add":
             operation = AddMemory(theme, target, content, **common)
@@ -210,6 +236,21 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
             operation = RemoveMemory(theme, target, old_text, previous=previous, **common)
         found.append(Placed(operation, writer, seq, part))
     return found
+
+
+def judge(connection: Connection, item: JudgeMemories) -> int:
+    """Note how far to trust what some calls of the memory tool wrote; return how many entries they concern."""
+    item = gate.enter(connection).renamed(item)
+    values = {
+        "theme": item.theme,
+        "session_id": item.session_id,
+        "calls": list(item.calls),
+        "at": time_of(item.when),
+        "trust": item.trust,
+        "tools": json.dumps({"tools": list(item.tools)} if item.tools else {}),
+    }
+    connection.execute(statement("memories/judge_operations"), values)
+    return connection.execute(statement("memories/judge_entries"), values).rowcount
 
 
 def entries(connection: Connection, theme: str, target: Target) -> State:
@@ -278,8 +319,11 @@ class _Rows:
                 metadata,
                 row_id,
                 muted_at,
+                written_by and RowOrigin(written_by),
+                home_id or "",
+                trust and Trust(trust),
             )
-            for row_id, content, created, updated, metadata, muted_at, homes in rows
+            for row_id, content, created, updated, metadata, muted_at, written_by, home_id, trust, homes in rows
         }
 
     def make_equal(self, before: State, after: State, when: Moment) -> None:
@@ -351,6 +395,9 @@ class _Rows:
             metadata=[_json(entry.metadata) for entry in entries],
             lexemes=[memory_lexemes(self.theme, entry.content) for entry in entries],
             muted=[entry.muted_at for entry in entries],
+            origins=[entry.origin for entry in entries],
+            home_ids=[entry.home_id for entry in entries],
+            trusts=[entry.trust for entry in entries],
         ).fetchall()
         return [(str(content), int(row_id)) for content, row_id in rows]
 
@@ -381,6 +428,9 @@ class _Rows:
             "updated_at": time_of(Moment(entry.updated_us, 0)),
             "metadata": _json(entry.metadata),
             "lexemes": memory_lexemes(self.theme, entry.content),
+            "origin": entry.origin,
+            "home_id": entry.home_id,
+            "trust": entry.trust,
         }
 
     def _execute(self, name: str, **values: Any) -> Any:

@@ -62,6 +62,8 @@ def added(operation: ReplaceMemory) -> AddMemory:
         operation.home_id,
         operation.origin,
         operation.metadata,
+        operation.written_by,
+        operation.trust,
     )
 
 

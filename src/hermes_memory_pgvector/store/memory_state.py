@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Origin, RemoveMemory, ReplaceMemory
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    MemoryOperation,
+    Origin,
+    RemoveMemory,
+    ReplaceMemory,
+    RowOrigin,
+    Trust,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,10 @@ class Entry:
     """Its row, when it has one; an entry that is replaced keeps it."""
     muted_at: datetime | None = None
     """Since when it is kept out of recall; its next words are so too."""
+    origin: RowOrigin | None = None
+    """What wrote these words first; None where nobody said."""
+    home_id: str = ""
+    trust: Trust | None = None
 
 
 State = dict[str, Entry]
@@ -88,6 +100,9 @@ def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
             operation.when.wall_us,
             operation.when.wall_us,
             operation.metadata,
+            origin=operation.written_by,
+            home_id=operation.home_id,
+            trust=operation.trust,
         )
     elif operation.home_id and known.homes.get(operation.home_id) is not Origin.TOOL:
         state[operation.content] = replace(known, homes={**known.homes, operation.home_id: operation.origin})
@@ -122,5 +137,8 @@ def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> Non
         content=operation.content,
         homes=homes,
         updated_us=operation.when.wall_us,
-        metadata={**entry.metadata, **operation.metadata},
+        metadata={**{key: value for key, value in entry.metadata.items() if key != "tools"}, **operation.metadata},
+        origin=operation.written_by,
+        home_id=operation.home_id,
+        trust=operation.trust,
     )

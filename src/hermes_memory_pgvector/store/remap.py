@@ -226,7 +226,9 @@ def _complete_history(connection: Connection, theme: str, target: Target) -> Non
             homes = {"": Origin.FILE}
         for home, origin in sorted(homes.items()):
             when = next_moment(entry.updated_us)
-            missing.append(AddMemory(theme, target, content, when, home, origin, entry.metadata))
+            missing.append(
+                AddMemory(theme, target, content, when, home, origin, entry.metadata, entry.origin, entry.trust)
+            )
     for content, entry in told.items():
         if content not in rows:
             for home in sorted(entry.homes) or [""]:

@@ -19,7 +19,7 @@ from hermes_memory_pgvector.store.statements import model_statement, search_stat
 from hermes_memory_pgvector.store.vector_types import HalfVector
 from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.text.time_phrases import Period
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -119,6 +119,7 @@ def send(
         "now": question.now or datetime.now(UTC),
         "by_session": question.by_session,
         "limit": question.limit,
+        "trust": question.trust,
         "vector": HalfVector(meaning.vector) if meaning else None,
         "candidates": meaning.model.candidates if meaning else None,
     }
@@ -171,6 +172,9 @@ def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
         session_id=row.get("session_id"),
         role=row.get("role"),
         count=row["count"],
+        origin=row["origin"],
+        trust=row["trust"] and Trust(row["trust"]),
+        tools=tuple(row["tools"] or ()),
     )
 
 
@@ -185,8 +189,8 @@ class PendingNeighbours:
         """The same hits in the same order, with the neighbours that exist."""
         hits = list(self.hits)
         with self.cursor:
-            for place, side, role, ts, content in self.cursor.fetchall():
-                found = Neighbour(role, ts, content)
+            for place, side, role, ts, content, is_untrusted in self.cursor.fetchall():
+                found = Neighbour(role, ts, content, is_untrusted)
                 hit = hits[place - 1]
                 hits[place - 1] = replace(hit, before=found) if side == "before" else replace(hit, after=found)
         return hits

@@ -31,11 +31,12 @@ class Selection:
     session_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    origin: str | None = None
 
     @property
     def is_partial(self) -> bool:
         """Whether a theme is not taken whole."""
-        return self.session_id is not None or self.since is not None or self.until is not None
+        return any(each is not None for each in (self.session_id, self.since, self.until, self.origin))
 
 
 class TurnVector(NamedTuple):
@@ -80,6 +81,7 @@ class Edge(NamedTuple):
     task_digest: str
     at: datetime
     metadata: Mapping[str, Any]
+    home_id: str = ""
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
 
 
 def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, session, role, content, time, metadata, parent, ordinal, muted, digest, vectors) of each turn.
+    """(theme, session, role, content, time, metadata, parent, ordinal, muted, origin, home, trust, digest, vectors).
 
     The digest is null where it is that of the content.
     """
@@ -108,7 +110,7 @@ def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | Non
 
 
 def memories(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, target, content, created, updated, metadata, muted, homes, vectors) of each memory."""
+    """(theme, target, content, created, updated, metadata, muted, origin, home, trust, homes, vectors)."""
     if model is None:
         return _rows(connection, statement("transfer/memories"), wanted)
     return _rows(connection, model_statement("transfer/memories_with_vectors", model.id), wanted)
@@ -120,7 +122,7 @@ def events(connection: Connection, wanted: Selection) -> Iterator[Sequence[Any]]
 
 
 def delegations(connection: Connection, wanted: Selection) -> Iterator[Sequence[Any]]:
-    """(theme, session, subagent's session, hex digest of the task, time, metadata) of each edge."""
+    """(theme, session, subagent's session, hex digest of the task, time, metadata, home) of each edge."""
     return _rows(connection, statement("transfer/delegations"), wanted)
 
 
@@ -128,7 +130,9 @@ def store_edges(connection: Connection, edges: Sequence[Edge]) -> list[str]:
     """Note edges, each once; return the themes of those that were new."""
     moments = [Moment(_microseconds(edge.at), 0) for edge in edges]
     items = [
-        RecordDelegation(edge.theme, edge.session_id, edge.child_session_id, "", edge.task_digest, when, edge.metadata)
+        RecordDelegation(
+            edge.theme, edge.session_id, edge.child_session_id, "", edge.task_digest, when, edge.metadata, edge.home_id
+        )
         for edge, when in zip(edges, moments, strict=True)
     ]
     # The words of the task are not in an export; a theme or session that was forgotten is refused all the same.
@@ -142,6 +146,7 @@ def store_edges(connection: Connection, edges: Sequence[Edge]) -> list[str]:
             "digests": [item.result for item in admitted],
             "ts": [time_of(item.when) for item in admitted],
             "metadata": [json.dumps(dict(item.metadata)) for item in admitted],
+            "home_ids": [item.home_id for item in admitted],
         },
     ).fetchall()
     return [str(theme) for (theme,) in rows]
@@ -206,6 +211,7 @@ def _rows(connection: Connection, query: SQL | Composed, wanted: Selection) -> I
         "session_id": wanted.session_id,
         "since": wanted.since,
         "until": wanted.until,
+        "origin": wanted.origin,
     }
     with connection.cursor(name="hermes_export") as cursor:
         cursor.itersize = PAGE_ROWS

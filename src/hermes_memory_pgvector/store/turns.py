@@ -56,6 +56,9 @@ def insert(
         "digests": text_column(turn.digest for turn in turns),
         "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
         "lexemes": Column(TSVECTOR_OID, [each.binary for each in lexemes]),
+        "home_ids": text_column(turn.home_id for turn in turns),
+        "origins": text_column(turn.origin or "" for turn in turns),
+        "trusts": text_column(turn.trust or "" for turn in turns),
         "wishes": Column(BOOLEAN_OID, [b"\x01" if wants_vector(turn) else b"\x00" for turn in turns]),
     }
     with connection.pipeline():
@@ -110,6 +113,7 @@ def delegate(connection: Connection, item: RecordDelegation) -> None:
                 "task": edge.task,
                 "ts": time_of(edge.when),
                 "metadata": _json(edge.metadata),
+                "home_id": edge.home_id,
             },
         )
 
@@ -142,6 +146,9 @@ def _later_occurrence(connection: Connection, turn: AddTurn, lexemes: str, windo
             "metadata": _json(turn.metadata),
             "parent_session_id": turn.parent_session_id or None,
             "lexemes": lexemes,
+            "home_id": turn.home_id,
+            "origin": turn.origin,
+            "trust": turn.trust,
         },
     ).fetchone()
     return [] if row is None else [(turn.theme, int(row[0]))]

@@ -49,11 +49,11 @@ def documents(
             yield _memory(row, hide)
     for row in taking_along.turns(connection, wanted, model):
         yield _turn(row, hide)
-    for row in taking_along.delegations(connection, wanted):
-        theme, session_id, child, digest, at, metadata = row
+    for row in taking_along.delegations(connection, wanted) if wanted.origin in (None, "delegation") else ():
+        theme, session_id, child, digest, at, metadata, home = row
         yield {
             "kind": "delegation", "theme": theme, "session": session_id, "child": child, "task_digest": digest,
-            "at": time_text(at), "metadata": metadata,
+            "at": time_text(at), "metadata": metadata, **_known(home=home),
         }  # fmt: skip
     if has_events:
         for old, new, since, finished in carried.aliases(connection, wanted.theme):
@@ -84,33 +84,39 @@ def _time(at: datetime | None) -> str | None:
 
 
 def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, target, order, writer, seq, part, action, content, old_text, previous, home, origin, at, metadata = row
+    theme, target, order, writer, seq, part, action, content, old_text, previous, home, *told = row
+    origin, at, metadata, written_by, trust = told
     return {
         "kind": "event", "theme": theme, "target": target, "order": order, "writer": writer, "seq": seq, "part": part,
         "action": action, "content": hide(content), "old_text": hide(old_text),
         "previous": None if previous is None else hide(previous), "home": home, "origin": origin, "at": time_text(at),
-        "metadata": _hidden(metadata, hide),
+        "metadata": _hidden(metadata, hide), **_known(written_by=written_by, trust=trust),
     }  # fmt: skip
 
 
 def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, target, content, created, updated, metadata, muted, homes, vectors = row
+    theme, target, content, created, updated, metadata, muted, origin, home, trust, homes, vectors = row
     return {
         "kind": "memory", "theme": theme, "target": target, "content": hide(content), "created_at": time_text(created),
         "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide),
-        **_muted(muted), **_vectors(vectors),
+        **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_vectors(vectors),
     }  # fmt: skip
 
 
 def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, session_id, role, content, at, metadata, parent, ordinal, muted, digest, vectors = row
+    theme, session_id, role, content, at, metadata, parent, ordinal, muted, origin, home, trust, digest, vectors = row
     # Whoever hides secrets does not say what the words once were, either.
     former = {} if digest is None or hide is not _same else {"digest": digest}
     return {
         "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
         "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),
-        **former, **_muted(muted), **_vectors(vectors),
+        **former, **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_vectors(vectors),
     }  # fmt: skip
+
+
+def _known(**values: str | None) -> dict[str, str]:
+    """What is known of where a row comes from."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _muted(at: datetime | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.text.clean import capped, text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.transfer import line_file
-from hermes_memory_pgvector.values import Role, Target
+from hermes_memory_pgvector.values import Role, RowOrigin, Target
 
 ASSISTANTS = ("agent", "ai", "assistant", "hermes")
 """What the peer is usually called that is not a person."""
@@ -62,6 +62,7 @@ class Foreign:
             "created_at": at,
             "updated_at": at,
             "metadata": metadata_of({"imported_from": self.shape, **metadata}),
+            "origin": RowOrigin.IMPORT.value,
         }
 
     def turn(self, session: Any, role: Role, content: Any, at: Any) -> dict[str, Any]:
@@ -82,6 +83,7 @@ class Foreign:
             "ordinal": self._said[key],
             "metadata": {"imported_from": self.shape},
             **undated,
+            "origin": RowOrigin.IMPORT.value,
         }
 
     @staticmethod

@@ -30,7 +30,9 @@ from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
 from hermes_memory_pgvector.transfer.tally import ALIASES, FORGOTTEN, NAME_IN_USE, RECEIPTS, Tally
 from hermes_memory_pgvector.values import (
+    MEMORY_ORIGINS,
     TARGETS,
+    TURN_ORIGINS,
     AddMemory,
     AddTurn,
     EmbeddingModel,
@@ -41,6 +43,8 @@ from hermes_memory_pgvector.values import (
     RemoveMemory,
     ReplaceMemory,
     Role,
+    RowOrigin,
+    Trust,
 )
 from hermes_memory_pgvector.writer.chunks import wants_vector
 
@@ -352,6 +356,8 @@ def _event(document: Mapping[str, Any]) -> Placed:
         "home_id": _text(document, "home"),
         "origin": Origin(document["origin"]),
         "metadata": _metadata(document),
+        "written_by": _origin(document, "written_by"),
+        "trust": _trust(document),
     }
     previous = None if given is None else clean(given)
     operation: MemoryOperation
@@ -378,7 +384,8 @@ def _additions(document: Mapping[str, Any]) -> list[Placed]:
     return [
         Placed(
             AddMemory(
-                theme, target, content, Moment(at_us, at_us), str(home), Origin(origin), _metadata(document)
+                theme, target, content, Moment(at_us, at_us), str(home), Origin(origin), _metadata(document),
+                _origin(document), _trust(document),
             ),
             WRITER,
             digest,
@@ -406,6 +413,9 @@ def _turn(document: Mapping[str, Any]) -> AddTurn:
         parent_session_id=bounded(_text(document, "parent")),
         metadata=_metadata(document),
         digest=_given_digest(document),
+        home_id=bounded(_text(document, "home")),
+        origin=_origin(document),
+        trust=_trust(document),
     )
 
 
@@ -433,6 +443,7 @@ def _edge(document: Mapping[str, Any]) -> Edge:
         bytes.fromhex(document["task_digest"]).hex(),
         _moment(document["at"]),
         _metadata(document),
+        bounded(_text(document, "home")),
     )
 
 
@@ -473,6 +484,22 @@ def _withhold(connection: Connection, values: list[tuple[str, str, bytes]]) -> N
 
 def _moment_or_none(document: Mapping[str, Any], name: str) -> datetime | None:
     return None if document.get(name) is None else _moment(document[name])
+
+
+def _origin(document: Mapping[str, Any], name: str = "origin") -> RowOrigin | None:
+    told = _text(document, name)
+    if not told:
+        return None
+    if told not in (TURN_ORIGINS if document["kind"] == "turn" else MEMORY_ORIGINS):
+        raise ValueError(f"unknown {name} {told[:40]!r}")
+    return RowOrigin(told)
+
+
+def _trust(document: Mapping[str, Any]) -> Trust | None:
+    told = _text(document, "trust")
+    if told and told not in tuple(Trust):
+        raise ValueError(f"unknown trust {told[:40]!r}")
+    return Trust(told) if told else None
 
 
 def _theme(document: Mapping[str, Any]) -> str:

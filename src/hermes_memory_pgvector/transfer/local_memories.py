@@ -13,6 +13,7 @@ from hermes_memory_pgvector.capture.transcript import metadata_of
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
 from hermes_memory_pgvector.text.clean import capped, text_of
+from hermes_memory_pgvector.values import RowOrigin
 
 HOLOGRAPHIC_NAME = "memory_store.db"
 WAIT_SECONDS = 15.0
@@ -36,6 +37,7 @@ def entries(home: Path, theme: str, max_chars: int) -> Iterator[Line]:
                 {
                     "kind": "memory", "theme": theme, "target": target, "content": content, "created_at": at,
                     "updated_at": at, "metadata": {"imported_from": name},
+                    "origin": RowOrigin.IMPORT.value,
                 },
             )  # fmt: skip
 
@@ -67,6 +69,7 @@ def facts(path: Path, theme: str, max_chars: int) -> Iterator[Line]:
                             "metadata": metadata_of(
                                 {"imported_from": "holographic", **{key: each for key, each in kept.items() if each}}
                             ),
+                            "origin": RowOrigin.IMPORT.value,
                         },
                     )  # fmt: skip
     except sqlite3.Error as error:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from hermes_memory_pgvector.values import Trust
+
 WRITTEN_AT_ONCE_US = 10_000
 """What the host writes in one go lies closer together than this."""
 
@@ -41,6 +43,9 @@ class Line:
     """Whether it is rewound or summarised, and so not in what the host copies."""
     is_noise: bool = False
     """Whether it is too short to be stored."""
+    trust: Trust | None = None
+    tools: tuple[str, ...] = ()
+    """The kinds of tools that make it untrusted."""
 
     @property
     def key(self) -> str:

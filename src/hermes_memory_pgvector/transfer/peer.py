@@ -12,6 +12,7 @@ from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.transfer import export
+from hermes_memory_pgvector.values import RowOrigin
 
 Line = tuple[int, dict[str, Any]]
 
@@ -57,10 +58,12 @@ def _published(connection: Connection) -> Iterator[dict[str, Any]]:
         yield {
             "kind": "memory", "theme": theme, "target": target, "content": clean(content),
             "created_at": export.time_text(created), "updated_at": export.time_text(updated), "metadata": metadata,
+            "origin": RowOrigin.IMPORT.value,
         }  # fmt: skip
     for theme, session_id, role, content, at, metadata, ordinal in taking_along.peer_turns(connection):
         if content:
             yield {
                 "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": clean(content),
                 "at": export.time_text(at), "ordinal": ordinal, "metadata": metadata,
+                "origin": RowOrigin.IMPORT.value,
             }  # fmt: skip

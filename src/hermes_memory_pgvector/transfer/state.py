@@ -7,6 +7,7 @@ store, and a second run writes nothing.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, Literal
 from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import HostMessage, HostSession, HostStore
 from hermes_memory_pgvector.capture.memory_events import delegation
+from hermes_memory_pgvector.capture.provenance import Judge, Seen
 from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from hermes_memory_pgvector.capture.transcript import is_host_text, is_noise, turn_of
 from hermes_memory_pgvector.config.settings import Settings
@@ -31,7 +33,7 @@ from hermes_memory_pgvector.transfer.matching import StoredKey, missing
 from hermes_memory_pgvector.transfer.own_words import Line, Origin, Past, Said, own_words
 from hermes_memory_pgvector.transfer.state_themes import SessionTheme, ThemeRules
 from hermes_memory_pgvector.transfer.tally import Tally
-from hermes_memory_pgvector.values import AddTurn, Moment, RecordDelegation, Session
+from hermes_memory_pgvector.values import AddTurn, Moment, RecordDelegation, RowOrigin, Session
 
 WAIT_SECONDS = 15.0
 READ_SECONDS = 60.0
@@ -67,6 +69,8 @@ class Source:
     path: Path
     rules: ThemeRules
     since: float = 0.0
+    home_id: str = ""
+    """The home whose chats these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +195,11 @@ class _Import:
         """What a session contributes, and how many messages it has."""
         lines: list[Line] = []
         count = 0
+        judge, seen = Judge(self._settings, session.source), Seen()
         for message in _without_reviews(self._store.messages(session.id)):
             count += message.role in ("user", "assistant")
-            line = self._line(message, session)
+            judge.read(_as_told(message), seen)
+            line = self._line(message, session, judge, seen)
             if line is not None:
                 lines.append(line)
         said, past = own_words(lines, self._origin(session), self._pasts.get(session.parent_id, Past()))
@@ -223,7 +229,7 @@ class _Import:
         left_out[TOO_SHORT] += len(recent) - len(wanted)
         return wanted
 
-    def _line(self, message: HostMessage, session: HostSession) -> Line | None:
+    def _line(self, message: HostMessage, session: HostSession, judge: Judge, seen: Seen) -> Line | None:
         role = _spoken(message)
         if role is None:
             return None
@@ -231,6 +237,7 @@ class _Import:
         if is_host_text({"content": message.content}):
             return Line(message.id, role, (), at_us, is_note=True, is_hidden=message.is_hidden)
         forms = self._forms(role, message)
+        told = judge.of_user(forms[0] if forms else "") if role == "user" else seen.judgement()
         return Line(
             message.id,
             role,
@@ -239,6 +246,8 @@ class _Import:
             is_rewound=message.is_rewound,
             is_hidden=message.is_hidden,
             is_noise=not forms or is_noise(forms[0], self._settings.turn_min_chars),
+            trust=told.trust,
+            tools=told.tools,
         )
 
     def _forms(self, role: Literal["user", "assistant"], message: HostMessage) -> list[str]:
@@ -300,17 +309,25 @@ class _Import:
                     # The host has changed it meanwhile; the next run sees it as it is then.
                     continue
                 when = Moment(each.line.at_us, each.line.at_us)
+                metadata: dict[str, Any] = {"platform": part.session.source} if part.session.source else {}
+                if each.line.tools:
+                    metadata["tools"] = list(each.line.tools)
                 self._intake.add(
-                    AddTurn(theme, part.name, role, forms[0], each.ordinal, when, False, parent_session_id=parent)
-                )
+                    AddTurn(
+                        theme, part.name, role, forms[0], each.ordinal, when, False, parent_session_id=parent,
+                        metadata=metadata, home_id=self._source.home_id, origin=RowOrigin.IMPORT,
+                        trust=each.line.trust,
+                    )
+                )  # fmt: skip
         self._delegate(part, theme, stored)
 
     def _delegate(self, part: _Part, theme: str, stored: Sequence[StoredKey]) -> None:
         known = {row.digest for row in stored}
-        session = Session(theme, part.name, theme)
+        session = Session(theme, part.name, theme, platform=part.session.source)
+        home_id = self._source.home_id
         for each in part.delegations:
             when = Moment(int(each.at * 1e6), int(each.at * 1e6))
-            for item in delegation(each.task, each.result, each.child_id, session, when, self._settings):
+            for item in delegation(each.task, each.result, each.child_id, session, when, self._settings, home_id):
                 if isinstance(item, RecordDelegation):
                     self._intake.add_edge(item)
                 elif isinstance(item, AddTurn) and turn_digest(item.role, item.content) in known:
@@ -366,6 +383,15 @@ def _without_reviews(messages: Iterator[HostMessage]) -> Iterator[HostMessage]:
         else:
             is_answer = is_answer and message.role != "user"
             yield message
+
+
+def _as_told(message: HostMessage) -> dict[str, Any]:
+    """A stored message as the host shows it in a transcript."""
+    try:
+        calls = json.loads(message.tool_calls) if message.tool_calls else []
+    except (ValueError, RecursionError):
+        calls = []
+    return {"role": message.role, "content": message.content, "tool_calls": calls}
 
 
 def _spoken(message: HostMessage) -> Literal["user", "assistant"] | None:

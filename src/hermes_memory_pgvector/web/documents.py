@@ -36,6 +36,8 @@ def row(each: Row) -> Document:
         "session_id": each.session_id,
         "role": each.role,
         "muted_at": plain(each.muted_at),
+        "origin": each.origin,
+        "trust": each.trust,
         **cut(each.content),
     }
 

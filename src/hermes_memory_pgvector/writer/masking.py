@@ -14,6 +14,7 @@ from hermes_memory_pgvector.values import (
     AddTurn,
     ForgetTail,
     ForgetTurns,
+    JudgeMemories,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
@@ -53,7 +54,7 @@ def without_secrets(item: WriteItem, masker: Masker) -> WriteItem:
             task, result = hide(item.task), hide(item.result)
             metadata = masker.mask_all(item.metadata, counts)
             return replace(item, task=task, result=result, metadata=metadata) if counts else item
-        case ForgetTurns() | ForgetTail():
+        case ForgetTurns() | ForgetTail() | JudgeMemories():
             return item
         case _:
             assert_never(item)

@@ -4,7 +4,7 @@
 -- 400 rows contain selects nothing by itself, and the look-up ends when 1,000 rows are gathered.
 CREATE OR REPLACE FUNCTION hermes_find_by_words(
     source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
-    terms text[], queries text[], weights real[], wanted integer,
+    terms text[], queries text[], weights real[], wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
@@ -33,7 +33,8 @@ BEGIN
                     FILTER (WHERE t.fraction * rows_searched > common_from), ARRAY[]::integer[])
     INTO rare, common FROM unnest(fractions) WITH ORDINALITY AS t (fraction, place);
     SELECT l.hits, l.themes, l.ids INTO found
-    FROM hermes_look_up_terms(source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000) AS l;
+    FROM hermes_look_up_terms(
+        source, theme, all_themes, narrow, since, until, asked, rare[1:24], common_from, 1000, excluded) AS l;
     SELECT w.* INTO weighed
     FROM hermes_weigh_terms(terms, weights, fractions, rows_searched, common_from, rare, common, 24, found.hits, 1000) AS w;
     idf := weighed.idf;
@@ -49,6 +50,6 @@ BEGIN
         FROM (SELECT unnest(c.themes) AS seen_in, unnest(c.ids) AS id
               FROM hermes_look_up_common(source, theme, all_themes, narrow, since, until,
                        ARRAY(SELECT asked[t.term] FROM unnest(weighed.common_terms) WITH ORDINALITY AS t (term, place)
-                             ORDER BY t.place LIMIT 5), wanted) AS c) AS l;
+                             ORDER BY t.place LIMIT 5), wanted, excluded) AS c) AS l;
     END IF;
 END $$;

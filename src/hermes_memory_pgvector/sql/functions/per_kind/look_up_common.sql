@@ -3,7 +3,7 @@
 -- For a question of common words only, the rarest first. Guarded like hermes_look_up_terms.
 CREATE OR REPLACE FUNCTION hermes_look_up_common(
     source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
-    queries tsquery[], wanted integer,
+    queries tsquery[], wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER
@@ -31,6 +31,7 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r.{place} = ANY (narrow))
                 AND (since IS NULL OR r.{ts} >= since) AND (until IS NULL OR r.{ts} < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT wanted) AS f;
         EXIT WHEN cardinality(ids) > 0;
     END LOOP;

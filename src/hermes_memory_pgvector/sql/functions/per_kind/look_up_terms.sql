@@ -9,6 +9,7 @@
 CREATE OR REPLACE FUNCTION hermes_look_up_terms(
     source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     queries tsquery[], terms integer[], common_from integer, hit_limit integer,
+    excluded bigint[] DEFAULT NULL,
     OUT hits integer[], OUT themes text[], OUT ids bigint[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER
@@ -33,6 +34,7 @@ BEGIN
                      OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r.{place} = ANY (narrow))
                 AND (since IS NULL OR r.{ts} >= since) AND (until IS NULL OR r.{ts} < until)
+                AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))
               LIMIT common_from + 1) AS f
           LIMIT hit_limit) AS h;
 END $$;

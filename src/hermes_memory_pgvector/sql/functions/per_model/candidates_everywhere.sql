@@ -1,7 +1,7 @@
 -- The rows nearest to a question by code among all that scope 'all' may see.
 CREATE OR REPLACE FUNCTION hermes_candidates_everywhere(
     model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
-    candidate_limit integer, OUT themes text[], OUT ids bigint[]
+    candidate_limit integer, excluded bigint[] DEFAULT NULL, OUT themes text[], OUT ids bigint[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
@@ -28,6 +28,7 @@ BEGIN
             WHERE (max_distance IS NULL OR hamming_distance(v.code, asked_code) <= max_distance)
               AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
               AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until) AND {narrowed}
+              AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
             ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit) AS c;
         EXIT WHEN max_distance IS NULL OR cardinality(ids) = candidate_limit;
         max_distance := NULL;

@@ -5,7 +5,7 @@
 -- rows, and each further portion is as large as all before it, until one of them leaves the best hits unchanged.
 CREATE OR REPLACE FUNCTION hermes_nearest_in_theme(
     model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
-    candidate_limit integer, min_similarity real, wanted integer,
+    candidate_limit integer, min_similarity real, wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT
@@ -25,9 +25,11 @@ DECLARE
     found_similarities real[];
 BEGIN
     IF narrow IS NULL AND since IS NULL AND until IS NULL AND hermes_has_theme_index('{vectors}'::regclass, theme) THEN
-        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit);
-    ELSE
-        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit);
+        candidates := hermes_candidates_by_theme_index(model, theme, code, candidate_limit, excluded);
+    END IF;
+    -- The index gives up when too many rows in a row are left out.
+    IF candidates IS NULL OR excluded IS NOT NULL AND cardinality(candidates) < candidate_limit THEN
+        candidates := hermes_candidates_in_theme(model, theme, narrow, since, until, code, candidate_limit, excluded);
     END IF;
     upto := CASE WHEN cardinality(candidates) < least(candidate_limit, 2000) THEN 2000
                  ELSE greatest(400, candidate_limit / 4) END;

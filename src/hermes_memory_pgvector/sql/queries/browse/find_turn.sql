@@ -2,7 +2,7 @@
 --
 -- theme: null to look into all; id.
 SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.muted_at,
-       turn.parent_session_id, pending.attempts
+       turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.home_id
 FROM (SELECT DISTINCT agent_identity FROM theme_growth
       WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text) AS theme
 JOIN conversations AS turn ON turn.agent_identity = theme.agent_identity AND turn.id = %(id)s::bigint

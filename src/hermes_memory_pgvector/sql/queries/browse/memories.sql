@@ -1,6 +1,6 @@
 -- Memories of one theme or of all, last changed first, before a place in time.
 --
--- theme: null for all; since, before, before_id: null for open, the place itself is not included; limit. Only the themes
+-- theme, origin: null for all; since, before, before_id: null for open, the place itself is not included; limit. Only the themes
 -- whose newest rows are the newest of all can hold one of them, so no more than `limit` themes are read, and of those
 -- nothing that is older than the oldest of these newest rows.
 WITH theme AS MATERIALIZED (
@@ -13,6 +13,8 @@ WITH theme AS MATERIALIZED (
     FROM theme CROSS JOIN LATERAL (
         SELECT entry.updated_at FROM memory_entries AS entry
         WHERE entry.agent_identity = theme.agent_identity AND entry.target = theme.target
+          AND (%(origin)s::text IS NULL OR hermes_is_from(
+                   hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, %(origin)s::text))
           AND (%(since)s::timestamptz IS NULL OR entry.updated_at >= %(since)s::timestamptz)
           AND (%(before)s::timestamptz IS NULL OR entry.updated_at <= %(before)s::timestamptz
                AND (entry.updated_at, entry.id) < (%(before)s::timestamptz, %(before_id)s::bigint))
@@ -27,6 +29,8 @@ WITH theme AS MATERIALIZED (
         SELECT entry.agent_identity, entry.id, entry.updated_at FROM memory_entries AS entry
         WHERE entry.agent_identity = newest.agent_identity AND entry.target = newest.target
           AND entry.updated_at >= oldest.at
+          AND (%(origin)s::text IS NULL OR hermes_is_from(
+                   hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, %(origin)s::text))
           AND (%(since)s::timestamptz IS NULL OR entry.updated_at >= %(since)s::timestamptz)
           AND (%(before)s::timestamptz IS NULL OR entry.updated_at <= %(before)s::timestamptz
                AND (entry.updated_at, entry.id) < (%(before)s::timestamptz, %(before_id)s::bigint))
@@ -34,6 +38,7 @@ WITH theme AS MATERIALIZED (
     ) AS found
     ORDER BY found.updated_at DESC, found.id DESC LIMIT %(limit)s::integer
 )
-SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, entry.content, entry.muted_at
+SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, entry.content, entry.muted_at,
+       hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust
 FROM place JOIN memory_entries AS entry ON entry.agent_identity = place.agent_identity AND entry.id = place.id
 ORDER BY place.at DESC, place.id DESC;

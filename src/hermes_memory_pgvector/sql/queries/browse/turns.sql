@@ -1,6 +1,6 @@
 -- Turns of one theme or of all, newest first, before a place in time.
 --
--- theme: null for all; since, before, before_id: null for open, the place itself is not included; limit. Only the themes
+-- theme, origin: null for all; since, before, before_id: null for open, the place itself is not included; limit. Only the themes
 -- whose newest rows are the newest of all can hold one of them, so no more than `limit` themes are read, and of those
 -- nothing that is older than the oldest of these newest rows.
 WITH theme AS MATERIALIZED (
@@ -11,6 +11,8 @@ WITH theme AS MATERIALIZED (
     FROM theme CROSS JOIN LATERAL (
         SELECT turn.ts FROM conversations AS turn
         WHERE turn.agent_identity = theme.agent_identity
+          AND (%(origin)s::text IS NULL OR hermes_is_from(
+                   hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, %(origin)s::text))
           AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz)
           AND (%(before)s::timestamptz IS NULL OR turn.ts <= %(before)s::timestamptz
                AND (turn.ts, turn.id) < (%(before)s::timestamptz, %(before_id)s::bigint))
@@ -25,6 +27,8 @@ WITH theme AS MATERIALIZED (
         SELECT turn.agent_identity, turn.id, turn.ts FROM conversations AS turn
         WHERE turn.agent_identity = newest.agent_identity
           AND turn.ts >= oldest.at
+          AND (%(origin)s::text IS NULL OR hermes_is_from(
+                   hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, %(origin)s::text))
           AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz)
           AND (%(before)s::timestamptz IS NULL OR turn.ts <= %(before)s::timestamptz
                AND (turn.ts, turn.id) < (%(before)s::timestamptz, %(before_id)s::bigint))
@@ -32,6 +36,7 @@ WITH theme AS MATERIALIZED (
     ) AS found
     ORDER BY found.ts DESC, found.id DESC LIMIT %(limit)s::integer
 )
-SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, turn.content, turn.muted_at
+SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, turn.content, turn.muted_at,
+       hermes_origin_of_turn(turn.origin, turn.role), turn.trust
 FROM place JOIN conversations AS turn ON turn.agent_identity = place.agent_identity AND turn.id = place.id
 ORDER BY place.at DESC, place.id DESC;

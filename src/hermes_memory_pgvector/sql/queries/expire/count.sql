@@ -19,6 +19,8 @@ FROM rule
 CROSS JOIN LATERAL (
     SELECT turn.ts FROM conversations AS turn
     WHERE turn.agent_identity = rule.theme AND turn.ts < rule.cut + make_interval(days => %(soon)s::integer)
+      AND (%(homes)s::text[] IS NULL OR turn.home_id = ANY (%(homes)s::text[])
+           OR turn.home_id IS NULL AND (%(homeless)s::text[] IS NULL OR turn.agent_identity = ANY (%(homeless)s::text[])))
     ORDER BY turn.ts LIMIT 1000000
 ) AS due
 GROUP BY rule.theme ORDER BY 2 DESC, 1;

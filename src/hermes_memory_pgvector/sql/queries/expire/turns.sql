@@ -1,7 +1,8 @@
 -- Turns that are older than their theme keeps them, the oldest of each theme first; never more than `limit`.
 --
 -- themes, cuts: themes with a rule of their own, and the time before which their turns go; null keeps them. cut: the time for
--- all other themes; null keeps them. among: only these; null for all.
+-- all other themes; null keeps them. among: only these; null for all. homes: only turns that these wrote, and those of no
+-- known home in the themes `homeless`; null for all.
 WITH RECURSIVE known (theme) AS (
     SELECT min(c.agent_identity) FROM conversations AS c
     UNION ALL
@@ -21,6 +22,8 @@ FROM rule
 CROSS JOIN LATERAL (
     SELECT turn.agent_identity, turn.id FROM conversations AS turn
     WHERE turn.agent_identity = rule.theme AND turn.ts < rule.cut
+      AND (%(homes)s::text[] IS NULL OR turn.home_id = ANY (%(homes)s::text[])
+           OR turn.home_id IS NULL AND (%(homeless)s::text[] IS NULL OR turn.agent_identity = ANY (%(homeless)s::text[])))
     ORDER BY turn.ts LIMIT %(limit)s::integer
 ) AS due
 LIMIT %(limit)s::integer;

@@ -4,4 +4,5 @@
 SELECT found.themes, found.ids, found.idf, found.is_absent
 FROM hermes_find_by_words(
     NULL::conversations, %(theme)s::text, %(all_themes)s::boolean, %(narrow)s::text[], %(since)s::timestamptz,
-    %(until)s::timestamptz, %(terms)s::text[], %(queries)s::text[], %(weights)s::real[], 100) AS found;
+    %(until)s::timestamptz, %(terms)s::text[], %(queries)s::text[], %(weights)s::real[], 100,
+    hermes_excluded(NULL::conversations, %(theme)s::text, %(all_themes)s::boolean, %(trust)s::text)) AS found;

@@ -1,5 +1,6 @@
 -- The theme's entries that these operations could mean: the same content, or content with one of these texts in it.
 SELECT entry.id, entry.content, entry.created_at, entry.updated_at, entry.metadata, entry.muted_at,
+       entry.origin, entry.home_id, entry.trust,
        coalesce((SELECT jsonb_object_agg(source.home_id, source.origin) FROM memory_sources AS source
                  WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id), '{}'::jsonb)
 FROM memory_entries AS entry

@@ -8,8 +8,9 @@
 -- vector, candidates: the question's vector and how many rows are compared exactly; null for words alone.
 -- min_similarity, min_coverage, needs_both: see hermes_is_hit. unrelated: the similarity that unrelated texts can have.
 -- asks_when, speaker, authors (a tsquery), period_start, period_end: who and when the question names, null for nothing.
--- half_life_days: 0 leaves age out. now. by_session: the best of each session first. limit.
-SELECT agent_identity, id, ts, content, similarity, rank, count, place AS target
+-- half_life_days: 0 leaves age out. now. by_session: the best of each session first. limit. trust: see hermes_excluded.
+SELECT hit.agent_identity, hit.id, hit.ts, hit.content, hit.similarity, hit.rank, hit.count, hit.place AS target,
+       hermes_origin_of_memory(row.origin, row.metadata) AS origin, row.trust, row.metadata -> 'tools' AS tools
 FROM hermes_search(
     NULL::{source},
     coalesce((SELECT alias.new FROM theme_aliases AS alias
@@ -20,4 +21,9 @@ FROM hermes_search(
     %(is_exact)s::boolean[], %(vector)s::halfvec, %(candidates)s::integer, %(min_similarity)s::real, %(min_coverage)s::real,
     %(needs_both)s::boolean, %(unrelated)s::real, %(asks_when)s::boolean, %(speaker)s::text, %(authors)s::text,
     %(period_start)s::timestamptz, %(period_end)s::timestamptz, %(half_life_days)s::real, %(now)s::timestamptz,
-    %(by_session)s::boolean, %(limit)s::integer);
+    %(by_session)s::boolean, %(limit)s::integer, %(trust)s::text)
+    WITH ORDINALITY AS hit (agent_identity, id, ts, content, similarity, rank, count, place, role, number)
+CROSS JOIN LATERAL (
+    SELECT found.origin, found.trust, found.metadata FROM memory_entries AS found
+    WHERE found.agent_identity = hit.agent_identity AND found.id = hit.id OFFSET 0) AS row
+ORDER BY hit.number;

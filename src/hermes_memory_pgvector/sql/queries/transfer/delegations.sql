@@ -1,7 +1,7 @@
 -- Every edge between a session and its subagent's, for an export.
 --
 -- theme, session_id, since, until: null for no such limit.
-SELECT agent_identity, session_id, child_session_id, encode(task_digest, 'hex'), ts, metadata
+SELECT agent_identity, session_id, child_session_id, encode(task_digest, 'hex'), ts, metadata, home_id
 FROM delegations
 WHERE (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR session_id = %(session_id)s::text)

@@ -2,7 +2,7 @@
 --
 -- theme, since, until (of its last change): null for no such limit.
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
-       memory.muted_at,
+       memory.muted_at, memory.origin, memory.home_id, memory.trust,
        (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{}') FROM memory_sources AS held
         WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
        NULL::text[] AS vectors
@@ -10,4 +10,6 @@ FROM memory_entries AS memory
 WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
   AND (%(since)s::timestamptz IS NULL OR memory.updated_at >= %(since)s::timestamptz)
   AND (%(until)s::timestamptz IS NULL OR memory.updated_at < %(until)s::timestamptz)
+  AND (%(origin)s::text IS NULL OR hermes_is_from(
+           hermes_origin_of_memory(memory.origin, memory.metadata), memory.trust, memory.metadata, %(origin)s::text))
 ORDER BY memory.agent_identity COLLATE "C", memory.target, memory.created_at, memory.content COLLATE "C";

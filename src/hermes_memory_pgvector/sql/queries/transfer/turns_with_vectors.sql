@@ -1,8 +1,8 @@
 -- Every turn in the order in which a session goes, for an export, each with its vectors: chunk, blank, numbers.
 --
--- theme, session_id, since, until: null for no such limit.
+-- theme, session_id, since, until, origin: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
-       turn.ordinal, turn.muted_at,
+       turn.ordinal, turn.muted_at, turn.origin, turn.home_id, turn.trust,
        CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
         FROM {turn_vectors} AS own WHERE own.agent_identity = turn.agent_identity AND own.id = turn.id) AS vectors
@@ -11,4 +11,6 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)
   AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz)
   AND (%(until)s::timestamptz IS NULL OR turn.ts < %(until)s::timestamptz)
+  AND (%(origin)s::text IS NULL OR hermes_is_from(
+           hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, %(origin)s::text))
 ORDER BY turn.agent_identity COLLATE "C", turn.session_id COLLATE "C", turn.ts, turn.id;

@@ -8,10 +8,11 @@ WITH earlier AS (
       AND digest = coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s))
 )
 INSERT INTO conversations
-    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes)
+    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id, origin,
+     trust)
 SELECT %(theme)s, %(session_id)s, %(role)s, %(content)s, %(ts)s::timestamptz, %(metadata)s::jsonb,
        %(parent_session_id)s, coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s)),
-       earlier.last + 1, %(lexemes)s::tsvector
+       earlier.last + 1, %(lexemes)s::tsvector, nullif(%(home_id)s, ''), %(origin)s::text, %(trust)s::text
 FROM earlier WHERE NOT earlier.is_known
 ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING id;
