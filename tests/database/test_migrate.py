@@ -67,6 +67,14 @@ def test_an_old_pgvector_is_refused_with_its_version_and_the_reason(
         migrate.apply(empty_database.owner_dsn)
 
 
+@pytest.mark.parametrize(("version", "is_enough", "in_parallel"), [
+    ("0.7.4", False, False), ("0.8.0", True, False), ("0.8.1", True, False), ("0.8.2", True, True), ("0.9", True, True),
+])  # fmt: skip
+def test_which_pgvector_is_new_enough(version: str, is_enough: bool, in_parallel: bool) -> None:
+    assert schema.is_recent(version) is is_enough
+    assert schema.builds_in_parallel(version) is in_parallel
+
+
 def test_a_failing_migration_leaves_nothing_behind(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     real = migrate.migrations()
     broken = migrate.Migration(9000, "broken", "CREATE TABLE half_done (); SELECT 1 / 0")

@@ -17,6 +17,7 @@ from hermes_memory_pgvector.admin import index_progress, vector_indexes
 from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.store import schema
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -51,6 +52,16 @@ def test_large_themes_are_shown_the_largest_first(indexes: VectorIndexes) -> Non
     ]  # fmt: skip
     assert survey.shared == ()
     assert survey.public_vectors == 60 + 5 + 52
+
+
+def test_an_older_pgvector_builds_with_one_worker(indexes: VectorIndexes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def workers() -> Any:
+        return indexes._connection.execute("SHOW max_parallel_maintenance_workers").fetchone()
+
+    assert workers() != ("0",)
+    monkeypatch.setattr(schema, "pgvector_version", lambda _: "0.8.1")
+    assert indexes.create_theme("large", large=LARGE).is_new
+    assert workers() == ("0",)
 
 
 @pytest.mark.parametrize("theme", ["large", "dm-1", ODD])

@@ -22,12 +22,11 @@ from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_func
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store.errors import translated
-from hermes_memory_pgvector.store.schema import not_in_use
+from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, is_recent, not_in_use
 from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
 
 LOCK_KEY = 0x6865726D65737067
 MINIMUM_SERVER = 140000
-MINIMUM_PGVECTOR = (0, 8, 2)
 DEFAULT_ROLE = "hermes"
 TAKE_SECONDS = 2
 TAKE_ATTEMPTS = 30
@@ -212,11 +211,11 @@ def check_server(connection: psycopg.Connection) -> None:
     if row is None:
         raise SchemaError(no_pgvector(connection.info.server_version // 10000))
     version = str(row[0] or row[1])
-    if tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) < MINIMUM_PGVECTOR:
+    if not is_recent(version, MINIMUM_PGVECTOR):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(
-            f"pgvector {version} is too old: {wanted} or newer is needed (half-precision vectors, bit codes and the "
-            "fixes to their parallel builds); install it, then run: ALTER EXTENSION vector UPDATE"
+            f"pgvector {version} is too old: {wanted} or newer is needed (half-precision vectors, bit codes, iterative "
+            "scans); install it, then run: ALTER EXTENSION vector UPDATE"
         )
     connection.rollback()
 

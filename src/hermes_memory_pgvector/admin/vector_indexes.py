@@ -256,16 +256,21 @@ class VectorIndexes:
             name=made, table=sql.Identifier(plan.table), rows=plan.rows
         )
         self._connection.execute(admin_statement("indexes/raise_memory"), (plan.memory_mb * 1024,))
+        if not schema.builds_in_parallel(schema.pgvector_version(self._connection)):
+            self._build_alone()
         with watched(plan.name, self._connection, self._dsn, plan.watch):
             try:
                 self._connection.execute(statement)
             except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
                 # Parallel workers need shared memory, of which a container may have little; a single one needs none.
                 self._connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(made))
-                self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
+                self._build_alone()
                 self._connection.execute(statement)
         size = next(index.size_bytes for index in self._find() if index.name == plan.name)
         return Done(plan.name, True, time.monotonic() - started, size, len(unfinished))
+
+    def _build_alone(self) -> None:
+        self._connection.execute("SELECT set_config('max_parallel_maintenance_workers', '0', false)")
 
     def _drop(self, index: Index) -> Done:
         started = time.monotonic()

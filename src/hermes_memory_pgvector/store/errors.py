@@ -24,6 +24,11 @@ DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
 SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
 SHARED_STATES = SCHEMA_STATES | {"42501"}
 SHARED_CLASSES = frozenset({"28", "3D", "3F"})
+PROTOCOL_VIOLATION = "08P01"
+STATEMENT_MODE = (
+    "the connection pooler refuses transactions: it runs in statement mode, and transaction mode is needed"
+    " (in pgbouncer.ini: pool_mode = transaction)"
+)
 MIGRATE_COMMAND = "hermes-pgvector migrate"
 
 
@@ -33,6 +38,9 @@ def translate(error: BaseException) -> DatabaseError:
     name = type(error).__name__
     if state is not None:
         where = f"{name}, SQLSTATE {state}"
+        if state == PROTOCOL_VIOLATION:
+            # Only a pooler that takes each statement for itself objects to a transaction in this way.
+            return DatabaseUnavailable(STATEMENT_MODE, sqlstate=state)
         if state in SCHEMA_STATES:
             return DatabaseDenied(f"the schema is missing or older ({where}); run: {MIGRATE_COMMAND}", sqlstate=state)
         if state[:2] in DENIED_CLASSES:

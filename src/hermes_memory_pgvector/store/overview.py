@@ -84,6 +84,13 @@ def ping(connection: Connection) -> None:
     connection.execute("SELECT 1").fetchone()
 
 
+def check_transactions(connection: Connection) -> None:
+    """Fail where a pooler refuses transactions of more than one statement."""
+    with connection.transaction():
+        ping(connection)
+        ping(connection)
+
+
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
     row: Any = connection.execute(statement("overview/server"), {"contrib": list(CONTRIB)}).fetchone()

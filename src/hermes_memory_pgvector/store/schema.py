@@ -11,7 +11,9 @@ from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import FOLDER, statement
 
-MINIMUM_PGVECTOR = (0, 8, 2)
+MINIMUM_PGVECTOR = (0, 8, 0)
+SAFE_PARALLEL_PGVECTOR = (0, 8, 2)
+"""Before it, several workers that build one approximate index may write beyond their memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,17 @@ def verify(connection: Connection) -> SchemaState:
     return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
 
 
-def is_recent(version: str) -> bool:
+def is_recent(version: str, wanted: tuple[int, ...] = MINIMUM_PGVECTOR) -> bool:
     """Whether a pgvector version is new enough."""
-    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) >= MINIMUM_PGVECTOR
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit()) >= wanted
+
+
+def pgvector_version(connection: Connection) -> str:
+    """The version of the extension in this database; empty where it is not installed."""
+    row: Any = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    return "" if row is None else str(row[0])
+
+
+def builds_in_parallel(version: str) -> bool:
+    """Whether several workers may build an approximate index with this pgvector."""
+    return is_recent(version, SAFE_PARALLEL_PGVECTOR)

@@ -81,6 +81,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 Deadline.after(DATABASE_SECONDS), reach=OVERVIEW, pause_seconds=DATABASE_SECONDS
             ) as connection:
                 overview.ping(connection)
+                overview.check_transactions(connection)
                 took = terminal.seconds(time.perf_counter() - started)
                 yield ok("database", f"{parts.describe_database(home, settings)}; answers in {took}")
                 yield from _server(connection)
@@ -124,8 +125,14 @@ def _server(connection: Connection) -> Iterator[Finding]:
     yield ok("server", f"Postgres {facts.version}, {terminal.size(facts.database_bytes)}; contrib available: {contrib}")
     if facts.pgvector is None:
         yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
-    elif schema.is_recent(facts.pgvector):
+    elif schema.builds_in_parallel(facts.pgvector):
         yield ok("pgvector", facts.pgvector)
+    elif schema.is_recent(facts.pgvector):
+        yield warning(
+            "pgvector",
+            f"{facts.pgvector} works; approximate indexes are built by one worker, because several can corrupt memory",
+            "upgrade to 0.8.2 or newer, then: ALTER EXTENSION vector UPDATE",
+        )
     else:
         yield problem("pgvector", f"{facts.pgvector} is too old", "upgrade it, then: ALTER EXTENSION vector UPDATE")
     separate = "hermes-pgvector migrate --admin-dsn OWNER_DSN --runtime-role hermes, and set dsn to that role"
