@@ -12,10 +12,10 @@ import pytest
 from hermes_memory_pgvector.cli import up
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
 from hermes_memory_pgvector.setup import moving_in
 from testing.command import Commands, Finished, with_password
-from testing.postgres import Database
+from testing.postgres import FAST, Database
 from testing.stored import Stored
 
 FORGOTTEN = "The safe behind the painting in the hall opens with the year of the flood."
@@ -35,6 +35,13 @@ ROWS = {
     "coder": [turn("coder", "The build of the coder's project takes four minutes now."),
               turn("coder", FORGOTTEN), memory("coder", "The coder prefers tabs.")],
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _quick_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that do not wait for the disk."""
+    for setting, value in FAST.items():
+        monkeypatch.setitem(SETTINGS, setting, value)
 
 
 @pytest.fixture

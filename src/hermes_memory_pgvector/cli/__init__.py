@@ -18,6 +18,7 @@ from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import (
     audit,
     backfill,
+    backup,
     completion,
     config,
     doctor,
@@ -39,6 +40,7 @@ from hermes_memory_pgvector.cli import (
     recall,
     remap,
     restore,
+    restore_backup,
     scan,
     sessions,
     show,
@@ -70,7 +72,7 @@ COMMANDS = (
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
     history, undo, restore, edit, mute, unmute, remap,
     forget, prune, scan, audit,
-    import_, export, promote,
+    import_, export, promote, backup, restore_backup,
     backfill, index, journal, homes,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)

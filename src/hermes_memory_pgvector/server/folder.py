@@ -114,6 +114,16 @@ class PostgresFolder:
         data.rename(shelter / f"moved-{time.time_ns()}{NEW_SUFFIX}")
         files.sync_folder(shelter)
 
+    def put_data_aside(self) -> Path | None:
+        """Keep the data of a stopped server under another name, for other data to take its place; None without data."""
+        data = self.data
+        if not data.is_dir():
+            return None
+        aside = data.with_name(f"replaced-{time.time_ns()}{NEW_SUFFIX}")
+        data.rename(aside)
+        files.sync_folder(aside.parent)
+        return aside
+
     def has_moved(self) -> bool:
         """Whether the memories are in the root home's database, and no data is here."""
         return (self.path / MOVED_NAME).exists() and not self.data.is_dir()

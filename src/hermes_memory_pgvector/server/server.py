@@ -136,6 +136,33 @@ class EmbeddedPostgres:
             self._stop(deadline, "fast")
             self.folder.set_data_aside()
 
+    def replace_data(self, dump: Path, deadline: Deadline) -> Path | None:
+        """Put the database of a dump in the place of the data; where the old data is now, None when there was none.
+
+        The server does not run afterwards. Whoever is killed on the way leaves the old data in its place or beside it.
+        """
+        with _as_server_error():
+            self.folder.make()
+            with self.folder.exclusive(deadline):
+                self.folder.ensure_passwords(OWNER_ROLE, RUNTIME_ROLE)
+                self._stop(deadline, "fast")
+                alive = self.folder.claim(deadline)
+                try:
+                    self.folder.clear_leftovers()
+                    account = account_for(self.folder.path, self.folder.data)
+                    step = _Step(
+                        executable_by(self._binaries or find_binaries(None), account), account, alive, deadline
+                    )
+                    new = self._built(step, dump)
+                    try:
+                        aside = self.folder.put_data_aside()
+                        self.folder.accept_data(new)
+                    finally:
+                        shutil.rmtree(new, ignore_errors=True)
+                finally:
+                    os.close(alive)
+        return aside
+
     def _stop(self, deadline: Deadline, mode: Literal["smart", "fast", "immediate"]) -> bool:
         if not self.folder.is_occupied():
             return False
@@ -205,7 +232,18 @@ class EmbeddedPostgres:
             os.close(alive)
 
     def _create(self, step: _Step) -> None:
-        """Build the data under another name, with roles and database, and rename it when it is complete."""
+        """Create the data, from the home's dump if it has one."""
+        dump = restorable(self.folder.path)
+        new = self._built(step, dump)
+        if dump is not None:
+            logger.warning("the embedded database was restored from %s", dump)
+        try:
+            self.folder.accept_data(new)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def _built(self, step: _Step, dump: Path | None) -> Path:
+        """A new cluster under another name, with roles, database and what a dump holds."""
         free, needed = shutil.disk_usage(self.folder.path).free >> 20, SMALLEST_DISK_BYTES >> 20
         if free < needed:
             raise ServerError(
@@ -224,13 +262,12 @@ class EmbeddedPostgres:
                 f"GRANT CONNECT ON DATABASE {DATABASE} TO {RUNTIME_ROLE};",
             )
             self._run_sql(new, (*self._role_statements(), *database), step)
-            dump = restorable(self.folder.path)
             if dump is not None:
                 self._restore(new, dump, step)
-                logger.warning("the embedded database was restored from %s", dump)
-            self.folder.accept_data(new)
-        finally:
+        except BaseException:
             shutil.rmtree(new, ignore_errors=True)
+            raise
+        return new
 
     def _restore(self, new: Path, dump: Path, step: _Step) -> None:
         """Fill new data from a dump, using a server nobody else can reach, so the data appears complete."""

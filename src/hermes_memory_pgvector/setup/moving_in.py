@@ -7,7 +7,7 @@ the profile's folder until somebody deletes it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,21 +74,29 @@ def look(home: Path) -> Moving:
 
 
 def themes_in(folder: Path) -> tuple[Theme, ...]:
-    """The themes that an embedded server holds, whoever uses it; one that does not run is started for the question."""
+    """The themes that an embedded server holds, whoever uses it."""
+    return look_into(folder, ())[0]
+
+
+def look_into(folder: Path, writers: Sequence[str]) -> tuple[tuple[Theme, ...], dict[str, int]]:
+    """The themes that an embedded server holds, and how far journals have arrived there.
+
+    A server that does not run is started for the question.
+    """
     from hermes_memory_pgvector.care import themes
     from hermes_memory_pgvector.errors import SchemaError
     from hermes_memory_pgvector.server.folder import has_data
-    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.store import schema, watermarks
 
     if not has_data(folder):
-        return ()
+        return (), {}
     deadline = Deadline.after(START_SECONDS)
     with embedded_pool(folder) as pool, pool.transaction(deadline, reach=OVERVIEW) as connection:
         try:
             schema.verify(connection)
         except SchemaError:
-            return ()
-        return tuple(themes.overview(connection))
+            return (), {}
+        return tuple(themes.overview(connection)), watermarks.read(connection, writers)
 
 
 def bring(

@@ -1,0 +1,2 @@
+-- Every model that has vector tables.
+SELECT id FROM embedding_models ORDER BY id;
