@@ -19,7 +19,7 @@ from testing.command import PROGRAM, Commands
 from testing.terminal import on_terminal
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md", ROOT / "docs" / "guides" / "backup.md")
 BLOCK = re.compile(r"(?P<mark><!-- sample: (?P<name>[\w-]+) -->\n)```\n.*?\n```\n", re.DOTALL)
 HOME = "/home/you/.hermes"
 QUESTION = "lathe bearings and wheel bolts"
@@ -29,7 +29,11 @@ def main() -> int:
     """Run everything once and write the pages."""
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-samples-") as folder:
         commands = Commands(Path(folder))
-        samples: dict[str, Callable[[], str]] = {"up": lambda: _up(commands), "recall": lambda: _recall(commands)}
+        samples: dict[str, Callable[[], str]] = {
+            "up": lambda: _up(commands),
+            "recall": lambda: _recall(commands),
+            "backup": lambda: _shown(commands, "backup", "--output", "memory.tar", "--verify"),
+        }
         try:
             made = {name: make() for name, make in samples.items()}
         finally:
@@ -81,6 +85,7 @@ def _shown(commands: Commands, *arguments: str) -> str:
     # What a live display has drawn and taken away again.
     text = re.sub(r"[^\n]*\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A)?(?:\r?\x1b\[2K)?", "", done.shown, flags=re.DOTALL)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", text).replace(str(commands.home), HOME)
+    text = text.replace(str(commands.folder), str(Path(HOME).parent))
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import options
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             terminal.bullet("note", f"what was there before is in {each}", "delete it when you no longer need it")
         for trouble in troubles:
             terminal.bullet("warning", f"settings of the backup are not in force: {trouble}")
-        terminal.bullet("ok", f"restored into {plan.root}", f"next: hermes-pgvector up --hermes-home {plan.root}")
+        terminal.bullet("ok", f"restored into {plan.root}", "next: hermes-pgvector up")
     return 0
 
 
@@ -75,6 +74,7 @@ def _there(plan: Plan) -> str:
         f"{plan.root / home} has {terminal.count(memories, 'memory', 'memories')} and {terminal.count(turns, 'turn')}"
         for home, memories, turns in plan.held
     ]
+    told += [f"the server in {plan.root / home} cannot be started, so it may hold anything" for home in plan.unread]
     told += [f"the journal of {plan.root / home} holds records" for home in plan.waiting]
     return "; ".join(told)
 
@@ -97,6 +97,5 @@ def _tell(plan: Plan, args: argparse.Namespace) -> None:
         terminal.bullet("warning", f"{_there(plan)}; this would be kept aside")
     for user in plan.users:
         terminal.bullet("warning", f"{user} uses this memory; it has to be stopped first")
-    words = ["hermes-pgvector", "restore-backup", str(args.file), *(["--replace"] if args.replace else []), "--execute"]
-    words += ["--hermes-home", str(plan.root)] if args.hermes_home else []
-    terminal.bullet("note", "to do it", shlex.join(words))
+    words = ["restore-backup", str(args.file), *(["--replace"] if args.replace else []), "--execute"]
+    terminal.bullet("note", "to do it", terminal.command(*words))

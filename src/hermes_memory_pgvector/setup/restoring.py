@@ -13,7 +13,7 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config.home import private_folder, root_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError, ServerError
 from hermes_memory_pgvector.setup import archive, journal_report, new_settings, parts
 from hermes_memory_pgvector.setup.archive import HomeCopy, Manifest
 
@@ -29,6 +29,8 @@ class Plan:
     root: Path
     held: tuple[tuple[str, int, int], ...]
     """Homes whose database has rows now: their name, memories and turns."""
+    unread: tuple[str, ...]
+    """Homes whose server cannot be started, so that nobody knows what it holds."""
     waiting: tuple[str, ...]
     """Homes whose journal holds records that are not stored yet."""
     users: tuple[str, ...]
@@ -37,7 +39,7 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether nothing would be replaced."""
-        return not self.held and not self.waiting
+        return not self.held and not self.unread and not self.waiting
 
 
 def plan(path: Path, home: Path) -> Plan:
@@ -46,7 +48,7 @@ def plan(path: Path, home: Path) -> Plan:
     from hermes_memory_pgvector.setup.moving_in import look_into
 
     manifest, root = archive.check(path), root_of(home)
-    held, waiting, users = [], [], []
+    held, unread, waiting, users = [], [], [], []
     for home_copy in manifest.homes:
         target = root / home_copy.home
         settings = load(target).settings
@@ -59,14 +61,19 @@ def plan(path: Path, home: Path) -> Plan:
     for server in manifest.servers:
         homes = [each.home for each in manifest.homes if each.server == server.home]
         writers = [writer for each in homes for writer in journal_report.writers(root / each)]
-        themes, marks = look_into(data_folder(root / server.home), writers)
+        try:
+            themes, marks = look_into(data_folder(root / server.home), writers)
+        except ServerError:
+            # Data of another version of Postgres, for example: nobody knows what it holds.
+            unread.append(server.home)
+            continue
         if themes:
             held.append((server.home, sum(one.memories for one in themes), sum(one.turns for one in themes)))
         for each in homes:
             report = journal_report.report(root / each, marks)
             if report.records or report.refused_left:
                 waiting.append(each)
-    return Plan(manifest, root, tuple(held), tuple(waiting), tuple(dict.fromkeys(users)))
+    return Plan(manifest, root, tuple(held), tuple(unread), tuple(waiting), tuple(dict.fromkeys(users)))
 
 
 def execute(path: Path, plan: Plan, said: Callable[[str], None] = lambda _: None) -> list[Path]:
