@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     troubles: list[str] = []
     if args.execute:
         with terminal.progress("restoring", quiet=args.json) as bar:
-            aside = restoring.execute(path, plan, bar.phase)
+            aside = restoring.carry_out(path, plan, bar.phase)
             troubles = restoring.settle(plan)
     if args.json:
         terminal.as_json(

@@ -76,7 +76,7 @@ def plan(path: Path, home: Path) -> Plan:
     return Plan(manifest, root, tuple(held), tuple(unread), tuple(waiting), tuple(dict.fromkeys(users)))
 
 
-def execute(path: Path, plan: Plan, said: Callable[[str], None] = lambda _: None) -> list[Path]:
+def carry_out(path: Path, plan: Plan, said: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Restore; what was there is kept aside, and its places are returned.
 
     The journals go aside before the data does: at no moment does a journal meet a database that it does not belong to.
