@@ -18,6 +18,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import journal_database, parts
+from hermes_memory_pgvector.setup.users import users_of
 from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
@@ -136,9 +137,7 @@ def embedded_pool(folder: Path) -> Iterator[Pool]:
 
 
 def _check_unused(home: Path) -> None:
-    from hermes_memory_pgvector.engine import status_file
-
-    users = [f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))]
+    users = users_of(home)
     if users:
         raise ConfigError(f"{', '.join(users)} uses profile {home.name}; stop it first, then run this again")
 

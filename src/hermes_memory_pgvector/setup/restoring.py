@@ -16,6 +16,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError, ServerError
 from hermes_memory_pgvector.setup import archive, journal_report, new_settings, parts
 from hermes_memory_pgvector.setup.archive import HomeCopy, Manifest
+from hermes_memory_pgvector.setup.users import users_of
 
 RESTORE_SECONDS = 24 * 3600.0
 BELONGS = "database.json"
@@ -44,7 +45,6 @@ class Plan:
 
 def plan(path: Path, home: Path) -> Plan:
     """What restoring an archive into a home would do; checks the whole archive, changes nothing."""
-    from hermes_memory_pgvector.engine import status_file
     from hermes_memory_pgvector.setup.moving_in import look_into
 
     manifest, root = archive.check(path), root_of(home)
@@ -57,7 +57,7 @@ def plan(path: Path, home: Path) -> Plan:
             raise ConfigError(
                 f"{target} uses {where}; a backup is restored into an embedded server: hermes-pgvector config unset dsn"
             )
-        users += [f"{one.command} {one.pid}" for one in status_file.read_all(data_folder(target))]
+        users += users_of(target)
     for server in manifest.servers:
         homes = [each.home for each in manifest.homes if each.server == server.home]
         writers = [writer for each in homes for writer in journal_report.writers(root / each)]
@@ -84,8 +84,9 @@ def carry_out(path: Path, plan: Plan, said: Callable[[str], None] = lambda _: No
     """
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
-    if plan.users:
-        raise ConfigError(f"{', '.join(plan.users)} uses this memory; stop it first, nothing was changed")
+    users = plan.users or [user for each in plan.manifest.homes for user in users_of(plan.root / each.home)]
+    if users:
+        raise ConfigError(f"{', '.join(users)} uses this memory; stop it first, nothing was changed")
     stamp, aside = time.time_ns(), []
     own = private_folder(plan.root)
     with tempfile.TemporaryDirectory(prefix=".restoring-", dir=own) as name:
