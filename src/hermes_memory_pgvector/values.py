@@ -327,3 +327,5 @@ class EmbeddingModel:
     """How many rows of a theme are compared exactly, at most; the search may stop earlier."""
     vector_oid: int = 0
     """The type id of `halfvec` in this database, needed to send arrays of vectors."""
+    is_current: bool = True
+    """Whether new rows get its vectors. Those of other models stay until somebody drops them."""

@@ -80,7 +80,7 @@ def test_a_model_that_stays_another_one_is_told_once(
         chat(tmp_path)
         wait_until(lambda: "the database's vectors are of" in caplog.text)
         close_all(Deadline.after(10))
-    assert caplog.text.count("run: hermes-pgvector migrate") == 1
+    assert caplog.text.count("with: hermes-pgvector reembed") == 1
 
 
 def test_the_first_start_of_an_embedded_home_tells_nobody_to_migrate(

@@ -153,15 +153,16 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
     tracer: Tracer, agent: PgvectorMemoryProvider
 ) -> None:
     agent.handle_tool_call("recall_conversation", {"query": QUESTION})
-    assert tracer.rooms() == ["provider", "recall", "embedding", "store"]
+    # The store remembers which model the question has to be embedded with.
+    assert tracer.rooms() == ["provider", "recall", "store", "embedding"]
     tracer.start_journey()
     agent.prefetch(QUESTION)
     # What the host shows anyway is left out: the engine knows it from the mirror.
     assert [room for room in tracer.rooms() if room not in ("engine", "mirror")] == [
         "provider",
         "recall",
-        "embedding",
         "store",
+        "embedding",
     ]
 
 

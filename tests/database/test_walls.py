@@ -26,6 +26,7 @@ OPEN_TABLES = {
     "hermes_pgvector_installation": "an id",
     "hermes_pgvector_migrations": "versions",
     "lexeme_statistics": "words without rows; single logins may not read it",
+    "reembedding": "how far a change of the model is: numbers",
 }
 TENANTS = ["conversations", "memory_entries", "theme_growth"]
 

@@ -13,8 +13,6 @@ import pytest
 from docs.pages import ROOT, Page, page
 from psycopg import sql
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.embedding import known_models
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.journal import journal
@@ -147,17 +145,6 @@ def test_the_queries_by_hand_run_as_the_runtime_role(database: Database) -> None
         for query in queries:
             connection.execute(query)
         connection.rollback()
-
-
-def test_an_old_model_is_removed_as_the_guide_says(database: Database) -> None:
-    migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("another", 32))
-    (text,) = page("docs/guides/embedders.md").blocks("sql")
-    with psycopg.connect(database.owner_dsn) as connection:
-        connection.execute(text)
-        left = connection.execute("SELECT id, is_current FROM embedding_models").fetchall()
-        gone = connection.execute("SELECT to_regclass('memory_vectors_1'), to_regclass('turn_vectors_1')").fetchone()
-    assert left == [(2, True)]
-    assert gone == (None, None)
 
 
 def test_the_promise_of_each_sync_mode_is_given_word_for_word() -> None:

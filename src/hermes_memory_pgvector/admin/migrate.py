@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString
 
@@ -30,6 +30,8 @@ MINIMUM_SERVER = 140000
 DEFAULT_ROLE = "hermes"
 TAKE_SECONDS = 2
 TAKE_ATTEMPTS = 30
+SMALL_ROWS = 1_000
+"""So many rows are embedded anew in a moment; with more, a change of the model is left to `reembed`."""
 
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
 # Functions are created before the tables they read, and in no particular order.
@@ -72,6 +74,8 @@ class Outcome:
     adopted_vectors: int = 0
     model_id: int | None = None
     vectors_wanted: int = 0
+    kept_model: str | None = None
+    """The model that stays the current one although another was given: changing it is left to `reembed`."""
     notices: list[str] = field(default_factory=list)
 
 
@@ -107,6 +111,7 @@ def apply(
     runtime_role: str = DEFAULT_ROLE,
     runtime_password: str | None = None,
     model: ModelSpec | None = None,
+    switches_model: bool = False,
     adopt_model: str = "nomic-embed-text",
     connect_seconds: int = 10,
     report: Callable[[str], None] = lambda _: None,
@@ -116,7 +121,8 @@ def apply(
     """Bring the database up to date; safe to run again and from many processes at once.
 
     `report` gets a line per step; `announce` gets a sentence about what is going to be adopted. `may_be_closed` is for
-    whoever moves an installation to this database.
+    whoever moves an installation to this database. Another model than the database's becomes the current one where that
+    concerns few rows, or where `switches_model` says so.
     """
     outcome = Outcome()
     with translated():
@@ -132,12 +138,12 @@ def apply(
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
-            schema = _schema_to_migrate(connection)
+            schema = schema_to_migrate(connection)
             connection.execute(admin_statement("schema/ledger"))
             _ensure_extension(connection)
-            _stay_within(connection, schema)
+            stay_within(connection, schema)
             if not may_be_closed:
-                _check_in_use(connection)
+                check_in_use(connection)
             adoption = Adoption.find(connection)
             if adoption is not None:
                 announce(adoption.intention(schema))
@@ -150,7 +156,7 @@ def apply(
             _apply_pending(connection, outcome, report)
             _make_searches(connection, schema)
             if model is not None:
-                outcome.model_id = ensure_model(connection, model, is_current=True)
+                outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if adoption is not None:
                 _note_adoption(outcome, adoption.carry_over(adopt_model, outcome.model_id))
             if outcome.model_id is not None:
@@ -158,11 +164,31 @@ def apply(
             _ensure_role(connection, runtime_role, runtime_password, outcome)
             fleet = _fleet(connection, runtime_role)
             _grant(connection, runtime_role, fleet, outcome)
-            connection.execute(_policies_sql(fleet))
+            secure(connection, fleet)
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
+
+
+def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outcome, *, is_wanted: bool) -> int:
+    """Make a model the current one, unless that would leave many rows to keyword search; the current one's id.
+
+    Whoever upgrades the package, or has a setting of their own, does not mean to take everybody's vectors away.
+    """
+    current = connection.execute("SELECT id, name, dim FROM embedding_models WHERE is_current").fetchone()
+    if current is None or tuple(current[1:]) == (model.name, model.dim):
+        return ensure_model(connection, model, is_current=True)
+    model_id = int(current[0])
+    if current[1] == model.following:
+        return model_id
+    if not is_wanted:
+        many = admin_statement("models/has_many_vectors").format(**vector_tables(model_id))
+        if connection.execute(many, {"most": SMALL_ROWS}).fetchone() == (True,):
+            outcome.kept_model = f"{current[1]} ({current[2]} dimensions)"
+            return model_id
+    connection.execute("DELETE FROM reembedding")
+    return ensure_model(connection, model, is_current=True)
 
 
 def _make_searches(connection: psycopg.Connection, schema: str) -> None:
@@ -230,7 +256,8 @@ def no_pgvector(major: int) -> str:
     )
 
 
-def _schema_to_migrate(connection: psycopg.Connection) -> str:
+def schema_to_migrate(connection: psycopg.Connection) -> str:
+    """The schema that new tables go to; SchemaError when there is none."""
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] is None:
         raise SchemaError(
@@ -240,7 +267,7 @@ def _schema_to_migrate(connection: psycopg.Connection) -> str:
     return str(row[0])
 
 
-def _stay_within(connection: psycopg.Connection, schema: str) -> None:
+def stay_within(connection: psycopg.Connection, schema: str) -> None:
     """Resolve names in this schema only, here and in the functions we create.
 
     Another schema further along the login's search_path may hold another installation, which we must not touch.
@@ -249,7 +276,7 @@ def _stay_within(connection: psycopg.Connection, schema: str) -> None:
     connection.execute(admin_statement("schema/stay_within"), (schema,))
 
 
-def _check_in_use(connection: psycopg.Connection) -> None:
+def check_in_use(connection: psycopg.Connection) -> None:
     """Keep off a database that is no longer in use, or not yet: its rights must stay as they are."""
     has_mark = connection.execute(admin_statement("moving/can_be_marked")).fetchone()
     if has_mark is not None and has_mark[0]:
@@ -334,23 +361,15 @@ def _fleet(connection: psycopg.Connection, role: str) -> list[str]:
             f'"{role}" is a login that was granted single themes (hermes-pgvector grants), not the role of the fleet; '
             "name another one: hermes-pgvector migrate --runtime-role ROLE"
         )
-    rows = connection.execute(admin_statement("roles/fleet_roles")).fetchall()
-    if not rows:
-        rows = connection.execute(admin_statement("roles/runtime_roles")).fetchall()
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None
-    return sorted({*(str(row[0]) for row in rows), *([role] if exists else [])})
+    return sorted({*fleet_roles(connection), *([role] if exists else [])})
 
 
 def _grant(connection: psycopg.Connection, role: str, fleet: Sequence[str], outcome: Outcome) -> None:
     if role not in fleet:
         return
-    ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
-    current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
-    if current is not None:
-        connection.execute(_views_sql(int(current[0])))
     # Every role that runs agents needs the new tables and views, not only the one named now.
-    for name in fleet:
-        connection.execute(_grants_sql(name, ids, has_views=current is not None))
+    make_views_and_grants(connection, fleet)
     may_create = connection.execute(admin_statement("roles/may_create"), (role,)).fetchone()
     if may_create is not None:
         outcome.notices.append(
@@ -362,6 +381,16 @@ def _grant(connection: psycopg.Connection, role: str, fleet: Sequence[str], outc
         outcome.notices.append(
             f'the runtime role "{role}" is the owner of the tables; give migrate another --admin-dsn to separate them'
         )
+
+
+def make_views_and_grants(connection: psycopg.Connection, roles: Collection[str]) -> None:
+    """Let the views show the current model's vectors, and give these roles what running agents takes."""
+    ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
+    current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
+    if current is not None:
+        connection.execute(_views_sql(int(current[0])))
+    for name in roles:
+        connection.execute(_grants_sql(name, ids, has_views=current is not None))
 
 
 def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Composed:
@@ -381,8 +410,21 @@ def _views_sql(model_id: int) -> sql.Composed:
     return sql.SQL(sql_text("views.sql")).format(**vector_tables(model_id))
 
 
+def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:
+    """Put row-level security under every table that has a theme."""
+    connection.execute(_policies_sql(fleet))
+
+
 def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
     return sql.SQL(sql_text("policies.sql")).format(fleet=sql.Literal(list(fleet)))
+
+
+def fleet_roles(connection: psycopg.Connection) -> list[str]:
+    """The roles that run the fleet's agents: not the logins that were granted single themes."""
+    rows = connection.execute(admin_statement("roles/fleet_roles")).fetchall()
+    if not rows:
+        rows = connection.execute(admin_statement("roles/runtime_roles")).fetchall()
+    return [str(row[0]) for row in rows]
 
 
 def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:

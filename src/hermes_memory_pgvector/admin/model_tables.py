@@ -19,6 +19,8 @@ class ModelSpec:
     name: str
     dim: int
     min_similarity: float = 0.30
+    following: str = ""
+    """The name of the model that `embed_next` describes: where the database has that one by now, it keeps it."""
 
 
 def model_sql(model_id: int, dim: int) -> sql.Composed:
@@ -43,11 +45,14 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
         connection.execute(model_functions(int(row[0])))
     model_id = int(row[0])
     if is_current:
-        connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
-        connection.execute(
-            "UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,)
-        )
+        make_current(connection, model_id)
     return model_id
+
+
+def make_current(connection: psycopg.Connection, model_id: int) -> None:
+    """Make this the model whose vectors new rows get and recall compares, for everybody once the transaction ends."""
+    connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
+    connection.execute("UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,))
 
 
 def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:

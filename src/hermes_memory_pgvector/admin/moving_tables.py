@@ -73,7 +73,7 @@ TABLES = (
     Table("login_themes"),
 )
 """All but the vector tables, of which each model has two."""
-STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes")
+STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes", "reembedding")
 """What every database has for itself; the indexes of themes are built anew."""
 MADE_BY_MIGRATE = ("embedding_models", "erasure_key", "lexeme_statistics")
 """What an unused database may hold."""

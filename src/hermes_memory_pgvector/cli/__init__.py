@@ -38,6 +38,7 @@ from hermes_memory_pgvector.cli import (
     promote,
     prune,
     recall,
+    reembed,
     remap,
     restore,
     restore_backup,
@@ -73,7 +74,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    backfill, index, journal, homes,
+    reembed, backfill, index, journal, homes,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130

@@ -34,6 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="ROLE",
         help=f"role the agents connect as (default: the one named in dsn, else {DEFAULT_ROLE})",
     )
+    parser.add_argument(
+        "--switch-model",
+        action="store_true",
+        help="switch to the configured embedding model at once, however many rows are embedded anew (see reembed)",
+    )
     parser.add_argument("--print", action="store_true", dest="print_sql", help="show the SQL and connect to nothing")
     parser.add_argument(
         "--adopt-model",
@@ -44,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Migrate; exit code 3 when the vector tables have to wait for the embedding endpoint."""
+    """Migrate; exit code 3 when the vector tables wait for the embedding endpoint, or the model for `reembed`."""
     home = options.home_of(args)
     settings = load(home).settings
     if args.print_sql:
@@ -52,12 +57,19 @@ def run(args: argparse.Namespace) -> int:
     admin = database.admin_dsn(home, settings, args.admin_dsn)
     role = args.runtime_role or database.role_for(settings, admin)
     wanted = database.wanted_model(home, settings)
-    outcome = database.apply(admin, role, wanted.spec, adopt_model=args.adopt_model, quiet=args.json)
+    outcome = database.apply(
+        admin,
+        role,
+        wanted.spec,
+        adopt_model=args.adopt_model,
+        switches_model=args.switch_model,
+        quiet=args.json,
+    )
     if args.json:
         terminal.as_json({**asdict(outcome), "runtime_role": role, "vectors_wait": wanted.problem or None})
     else:
         database.tell(outcome, wanted)
-    return 3 if wanted.problem else 0
+    return 3 if wanted.problem or outcome.kept_model else 0
 
 
 def _print_script(home: Path, settings: Settings, role: str) -> int:

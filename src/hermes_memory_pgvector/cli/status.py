@@ -13,6 +13,7 @@ from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
+from hermes_memory_pgvector.setup.checks.model import REEMBED, difference, share
 from hermes_memory_pgvector.setup.console import Styled
 from hermes_memory_pgvector.store.reach import OVERVIEW
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.setup.journal_report import JournalReport
     from hermes_memory_pgvector.store.expiry import Due
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
+    from hermes_memory_pgvector.store.reembedding import Change
     from hermes_memory_pgvector.values import EmbeddingModel
 
 NAME = "status"
@@ -44,6 +46,8 @@ class Stored:
     server: ServerFacts
     contents: Contents
     model: EmbeddingModel | None
+    change: Change | None
+    """The change of the model that is under way."""
     vectors_pending: int
     dead_letters: int
     expiring: tuple[Due, ...]
@@ -85,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Read everything in one connection."""
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.store import dead_letters, expiry, overview, schema, vectors, watermarks
+    from hermes_memory_pgvector.store import dead_letters, expiry, overview, reembedding, schema, vectors, watermarks
     from hermes_memory_pgvector.store.current_model import current_model
 
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(home), None)
@@ -98,6 +102,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             server=overview.server_facts(connection),
             contents=overview.contents(connection, top),
             model=current_model(connection),
+            change=reembedding.under_way(connection),
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(dead_letters.newest(connection, 10_000)),
             expiring=tuple(expiry.due(connection, rules, SOON_DAYS)) if not rules.is_empty else (),
@@ -121,6 +126,7 @@ def _document(
         "error": str(problem) if problem else None,
         "configuration": list(parsed.troubles),
         "held": _held(parsed, stored) or None,
+        "model_differs": None if stored is None else difference(home, parsed.settings, stored.model) or None,
         "stored": None,
         "journal": {
             **report.totals(),
@@ -156,6 +162,13 @@ def _tell(
     else:
         _tell_stored(parts.describe_database(home, settings), stored)
     fault = setting_fault(home, settings)
+    other = "" if stored is None or fault else difference(home, settings, stored.model)
+    if other:
+        terminal.bullet(
+            "problem",
+            f"{other}: its new rows wait for vectors, and recall falls back to keywords for some or all rows",
+            f"set embed_model to the database's model, or change that for everybody: {REEMBED}",
+        )
     if fault:
         terminal.bullet(
             "problem", f"embedder: {fault}", "rows wait for vectors and recall falls back to keyword search"
@@ -173,7 +186,7 @@ def _held(parsed: Parsed, stored: Stored | None) -> str:
 
 
 def _tell_stored(where: str, stored: Stored) -> None:
-    server, model, contents = stored.server, stored.model, stored.contents
+    server, model, change, contents = stored.server, stored.model, stored.change, stored.contents
     size = terminal.size(server.database_bytes)
     rows = [
         ("database", where),
@@ -182,6 +195,7 @@ def _tell_stored(where: str, stored: Stored) -> None:
             "model",
             f"{model.name}, {model.dim} dimensions" if model else f"none yet; run: {terminal.command('migrate')}",
         ),
+        *([("changing to", f"{change.model.name}, {change.model.dim} dimensions: {share(change)}")] if change else []),
         (
             "stored",
             f"{terminal.count(contents.memories, 'memory', 'memories')}, {terminal.count(contents.turns, 'turn')} "

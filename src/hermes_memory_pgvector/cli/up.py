@@ -266,13 +266,15 @@ def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> 
         said.append(f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
         if outcome.adopted_memories or outcome.adopted_turns:
             said.append(f"{terminal.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
-        if wanted.spec is not None:
+        if wanted.spec is not None and outcome.kept_model is None:
             said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
     if target.new_login:
         _save_login(home, target.admin_dsn, target.new_login, quiet=quiet)
     if not quiet:
         for notice in outcome.notices:
             terminal.bullet("note", notice)
+        if outcome.kept_model is not None:
+            database.tell_kept_model(outcome.kept_model, wanted)
         if wanted.problem:
             terminal.bullet(
                 "warning", f"vectors have to wait: {wanted.problem}", "fix it and run: hermes-pgvector migrate"

@@ -32,7 +32,7 @@ class Declaration:
     """Whether the host's setup wizard and dashboard ask for it."""
     secret: bool = False
     expects: str = ""
-    show: Callable[[str], str] | None = None
+    show: Callable[[Any], Any] | None = None
     """How to show a value that may hold a password or a key; None for one that cannot."""
     is_rare: bool = False
     """Read because existing configurations may have it; no operator needs it, so `config show` leaves it out."""
@@ -176,6 +176,37 @@ def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
     return pairs
 
 
+EMBEDDER_PARTS = ("url", "model", "dim", "protocol", "api_key_env")
+"""What describes an embedder: the settings embed_url, embed_model and so on, and the keys of `embed_next`."""
+
+
+def _embedder(value: Any) -> tuple[tuple[str, str], ...]:
+    """An embedder that is described in one value; what it leaves out is as in the settings of the one in use."""
+    if not value:
+        return ()
+    if isinstance(value, tuple):
+        value = dict(value)
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(equals for _, equals, _ in pairs):
+            raise ValueError
+        value = {key.strip(): text for key, _, text in pairs}
+    if not isinstance(value, Mapping) or not set(value) <= set(EMBEDDER_PARTS):
+        raise ValueError
+    told = {name: DECLARATIONS[f"embed_{name}"].parse(value[name]) for name in EMBEDDER_PARTS if name in value}
+    return tuple((name, str(part)) for name, part in told.items() if part is not None)
+
+
+def _show_embedder(value: Any) -> Any:
+    """What may be shown of a described embedder."""
+    if isinstance(value, str):
+        return redact_url(value) if "@" in value else value
+    if not isinstance(value, Mapping):
+        return value
+    shows = {name: DECLARATIONS[f"embed_{name}"].show for name in value}
+    return {name: part if (show := shows[name]) is None else show(part) for name, part in value.items()}
+
+
 def _days(value: Any) -> tuple[tuple[str, int], ...]:
     parse = _number(int, 0, 36500)
     return tuple((theme, int(parse(days))) for theme, days in _pairs(value))
@@ -280,6 +311,16 @@ class Settings:
     )
     embed_api_key_env: str = text(
         "", "Name of the environment variable that holds the endpoint's key.", wizard=True, show=redact_variable
+    )
+    embed_next: tuple[tuple[str, str], ...] = _declare(
+        (),
+        Declaration(
+            "The embedder to use once the database's vectors are of its model; set by `reembed`, and beforehand on the"
+            " other machines of a fleet.",
+            _embedder,
+            expects="a map of url, model, dim, protocol and api_key_env, or model=...,url=...",
+            show=_show_embedder,
+        ),
     )
     embed_on_write: bool = flag(True, "Embed new rows; false leaves them to keyword search and `backfill`.")
     conversation_embed_policy: Literal["all", "substantive_only", "none"] = choice(
@@ -440,6 +481,24 @@ class Settings:
     def uses_local_model(self) -> bool:
         """Whether this process computes vectors itself."""
         return self.embed_protocol == "local" or (self.embed_protocol == "auto" and not self.embed_url)
+
+    @property
+    def next_embedder(self) -> Settings | None:
+        """These settings with the embedder that `embed_next` describes; None where it describes none.
+
+        An address of its own brings its own protocol and key: a key goes nowhere it was not meant for.
+        """
+        if not self.embed_next:
+            return None
+        told = dict(self.embed_next)
+        has_place = "url" in told or told.get("protocol") == "local"
+        former = {} if has_place else {"url": self.embed_url, "api_key_env": self.embed_api_key_env}
+        parts = {"model": self.embed_model, "protocol": "auto" if has_place else self.embed_protocol, **former, **told}
+        values = {
+            f"embed_{name}": DECLARATIONS[f"embed_{name}"].parse(parts.get(name, DEFAULTS[f"embed_{name}"]))
+            for name in EMBEDDER_PARTS
+        }
+        return dataclasses.replace(self, **values, embed_next=())
 
     def __repr__(self) -> str:
         return f"Settings({', '.join(sorted(self.set_by))})"

@@ -29,7 +29,9 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class ConfiguredEmbedder:
     """The embedder a home's settings describe; nothing is loaded or contacted before the first call."""
 
-    def __init__(self, home: Path, settings: Settings, *, cache_entries: int) -> None:
+    def __init__(self, home: Path, settings: Settings, *, cache_entries: int, is_in_use: bool = True) -> None:
+        """One that is not in use yet says nothing about its settings in the log."""
+        self._is_in_use = is_in_use
         self._home = home
         self._settings = settings
         self._cache_entries = cache_entries
@@ -98,12 +100,12 @@ class ConfiguredEmbedder:
             try:
                 made = _embedder(self._settings, key, self._cache_entries)
             except ConfigError as error:
-                if not self._fault:
+                if not self._fault and self._is_in_use:
                     logger.warning("rows wait for their vectors and recall falls back to keyword search: %s", error)
                 self._fault = str(error)
                 made = None
             else:
-                if self._fault:
+                if self._fault and self._is_in_use:
                     logger.warning("the embedder's settings are valid again; waiting rows are embedded now")
                 self._fault = ""
             if self._inner is not None:

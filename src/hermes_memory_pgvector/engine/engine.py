@@ -105,8 +105,16 @@ class Engine:
         self.current_model = CurrentModel()
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
         self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"))
+        self.next_embedder = self._make_next_embedder()
         self.read_breaker = _recall_breaker("database reads")
-        self.recall = Recall(self.pool.reading, self.embedder, settings, self.current_model, masker_for(settings))
+        self.recall = Recall(
+            self.pool.reading,
+            self.embedder,
+            settings,
+            self.current_model,
+            masker_for(settings),
+            following=self.next_embedder,
+        )
         self.search = GuardedRecall(
             self.recall,
             self.read_breaker,
@@ -163,6 +171,14 @@ class Engine:
             Clock.of_home(self.folder), SessionLedger(), ShownHits(), journal, refusals, Recorder(journal, refusals)
         )
 
+    def _make_next_embedder(self) -> GuardedEmbedder | None:
+        """The embedder for the model that the database is going to have, so that nothing stops when it changes."""
+        described = self.settings.next_embedder
+        if described is None:
+            return None
+        configured = ConfiguredEmbedder(self.home, described, cache_entries=CACHE_ENTRIES, is_in_use=False)
+        return GuardedEmbedder(configured, _recall_breaker("embedding of questions with embed_next"))
+
     def _make_backlog(self) -> Backlog:
         return Backlog(
             self.pool,
@@ -171,6 +187,7 @@ class Engine:
             embed_seconds=self.settings.embed_write_timeout,
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
             make_tables=SelfMigration(self.home, is_ours=not self.settings.dsn).run,
+            following=self.next_embedder,
         )
 
     def _make_mirror(self) -> Mirror:
@@ -382,7 +399,7 @@ class Engine:
         self.journal.close(deadline)
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
-        self.embedder.close()
+        self._close_embedders()
         if not self.is_retired:
             self.refusals.close()
 
@@ -430,7 +447,12 @@ class Engine:
         self.tasks.stop(Deadline.after(STEP_SECONDS))
         self._keep_recall_log.flush(Deadline.after(STEP_SECONDS))
         self.pool.close()
+        self._close_embedders()
+
+    def _close_embedders(self) -> None:
         self.embedder.close()
+        if self.next_embedder is not None:
+            self.next_embedder.close()
 
     def _rows_stored(self) -> None:
         """Rows have been stored that may want a vector."""

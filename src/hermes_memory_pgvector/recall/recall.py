@@ -16,6 +16,7 @@ from typing import Protocol
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
     DatabaseError,
     DatabaseUnavailable,
     DeadlineExceeded,
@@ -26,8 +27,8 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.store import reach
-from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.errors import concerns_everyone
+from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
+from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.store.reach import UPKEEP, Reach, everywhere, within
 from hermes_memory_pgvector.store.search import (
     Check,
@@ -43,13 +44,14 @@ from hermes_memory_pgvector.store.search import (
 from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.values import Hit, Question, Scope
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
 
 logger = logging.getLogger(__name__)
 
 EMBED_SHARE = 0.6
 """The part of the time that embedding may use; the rest is for the search."""
 EVERY_ROW = 2**31 - 1
+OTHER_MODEL = "keyword search only for some rows: this home embeds with another model than the database uses"
 AMBIENT_CANDIDATES = 400
 """Rows compared for prefetch, where only a near hit is worth offering."""
 
@@ -109,6 +111,13 @@ class Prepared:
     meaning: Meaning | None
     wording: Wording
     degraded: str | None
+    current: EmbeddingModel | None = None
+    """The model in use, as far as we knew."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to search for."""
+        return self.meaning is None and not self.wording.terms
 
 
 class Recall:
@@ -121,9 +130,12 @@ class Recall:
         settings: RecallSettings,
         current_model: CurrentModel | None = None,
         masker: Masker = NOTHING,
+        *,
+        following: QueryEmbedder | None = None,
     ) -> None:
+        """`following` embeds questions once the database's vectors are of its model."""
         self._reading = reading
-        self._embedder = embedder
+        self._embedders = [each for each in (embedder, following) if each is not None]
         self._settings = settings
         self._masker = masker
         self._current_model = current_model or CurrentModel()
@@ -135,18 +147,21 @@ class Recall:
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
         ready = self.prepare(questions[0], deadline)
-        meaning, wording, degraded = ready.meaning, ready.wording, ready.degraded
-        if meaning is None and not wording.terms:
-            return [Answer((), degraded) for _ in questions]
-        with self._reading(deadline, reach_of(questions)) as connection:
-            pending = [
-                send(
-                    connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
-                )
-                for question in questions
-            ]
-        # Results are read after the transaction, so that all statements and its end travel together.
-        answers = [Answer(tuple(each.receive()), degraded) for each in pending]
+        if ready.is_empty:
+            return [Answer((), ready.degraded) for _ in questions]
+        try:
+            answers, models = self._ask(questions, ready, deadline)
+        except DatabaseDenied as error:
+            # The vectors of the model we remember may have been dropped since; then it is no longer in use.
+            if ready.meaning is None or error.sqlstate not in SCHEMA_STATES or not self._has_changed(deadline):
+                raise
+            answers, models = None, ()
+        if answers is None or self._could_do_better(ready, models):
+            again = self.prepare(questions[0], deadline)
+            if again.meaning is not None or (answers is None and not again.is_empty):
+                answers, _ = self._ask(questions, again, deadline)
+            elif answers is None:
+                return [Answer((), again.degraded) for _ in questions]
         return self._with_sizes(
             questions,
             [
@@ -156,20 +171,49 @@ class Recall:
             deadline,
         )
 
+    def _ask(
+        self, questions: Sequence[Question], ready: Prepared, deadline: Deadline
+    ) -> tuple[list[Answer], tuple[EmbeddingModel, ...]]:
+        """The answers by one model's vectors or by words, and the models as they are after that."""
+        meaning, wording = ready.meaning, ready.wording
+        models: PendingModels | None = None
+        with self._reading(deadline, reach_of(questions)) as connection:
+            pending = [
+                send(
+                    connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
+                )
+                for question in questions
+            ]
+            if self._embedders:
+                models = PendingModels(connection)
+        # Results are read after the transaction, so that all statements and its end travel together.
+        answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
+        return answers, () if models is None else self._current_model.note(models.receive())
+
+    def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
+        """Whether the model in use is another one by now, and one that we have an embedder for."""
+        if not models or not models[0].is_current:
+            return False
+        asked = None if ready.meaning is None else ready.meaning.model.id
+        return asked != models[0].id and models[0] != ready.current and bool(self._embedders_of(models[0]))
+
+    def _has_changed(self, deadline: Deadline) -> bool:
+        """Whether the database's models are others than those we remember, which we do from now on."""
+        before = self._current_model.remembered_models()
+        with self._reading(deadline, reach.NOTHING) as connection:
+            return self._current_model.read_models(connection) != before
+
     def prepare(self, question: Question, deadline: Deadline) -> Prepared:
         """Read a question's words and embed it; without a vector that can be compared, words have to do."""
         # Rows are stored without secrets, and no embedding service gets to see one.
         question = replace(question, text=self._masker.mask(question.text).text)
-        vector, degraded = self._embed(question.text, deadline)
+        models = self._models(deadline) if self._embedders else ()
+        meaning, degraded = self._embed(question.text, models, deadline)
         wording = read_wording(question)
         deadline.check()
-        meaning = None
-        if vector is not None:
-            meaning = self._meaning(vector, deadline)
-            degraded = None if meaning else _keywords_only("the stored vectors belong to another model")
         if meaning is not None and not self._settings.hybrid_search:
             wording = replace(wording, terms=())
-        return Prepared(meaning, wording, degraded)
+        return Prepared(meaning, wording, degraded, models[0] if models and models[0].is_current else None)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
         """The same answers; those without hits also say how many rows were searched, if wanted and known."""
@@ -206,29 +250,49 @@ class Recall:
             model = self._current_model.read(connection)
             return None if model is None else verify_theme(connection, model, theme, samples=samples)
 
-    def _embed(self, text: str, deadline: Deadline) -> tuple[Sequence[float] | None, str | None]:
-        if self._embedder is None:
-            return None, _keywords_only("no embedder is configured")
-        share = min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout)
-        try:
-            return self._embedder.embed_query(text, deadline.earlier(share)), None
-        except EmbeddingMisconfigured:
-            return None, _keywords_only("a setting of the embedder is wrong")
-        except (EmbeddingError, DeadlineExceeded) as error:
-            logger.debug("keyword search only: %s", type(error).__name__)
-            return None, _keywords_only("the embedding service is out of reach")
+    def _embed(
+        self, text: str, models: tuple[EmbeddingModel, ...], deadline: Deadline
+    ) -> tuple[Meaning | None, str | None]:
+        """A question's vector with the model it can be compared within; else why there is none.
 
-    def _meaning(self, vector: Sequence[float], deadline: Deadline) -> Meaning | None:
-        """The vector with the model it can be compared within, if that is the model in use."""
-        model = self._current_model.remembered()
-        if model is None:
-            with self._reading(deadline, reach.NOTHING) as connection:
-                model = self._current_model.read(connection)
-        if model is None or self._embedder is None:
-            return None
-        if model.dim != len(vector) or model.name != self._embedder.model:
-            return None
-        return Meaning(replace(model, candidates=EVERY_ROW) if self._settings.exact else model, vector)
+        It is of the model in use if we have an embedder for that, otherwise of one whose vectors are still there.
+        """
+        if not self._embedders:
+            return None, _keywords_only("no embedder is configured")
+        share = deadline.earlier(min(deadline.remaining() * EMBED_SHARE, self._settings.embed_timeout))
+        reason = "the stored vectors belong to another model"
+        # Without a model to compare with, an outage or a wrong setting is still worth telling.
+        for model, embedder in self._pairs(models) or [(None, self._embedders[0])]:
+            try:
+                vector = embedder.embed_query(text, share)
+            except EmbeddingMisconfigured:
+                reason = "a setting of the embedder is wrong"
+                continue
+            except (EmbeddingError, DeadlineExceeded) as error:
+                logger.debug("keyword search only: %s", type(error).__name__)
+                reason = "the embedding service is out of reach"
+                continue
+            if vector is None:
+                return None, None
+            if model is not None and len(vector) == model.dim:
+                exact = replace(model, candidates=EVERY_ROW) if self._settings.exact else model
+                return Meaning(exact, vector), None if model.is_current else OTHER_MODEL
+        return None, _keywords_only(reason)
+
+    def _pairs(self, models: tuple[EmbeddingModel, ...]) -> list[tuple[EmbeddingModel | None, QueryEmbedder]]:
+        """The model in use with the embedders that have its name, or else other models with theirs."""
+        of_current = [(each, embedder) for each in models if each.is_current for embedder in self._embedders_of(each)]
+        return [*of_current] or [(each, embedder) for each in models for embedder in self._embedders_of(each)]
+
+    def _embedders_of(self, model: EmbeddingModel) -> list[QueryEmbedder]:
+        return [each for each in self._embedders if each.model == model.name]
+
+    def _models(self, deadline: Deadline) -> tuple[EmbeddingModel, ...]:
+        models = self._current_model.remembered_models()
+        if models:
+            return models
+        with self._reading(deadline, reach.NOTHING) as connection:
+            return self._current_model.read_models(connection)
 
     def thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
         """What a hit must reach."""

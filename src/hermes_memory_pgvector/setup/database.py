@@ -59,7 +59,16 @@ def wanted_model(home: Path, settings: Settings) -> Wanted:
             info = embedder.info(Deadline.after(EMBEDDER_SECONDS))
     except EmbeddingError as error:
         return Wanted(None, str(error))
-    return Wanted(ModelSpec(info.name, info.dim, info.min_similarity))
+    return Wanted(ModelSpec(info.name, info.dim, info.min_similarity, _following(whose)))
+
+
+def _following(home: Path) -> str:
+    """The name of the model that comes next; empty when none does."""
+    described = load(home).settings.next_embedder
+    if described is None:
+        return ""
+    with parts.open_embedder(home, described) as embedder:
+        return embedder.model
 
 
 @contextmanager
@@ -82,6 +91,7 @@ def apply(
     *,
     role_password: str | None = None,
     adopt_model: str,
+    switches_model: bool = False,
     quiet: bool,
     tells_steps: bool = True,
     may_be_closed: bool = False,
@@ -98,6 +108,7 @@ def apply(
             runtime_role=role,
             runtime_password=role_password,
             model=spec,
+            switches_model=switches_model,
             adopt_model=adopt_model,
             report=_note if tells_steps and not quiet else _keep_quiet,
             announce=_keep_quiet if quiet else _note,
@@ -126,7 +137,9 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
         f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "no migrations to apply"
     )
     terminal.bullet("ok", f"{applied}; the schema is up to date")
-    if wanted.spec is not None:
+    if outcome.kept_model is not None:
+        tell_kept_model(outcome.kept_model, wanted)
+    elif wanted.spec is not None:
         terminal.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
     for notice in outcome.notices:
         terminal.bullet("note", notice)
@@ -141,3 +154,15 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
             f"vectors have to wait: {wanted.problem}",
             "everything else is ready; when the endpoint answers, run: hermes-pgvector migrate",
         )
+
+
+def tell_kept_model(kept: str, wanted: Wanted) -> None:
+    """Say that the model was not changed, and how to change it."""
+    assert wanted.spec is not None
+    terminal.bullet(
+        "warning",
+        f"the database keeps its model, {kept}: with {wanted.spec.name} ({wanted.spec.dim}), as the settings name it, "
+        "recall would find rows by keywords only until all are embedded anew",
+        "to change it without an outage: hermes-pgvector reembed",
+    )
+    terminal.bullet("note", "to switch at once all the same", "hermes-pgvector migrate --switch-model")

@@ -101,13 +101,18 @@ def check(home: Path, values: Mapping[str, Any]) -> None:
 
 def _check_endpoint(home: Path, values: Mapping[str, Any]) -> None:
     """Refuse a new embedding endpoint that is not a valid address, or that carries a credential."""
-    from hermes_memory_pgvector.embedding.url import parse_endpoint
-
     url = values.get("embed_url")
     if not isinstance(url, str) or not url.strip() or "${" in url:
         return
     if is_shown(settings_file.load(home).settings, "embed_url", url):
         return
+    check_endpoint(url)
+
+
+def check_endpoint(url: str) -> None:
+    """ConfigError for an address that is none, or that carries a credential."""
+    from hermes_memory_pgvector.embedding.url import parse_endpoint
+
     try:
         parse_endpoint(url)
     except ConfigError as error:

@@ -13,13 +13,13 @@ from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
-from hermes_memory_pgvector.config.settings import DECLARATIONS, shown
+from hermes_memory_pgvector.config.settings import DECLARATIONS, EMBEDDER_PARTS, shown
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import new_settings, parts
 
 SHARED = "the root home's database, whose vectors are of one model"
-EMBEDDER = ("embed_url", "embed_model", "embed_dim", "embed_protocol", "embed_api_key_env")
+EMBEDDER = (*(f"embed_{part}" for part in EMBEDDER_PARTS), "embed_next")
 
 
 def below(home: Path) -> list[Path]:

@@ -1904,6 +1904,18 @@ CREATE SEQUENCE public.recall_log_id_seq
 
 ALTER SEQUENCE public.recall_log_id_seq OWNED BY public.recall_log.id;
 
+CREATE TABLE public.reembedding (
+    model_id integer NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    seen_at timestamp with time zone DEFAULT now() NOT NULL,
+    done bigint DEFAULT 0 NOT NULL,
+    total bigint DEFAULT 0 NOT NULL,
+    rate real DEFAULT 0 NOT NULL,
+    problem text DEFAULT ''::text NOT NULL,
+    is_the_one boolean DEFAULT true NOT NULL,
+    CONSTRAINT reembedding_is_the_one_check CHECK (is_the_one)
+);
+
 CREATE TABLE public.theme_aliases (
     old text NOT NULL,
     new text NOT NULL,
@@ -2050,6 +2062,9 @@ ALTER TABLE ONLY public.pending_vectors
 ALTER TABLE ONLY public.recall_log
     ADD CONSTRAINT recall_log_pkey PRIMARY KEY (agent_identity, id);
 
+ALTER TABLE ONLY public.reembedding
+    ADD CONSTRAINT reembedding_pkey PRIMARY KEY (is_the_one);
+
 ALTER TABLE ONLY public.theme_aliases
     ADD CONSTRAINT theme_aliases_pkey PRIMARY KEY (old);
 
@@ -2151,6 +2166,9 @@ ALTER TABLE ONLY public.memory_sources
 
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.reembedding
+    ADD CONSTRAINT reembedding_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;

@@ -61,9 +61,8 @@ def edit_turn(
 def drop_vectors(connection: Connection, kind: Kind, theme: str, row_id: int) -> None:
     """Take a row out of the search by meaning."""
     name = "memories/drop_vectors" if kind is Kind.MEMORY else "correct/drop_vectors_of_turn"
-    models: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
-    for (model_id,) in models:
-        connection.execute(model_statement(name, int(model_id)), {"theme": theme, "id": row_id})
+    for model_id in vectors.model_ids(connection):
+        connection.execute(model_statement(name, model_id), {"theme": theme, "id": row_id})
     vectors.finish(connection, [(theme, kind.value, row_id)])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hermes_memory_pgvector.store import gate
+from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
 from hermes_memory_pgvector.store.pool import Connection
@@ -408,8 +408,10 @@ class _Rows:
         self.flush()
         self._execute("memories/update", id=entry.id, **self._columns(entry))
         if self._model_id is not None:
-            query = model_statement("memories/drop_vectors", self._model_id)
-            self._connection.execute(query, {"theme": self.theme, "id": entry.id})
+            # Of every model: while the model changes, the next one's vectors are already being made.
+            for model_id in vectors.model_ids(self._connection):
+                query = model_statement("memories/drop_vectors", model_id)
+                self._connection.execute(query, {"theme": self.theme, "id": entry.id})
         self.changed.append((self.theme, entry.id))
 
     def _set_homes(self, row_id: int, before: Entry, after: Entry, when: Moment) -> None:

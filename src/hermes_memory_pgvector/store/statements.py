@@ -2,7 +2,8 @@
 
 A statement's name is its path there: `statement("turns/insert")`. No statement is assembled in Python. Only the vector
 tables vary, because each embedding model has its own: a file names them `{memory_vectors}` and `{turn_vectors}`; a
-search names the table it searches `{source}`.
+search names the table it searches `{source}`. A change from one model to another names the former one's
+`{former_turn_vectors}` and `{former_memory_vectors}`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def statement(name: str) -> sql.SQL:
 
 
 @cache
-def model_statement(name: str, model_id: int) -> sql.Composed:
-    """The statement in queries/<name>.sql, on the vector tables of one embedding model."""
-    return sql.SQL(_read(f"queries/{name}.sql")).format(**vector_tables(model_id))
+def model_statement(name: str, model_id: int, former_id: int | None = None) -> sql.Composed:
+    """The statement in queries/<name>.sql, on the vector tables of one embedding model, or of that and a former one."""
+    former = {f"former_{table}": each for table, each in vector_tables(former_id or model_id).items()}
+    return sql.SQL(_read(f"queries/{name}.sql")).format(**vector_tables(model_id), **former)
 
 
 @cache

@@ -59,14 +59,31 @@ def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[
     ).fetchall()
     leases = {(str(theme), str(kind), int(row_id)): lease for theme, kind, row_id, lease in claimed}
     keys = list(leases)
-    found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
-    found += _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
+    found = texts(connection, keys)
     known = {row.key for row in found}
     return [replace(row, lease=leases[row.key]) for row in found], [key for key in keys if key not in known]
 
 
+def texts(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
+    """These rows with the texts their vectors are made from, without those that are muted or gone."""
+    found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
+    return found + _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
+
+
 def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], vectorless: Sequence[Wanting]) -> None:
-    """Store vectors, and take their rows and those that get none off the queue; those that changed meanwhile stay."""
+    """Store vectors, and take their rows and those that get none off the queue.
+
+    Rows that changed meanwhile stay there, and all of them when the current model is another one by now.
+    """
+    insert(connection, model, made)
+    done = {row.key: row.lease for row in (*(item.row for item in made), *vectorless)}
+    if done:
+        values = {**_columns(done), "leases": list(done.values()), "model_id": model.id}
+        connection.execute(statement("vectors/finish_claimed"), values)
+
+
+def insert(connection: Connection, model: EmbeddingModel, made: Sequence[Made]) -> None:
+    """Store vectors of a model, except of rows that changed meanwhile."""
     for kind, name in ((Kind.TURN, "vectors/insert_of_turns"), (Kind.MEMORY, "vectors/insert_of_memories")):
         part = [item for item in made if item.row.kind is kind]
         if not part:
@@ -79,9 +96,6 @@ def store(connection: Connection, model: EmbeddingModel, made: Sequence[Made], v
             "vectors": vector_array(model, [item.vector for item in part]),
         }
         connection.execute(model_statement(name, model.id), values)
-    done = {row.key: row.lease for row in (*(item.row for item in made), *vectorless)}
-    if done:
-        connection.execute(statement("vectors/finish_claimed"), {**_columns(done), "leases": list(done.values())})
 
 
 def finish(connection: Connection, keys: Sequence[Key]) -> None:
@@ -94,6 +108,12 @@ def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float)
     """Give leases back; the rows are due again after a pause that grows with their attempts."""
     if keys:
         connection.execute(statement("vectors/return_pending"), {**_columns(keys), "pause": pause_seconds})
+
+
+def model_ids(connection: Connection) -> list[int]:
+    """Every model that has vector tables."""
+    rows: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()
+    return [int(row[0]) for row in rows]
 
 
 def seconds_until_next(connection: Connection) -> float | None:

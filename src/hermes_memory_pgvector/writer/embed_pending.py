@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
-from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
+from hermes_memory_pgvector.errors import (
+    DatabaseDenied,
+    EmbeddingError,
+    EmbeddingMisconfigured,
+    EmbeddingUnavailable,
+)
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
@@ -37,6 +42,7 @@ MISMATCH_SECONDS = 5.0
 MISMATCH_PATIENCE_SECONDS = 60.0
 """Settings and `migrate` change one after the other; only what lasts longer than this is worth a line in the log."""
 MIN_PAUSE_SECONDS = 0.1
+REEMBED_COMMAND = "hermes-pgvector reembed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,13 @@ class Backlog:
         *,
         embed_seconds: float,
         make_tables: Callable[[], bool] = lambda: False,
+        following: Embedder | None = None,
     ) -> None:
+        """`following` embeds rows once the database's model is its own."""
         self._pool = pool
         self._embedder = embedder
+        self._following = following
+        self._chosen = embedder
         self._current_model = current_model
         self._embed_seconds = embed_seconds
         self._make_tables = make_tables
@@ -120,6 +130,10 @@ class Backlog:
             return False
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+            if self._current_model.read(connection) != model:
+                # It has just changed: what we would make is of no use, or of less.
+                self.breaker.released()
+                return True
             rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
             vectors.finish(connection, gone)
             later = None if rows else vectors.seconds_until_next(connection)
@@ -135,8 +149,13 @@ class Backlog:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
                 vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
             raise
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
-            vectors.store(connection, model, made, without)
+        try:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+                vectors.store(connection, model, made, without)
+        except DatabaseDenied:
+            # The model's vectors may have been dropped since; the rows are due again when the lease ends.
+            self._read_model()
+            raise
         self._embedded += len(rows)
         self.breaker.succeeded()
         return True
@@ -144,7 +163,7 @@ class Backlog:
     def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
         pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
         texts = [text for _, _, text in pieces]
-        found = self._embedder.embed_documents(texts, Deadline.after(self._embed_seconds))
+        found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
         made = [
             Made(row, chunk, vector)
             for (row, chunk, _), vector in zip(pieces, found, strict=True)
@@ -158,15 +177,29 @@ class Backlog:
         remembered = self._current_model.remembered()
         if remembered is not None and remembered == self._usable:
             return remembered
+        self._chosen = self._embedder
         # The embedder first: without it there is no need for a connection.
-        info = self._embedder.info(Deadline.after(self._embed_seconds))
+        info = self._embedder.info(Deadline.after(self._embed_seconds)) if self._following is None else None
         model = self._read_model()
         if model is None and self._make_tables():
             model = self._read_model()
+        if info is None:
+            info = self._choose(model)
         self._note(mismatch(model, info))
         problem = self._problem
         self._usable = None if problem else model
         return self._usable
+
+    def _choose(self, model: EmbeddingModel | None) -> ModelInfo:
+        """Embed with the embedder whose model this is, the one in use otherwise; only the one chosen need answer."""
+        deadline = Deadline.after(self._embed_seconds)
+        for each in (self._embedder, self._following):
+            if each is not None and model is not None and each.model == model.name:
+                info = each.info(deadline)
+                if info.dim == model.dim:
+                    self._chosen = each
+                    return info
+        return self._embedder.info(deadline)
 
     def _note(self, problem: str) -> None:
         """Remember how the models differ, and log it once it has lasted."""
@@ -188,13 +221,13 @@ class Backlog:
 
 def mismatch(model: EmbeddingModel | None, info: ModelInfo) -> str:
     """How the database's model differs from ours; empty when they are the same."""
-    command = "run: hermes-pgvector migrate"
     if model is None:
-        return f"the database has no vector tables yet; rows wait for their vectors; {command}"
+        return "the database has no vector tables yet; rows wait for their vectors; run: hermes-pgvector migrate"
     if (model.name, model.dim) != (info.name, info.dim):
         return (
             f"the database's vectors are of {model.name} ({model.dim} dimensions), this process embeds with "
-            f"{info.name} ({info.dim}); rows wait for their vectors; set embed_model, or to change the model {command}"
+            f"{info.name} ({info.dim}); rows wait for their vectors; set embed_model to the database's model, "
+            f"or change that for everybody with: {REEMBED_COMMAND}"
         )
     return ""
 

@@ -95,7 +95,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
                 yield from _belonging(connection, home, settings)
-                yield from _vectors(connection, settings, seen)
+                yield from _vectors(connection, home, settings, seen)
                 yield from _mirror(connection, home, settings)
                 _remember(connection, writers, seen)
     except Held as error:
@@ -162,18 +162,13 @@ def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
         yield warning("rights", text, hint)
 
 
-def _vectors(connection: Connection, settings: Settings, seen: Seen) -> Iterator[Finding]:
-    from hermes_memory_pgvector.store import overview
+def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
+    from hermes_memory_pgvector.setup.checks import model as model_checks
+    from hermes_memory_pgvector.store import overview, reembedding
     from hermes_memory_pgvector.store.current_model import current_model
-    from hermes_memory_pgvector.writer.embed_pending import mismatch
 
     model = seen.model = current_model(connection)
-    if seen.info is not None:
-        difference = mismatch(model, seen.info)
-        if difference:
-            yield problem("model", difference, "hermes-pgvector migrate")
-        elif model is not None:
-            yield ok("model", f"vectors are from {model.name}, {model.dim} dimensions")
+    yield from model_checks.check(home, settings, seen.info, model, reembedding.under_way(connection))
     if model is None:
         return
     yield from _similarity(connection, settings, model)

@@ -1,0 +1,407 @@
+"""The embedding model changes while agents write and ask: no answer fails or mixes models, and no row is left out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.values import Kind, Question
+from hermes_memory_pgvector.writer.reembed import Throttle
+from testing.command import Commands
+from testing.embed_server import EmbedServer, meaningful_vector
+from testing.postgres import DIM, MODEL, Database
+from testing.stored import Stored
+from testing.waiting import wait_until
+
+NEW = "new-model"
+NEW_DIM = 96
+THEME = "workshop"
+
+VECTOR = "(SELECT array_agg(sin(id * i)) FROM generate_series(1, {dim}) AS i)::real[]::halfvec"
+SOME_ROWS = f"""
+INSERT INTO conversations (agent_identity, session_id, role, content, ts)
+SELECT 'theme-' || n % 7, 's' || n % 20, 'user', 'Turn ' || n || ' is about subject ' || n % 100,
+       now() - n * interval '1 minute'
+FROM generate_series(1, {{rows}}) AS n;
+INSERT INTO memory_entries (agent_identity, target, content)
+SELECT 'theme-' || n % 7, 'memory', 'Memory ' || n || ' about subject ' || n % 10
+FROM generate_series(1, {{rows}} / 10) AS n;
+INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
+SELECT agent_identity, id, ts, hermes_content_hash(content), {VECTOR} FROM conversations;
+INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)
+SELECT agent_identity, id, updated_at, target, {VECTOR} FROM memory_entries;
+"""
+
+
+class Fleet:
+    """Two endpoints, one database, a home with its commands, and what is in the database."""
+
+    def __init__(self, folder: Path, database: Database, old: EmbedServer, new: EmbedServer) -> None:
+        self.commands = Commands(folder)
+        self.database = database
+        self.old = old
+        self.new = new
+        self.stored = Stored(database.owner_dsn)
+        self.commands.configure(
+            dsn=database.runtime_dsn, embed_url=old.url, embed_model=MODEL, turn_min_chars=1, prefetch_budget=7.0
+        )
+
+    @property
+    def home(self) -> Path:
+        return self.commands.home
+
+    @property
+    def engine(self) -> Engine:
+        engine = engine_for(self.home)[0]
+        engine.start()
+        return engine
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return ("--url", self.new.url, "--model", NEW, "--admin-dsn", self.database.owner_dsn)
+
+    def reembed(self, *more: str, code: int = 0) -> Any:
+        done = self.commands.call("reembed", *more, "--json", "--admin-dsn", self.database.owner_dsn)
+        assert done.code == code, done.everything
+        return done.json
+
+    def change(self, *more: str, code: int = 0) -> Any:
+        return self.reembed("--url", self.new.url, "--model", NEW, *more, code=code)
+
+    def fill(self, rows: int) -> None:
+        with psycopg.connect(self.database.owner_dsn) as owner:
+            owner.execute(SOME_ROWS.format(rows=rows, dim=DIM).encode())
+
+    def agent(self, theme: str = THEME) -> PgvectorMemoryProvider:
+        made = PgvectorMemoryProvider()
+        made.initialize(
+            "s1", hermes_home=str(self.home), platform="cli", agent_context="primary",
+            gateway_session_key=theme, agent_workspace="hermes", agent_identity="default",
+        )  # fmt: skip
+        return made
+
+    def ask(self, text: str, theme: str = THEME) -> Answer:
+        question = Question(text, Kind.TURN, theme, limit=5)
+        return self.engine.recall.search(question, Deadline.after(10))
+
+    def missing(self, model_id: int) -> int:
+        """How many rows that recall may find have no vector of a model."""
+        ((count,),) = self.stored.rows(
+            f"SELECT (SELECT count(*) FROM conversations AS t WHERE muted_at IS NULL AND NOT EXISTS"
+            f" (SELECT FROM turn_vectors_{model_id} AS v WHERE (v.agent_identity, v.id) = (t.agent_identity, t.id)))"
+            f" + (SELECT count(*) FROM memory_entries AS t WHERE muted_at IS NULL AND NOT EXISTS"
+            f" (SELECT FROM memory_vectors_{model_id} AS v WHERE (v.agent_identity, v.id) = (t.agent_identity, t.id)))"
+        )
+        return int(count)
+
+    def current(self) -> tuple[int, str, int]:
+        ((model_id, name, dim),) = self.stored.rows("SELECT id, name, dim FROM embedding_models WHERE is_current")
+        return model_id, name, dim
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: Database) -> Iterator[Fleet]:
+    with EmbedServer(dim=DIM) as old, EmbedServer(dim=NEW_DIM) as new:
+        try:
+            yield Fleet(tmp_path, database, old, new)
+        finally:
+            close_all(Deadline.after(10))
+
+
+def test_a_model_is_changed_and_the_old_vectors_are_dropped_on_request(fleet: Fleet) -> None:
+    fleet.fill(300)
+    done = fleet.change()
+    assert (done["switched"], done["embedded"], done["without_vector"]) == (True, 330, 0)
+    assert fleet.current() == (2, NEW, NEW_DIM)
+    assert fleet.missing(2) == 0
+    assert fleet.commands.config["memory"]["pgvector"]["embed_model"] == NEW
+    assert "embed_next" not in fleet.commands.config["memory"]["pgvector"]
+    assert fleet.reembed("--status")["change"] is None
+    assert fleet.change()["embedded"] == 0
+    assert [each["name"] for each in fleet.reembed("--drop-old")["models"]] == [MODEL]
+    assert fleet.stored.count("turn_vectors_1") == 300
+    fleet.reembed("--drop-old", "--execute")
+    assert fleet.stored.rows("SELECT to_regclass('turn_vectors_1'), to_regclass('memory_vectors_1')") == [(None, None)]
+    assert fleet.reembed("--status")["other_models"] == []
+    assert [hit.score is not None for hit in fleet.ask("subject 7", "theme-0").hits] == [True] * 5
+    actions = [row["action"] for row in fleet.commands.call("audit", "--json").json["audit"]]
+    assert actions == ["drop vectors", "switch model"]
+
+
+class OtherModel(EmbedServer):
+    """A model of the same dimension whose vectors mean something else: comparing the two would fail nowhere."""
+
+    def content(self, mode: Any, protocol: str, texts: tuple[str, ...]) -> bytes:
+        return super().content(mode, protocol, tuple(text[::-1] for text in texts))
+
+
+class Load:
+    """Agents that write and ask all the time, and what they were answered."""
+
+    def __init__(self, fleet: Fleet, *, writes: float, recalls: float) -> None:
+        self._fleet = fleet
+        self._rates = (writes, recalls)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(writes, self._write)),
+            threading.Thread(target=self._repeat, args=(recalls, self._ask)),
+        ]
+        self._agents = [fleet.agent(f"minion-{number}") for number in range(5)]
+        self.said: dict[str, str] = {}
+        """Every text written, and the text its vector is made from."""
+        self.answers: list[tuple[str, dict[str, Any], float]] = []
+        self.failures: list[BaseException] = []
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(30)
+        if self.failures:
+            raise self.failures[0]
+
+    def _repeat(self, rate: float, act: Any) -> None:
+        try:
+            while not self._stop.wait(1 / rate):
+                act(next(self._numbers))
+        except BaseException as failure:
+            self.failures.append(failure)
+
+    def _write(self, number: int) -> None:
+        asked = f"Question {number} is about the subject {number % 40} of the ferry"
+        told = f"Answer {number} says what is known of subject {number % 40} and its harbour"
+        self.said |= {asked: asked, told: f"{asked}\n{told}"}
+        self._agents[number % 5].sync_turn(asked, told, session_id=f"s{number}")
+
+    def _ask(self, number: int) -> None:
+        text = f"what is known of subject {number % 40}"
+        answer = json.loads(self._agents[number % 5].handle_tool_call("recall_conversation", {"query": text}))
+        self.answers.append((text, answer, time.monotonic()))
+
+
+def similarity(question: str, told: str, *, is_new: bool) -> float:
+    if is_new:
+        question, told = question[::-1], told[::-1]
+    one, other = (meaningful_vector(text, DIM) for text in (question, told))
+    return max(0.0, sum(a * b for a, b in zip(one, other, strict=True)))
+
+
+def models_of(load: Load, text: str, answer: dict[str, Any]) -> set[bool]:
+    """Which of the two models an answer can be of, by the scores of its hits."""
+    possible = {False, True}
+    for hit in answer["results"]:
+        told = load.said[hit["content"]]
+        if hit["score"] is not None:
+            fits = {new for new in (False, True) if abs(similarity(text, told, is_new=new) - hit["score"]) < 0.002}
+            possible &= fits
+    return possible
+
+
+@pytest.mark.parametrize("rows", [1_000, pytest.param(100_000, marks=pytest.mark.large)])
+def test_agents_write_and_ask_while_the_model_changes(tmp_path: Path, database: Database, rows: int) -> None:
+    with EmbedServer(dim=DIM) as old, OtherModel(dim=DIM) as new:
+        fleet = Fleet(tmp_path, database, old, new)
+        fleet.fill(rows)
+        fleet.agent()
+        try:
+            with Load(fleet, writes=50, recalls=5) as load:
+                wait_until(lambda: len(load.answers) > 4)
+                changing = fleet.commands.start("reembed", "--json", *fleet.options)
+                done = fleet.commands.finish(changing)
+                switched_at, before = time.monotonic(), len(load.said)
+                wait_until(lambda: len(load.said) > before + 50 and load.answers[-1][2] > switched_at + 1)
+            assert done.code == 0, done.everything
+            assert fleet.engine.flush(Deadline.after(30))
+            assert fleet.stored.rows("SELECT count(*) FROM conversations") == [(rows + len(load.said),)]
+            assert fleet.missing(2) == 0
+            judged = [(models_of(load, text, answer), answer, at) for text, answer, at in load.answers]
+            assert [answer for which, answer, _ in judged if not which] == []
+            failed = [answer for _, answer, _ in load.answers if "error" in answer]
+            by_words = [answer for _, answer, _ in load.answers if "keyword" in answer.get("note", "")]
+            assert failed + by_words == []
+            late = [which for which, _, at in judged if at > switched_at + 1]
+            assert late
+            assert all(True in which for which in late)
+            assert any(which == {False} for which, _, at in judged)
+            assert any(which == {True} for which, _, at in judged)
+            if rows > 50_000:
+                print(done.json, len(load.said), len(load.answers))
+        finally:
+            close_all(Deadline.after(10))
+
+
+def test_a_change_that_is_killed_goes_on_where_it_was(fleet: Fleet) -> None:
+    fleet.fill(1_000)
+    fleet.new.latency = 0.05
+    with fleet.commands.start("reembed", *fleet.options) as killed:
+        wait_until(lambda: len(fleet.new.texts) > 500)
+        killed.send_signal(signal.SIGKILL)
+    made = fleet.stored.count("turn_vectors_2") + fleet.stored.count("memory_vectors_2")
+    assert made > 200
+    assert fleet.current() == (1, MODEL, DIM)
+    before, fleet.new.latency = len(fleet.new.texts), 0.0
+    # It needs no options: the home knows what it is changing to.
+    done = fleet.reembed()
+    assert (done["switched"], done["embedded"]) == (True, 1_100 - made)
+    assert fleet.missing(2) == 0
+    assert len(fleet.new.texts) - before <= 1_100 - made + 1
+
+
+def test_a_change_that_is_killed_between_the_switch_and_the_settings_is_finished_by_the_next_run(fleet: Fleet) -> None:
+    fleet.fill(20)
+    fleet.change("--no-switch", code=3)
+    config = fleet.commands.config
+    fleet.reembed()
+    (fleet.home / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    assert settings_file.load(fleet.home).settings.embed_model == MODEL
+    assert fleet.reembed()["homes"] == [str(fleet.home)]
+    settings = settings_file.load(fleet.home).settings
+    assert (settings.embed_url, settings.embed_model, settings.embed_next) == (fleet.new.url, NEW, ())
+
+
+def test_a_change_is_cancelled_and_begun_again(fleet: Fleet) -> None:
+    fleet.fill(600)
+    fleet.new.latency = 0.05
+    changing = fleet.commands.start("reembed", "--rate", "200", *fleet.options)
+    state = wait_until(lambda: fleet.reembed("--status")["change"])
+    assert (state["model"]["name"], state["is_at_work"]) == (NEW, True)
+    wait_until(lambda: fleet.stored.count("turn_vectors_2") > 0)
+    second = fleet.commands.call("reembed", *fleet.options)
+    assert (second.code, "another process is at it" in second.err) == (1, True)
+    assert fleet.reembed("--cancel")["cancelled"]["model"]["name"] == NEW
+    ended = fleet.commands.finish(changing)
+    assert (ended.code, "cancelled" in ended.err) == (1, True)
+    assert fleet.current() == (1, MODEL, DIM)
+    assert settings_file.load(fleet.home).settings.embed_next == ()
+    assert fleet.ask("subject 7", "theme-0").degraded is None
+    assert fleet.reembed("--cancel")["cancelled"] is None
+    # What was made is used when it begins again, unless somebody drops it.
+    made = fleet.stored.count("turn_vectors_2") + fleet.stored.count("memory_vectors_2")
+    assert fleet.change()["embedded"] == 660 - made
+
+
+def test_an_embedder_that_goes_away_is_waited_for(fleet: Fleet) -> None:
+    fleet.fill(1_000)
+    fleet.new.fail_after = 6
+    changing = fleet.commands.start("reembed", "--json", *fleet.options)
+    problem = wait_until(lambda: (fleet.reembed("--status")["change"] or {}).get("problem"))
+    assert "500" in str(problem)
+    assert fleet.ask("subject 7", "theme-0").degraded is None
+    fleet.new.fail_after = None
+    done = fleet.commands.finish(changing)
+    assert done.code == 0, done.everything
+    assert fleet.missing(2) == 0
+
+
+def test_what_is_muted_edited_or_forgotten_while_its_vector_is_made_stays_so(fleet: Fleet) -> None:
+    agent = fleet.agent()
+    for number in range(1, 5):
+        agent.on_memory_write("add", "memory", f"Entry {number} of the ferry")
+        agent.sync_turn(f"Question {number} about the ferry", f"Answer {number} about it", session_id=f"s{number}")
+    fleet.agent("gone").sync_turn("This is forgotten soon", "All of it is", session_id="g")
+    assert fleet.engine.flush(Deadline.after(30))
+    ids = {content: row_id for row_id, content in fleet.stored.rows("SELECT id, content FROM conversations")}
+    with fleet.new.held() as released:
+        fleet.new.request_arrived.clear()
+        changing = fleet.commands.start("reembed", "--json", *fleet.options)
+        # Its first request is for the dimension; hold the one with the memories.
+        wait_until(lambda: len(fleet.new.texts) == 1)
+        released.set()
+        with fleet.new.held() as released:
+            wait_until(lambda: len(fleet.new.texts) > 1)
+            agent.on_memory_write("replace", "memory", "Entry 1 of the harbour", metadata={"old_text": "Entry 1 of"})
+            for command in (
+                ("mute", f"t{ids['Question 2 about the ferry']}", "--execute"),
+                ("edit", f"t{ids['Question 3 about the ferry']}", "--text", "Question 3 about trains", "--execute"),
+                ("forget", "--theme", "gone", "--execute"),
+            ):
+                told = fleet.commands.call(*command)
+                assert told.code == 0, told.everything
+            assert fleet.engine.flush(Deadline.after(30))
+            released.set()
+            done = fleet.commands.finish(changing)
+    assert done.code == 0, done.everything
+    assert fleet.missing(2) == 0
+    assert fleet.stored.rows("SELECT count(*) FROM turn_vectors_2 WHERE agent_identity = 'gone'") == [(0,)]
+    muted = ids["Question 2 about the ferry"]
+    assert fleet.stored.rows("SELECT count(*) FROM turn_vectors_2 WHERE id = %s", muted) == [(0,)]
+    for text, table in (("Question 3 about trains", "turn"), ("Entry 1 of the harbour", "memory")):
+        source = "conversations" if table == "turn" else "memory_entries"
+        ((vector,),) = fleet.stored.rows(
+            f"SELECT embedding::real[] FROM {table}_vectors_2 JOIN {source} USING (agent_identity, id)"
+            " WHERE content = %s",
+            text,
+        )
+        assert sum(a * b for a, b in zip(vector, meaningful_vector(text, NEW_DIM), strict=True)) > 0.99
+
+
+def test_a_rate_is_kept_to() -> None:
+    now, slept = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    throttle = Throttle(20, now=lambda: now[0], sleep=sleep)
+    sent = 0
+    while now[0] < 60:
+        rows = throttle.batch(256)
+        throttle.take(rows)
+        sent += rows
+        assert sent <= 20 * now[0] + 20
+        now[0] += 0.1
+    assert sent >= 20 * 59
+    assert Throttle(0).batch(256) == 256
+    assert Throttle(0.5).batch(256) == 1
+
+
+def test_a_process_that_has_not_noticed_the_switch_never_compares_two_models(fleet: Fleet) -> None:
+    fleet.fill(100)
+    unprepared = Engine(fleet.home, settings_file.load(fleet.home).settings)
+    fleet.change("--no-switch", code=3)
+    prepared = Engine(fleet.home, settings_file.load(fleet.home).settings)
+    question = Question("subject 7", Kind.TURN, "theme-0", limit=5)
+    try:
+        # Both remember the old model when it is replaced.
+        for each in (prepared, unprepared):
+            assert each.recall.search(question, Deadline.after(10)).degraded is None
+        old_requests = len(fleet.old.requests)
+        fleet.reembed()
+        answer = prepared.recall.search(question, Deadline.after(10))
+        assert (answer.degraded, len(answer.hits)) == (None, 5)
+        assert len(fleet.old.requests) == old_requests
+        assert fleet.new.texts[-1] == "subject 7"
+        # One that does not know the new embedder goes on with the old vectors, and says so.
+        for _ in range(2):
+            answer = unprepared.recall.search(question, Deadline.after(10))
+            assert [hit.score is not None for hit in answer.hits] == [True] * 5
+        assert answer.degraded is not None
+        assert "another model" in answer.degraded
+        fleet.reembed("--drop-old", "--execute")
+        answer = unprepared.recall.search(question, Deadline.after(10))
+        assert [hit.score for hit in answer.hits] == [None] * len(answer.hits)
+        assert answer.hits
+        assert answer.degraded is not None
+    finally:
+        for each in (prepared, unprepared):
+            each.close(Deadline.after(5))
