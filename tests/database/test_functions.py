@@ -345,12 +345,12 @@ def test_refuse_write_keeps_everybody_out_but_the_one_who_copies(owner: psycopg.
         " FOR EACH STATEMENT EXECUTE FUNCTION hermes_refuse_write()"
     )
     insert = "INSERT INTO theme_aliases (old, new) VALUES ('old', 'new')"
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with pytest.raises(psycopg.DatabaseError, match="not in use"):
         owner.execute(insert)
     with owner.transaction():
         owner.execute("SELECT set_config('hermes.moves', 'yes', true)")
         owner.execute(insert)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with pytest.raises(psycopg.DatabaseError, match="not in use"):
         owner.execute("DELETE FROM theme_aliases WHERE old = 'nothing of the kind'")
 
 

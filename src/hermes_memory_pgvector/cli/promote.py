@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +126,7 @@ def _tell_outcome(plan: Plan, outcome: Outcome) -> None:
         terminal.bullet(
             "ok",
             f"everything is in {plan.ends.new_place}; agents connect as {outcome.role}",
-            f"when you no longer need the old data: {terminal.command()} promote --drop-embedded --execute",
+            f"when you no longer need the old data: {terminal.command('promote', '--drop-embedded', '--execute')}",
         )
 
 
@@ -168,9 +167,10 @@ def _again(args: argparse.Namespace, home: Path) -> str:
     words += ["--runtime-role", args.runtime_role] if args.runtime_role else []
     words += ["--cancel"] if args.cancel else []
     words += ["--drop-embedded"] if args.drop_embedded else []
-    if args.hermes_home or home != options.usual_home():
+    words.append("--execute")
+    if not args.hermes_home and home != options.usual_home():
         words += ["--hermes-home", str(home)]
-    return f"{terminal.command()} {shlex.join([*words, '--execute'])}"
+    return terminal.command(*words)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -29,6 +29,8 @@ STATEMENT_MODE = (
     "the connection pooler refuses transactions: it runs in statement mode, and transaction mode is needed"
     " (in pgbouncer.ini: pool_mode = transaction)"
 )
+MOVED_STATE = "M0V01"
+"""What a database says that is not in use: its installation has moved, or is just being copied to it."""
 MIGRATE_COMMAND = "hermes-pgvector migrate"
 
 
@@ -41,6 +43,9 @@ def translate(error: BaseException) -> DatabaseError:
         if state == PROTOCOL_VIOLATION:
             # Only a pooler that takes each statement for itself objects to a transaction in this way.
             return DatabaseUnavailable(STATEMENT_MODE, sqlstate=state)
+        if state == MOVED_STATE:
+            moved = "the memories are moving to another database, or have moved; this home follows with its settings"
+            return DatabaseDenied(moved, sqlstate=state)
         if state in SCHEMA_STATES:
             return DatabaseDenied(f"the schema is missing or older ({where}); run: {MIGRATE_COMMAND}", sqlstate=state)
         if state[:2] in DENIED_CLASSES:

@@ -4,6 +4,6 @@ SELECT set_config('search_path', concat_ws(', ', quote_ident(%(schema)s), quote_
        set_config('IntervalStyle', 'postgres', false), set_config('bytea_output', 'hex', false),
        set_config('extra_float_digits', '1', false), set_config('statement_timeout', '0', false),
        set_config('lock_timeout', '0', false), set_config('idle_in_transaction_session_timeout', '0', false),
-       set_config('row_security', 'off', false), set_config('synchronous_commit', 'on', false)
+       set_config('synchronous_commit', 'on', false)
 FROM (SELECT (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
               WHERE x.extname = 'vector') AS place) AS e
