@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from testing.live_agent import LiveAgent
 from testing.postgres import FAST, Database, new_database
 from testing.stored import Stored
 
+OWNERS = "the-password-of-an-owner"
 LOCAL = ModelSpec("wordllama-l2-supercat-256", 256)
 SEED = (
     "INSERT INTO memory_entries (agent_identity, target, content, metadata) SELECT 'theme ' || n %% 5, 'memory',"
@@ -142,6 +143,27 @@ def make_installation(tmp_path: Path, server: ConnectionInfo, target: Database, 
         for statement in SEED:
             connection.execute(statement.format(turns=turns).replace("%%", "%").encode())
     return made
+
+
+@pytest.fixture
+def humble_installation(tmp_path: Path, postgres_without_contrib: ConnectionInfo) -> Iterator[Installation]:
+    """One that moves to a schema on an older server, as an owner who is no superuser."""
+    with new_database(postgres_without_contrib) as target:
+        with psycopg.connect(target.owner_dsn, autocommit=True) as admin:
+            admin.execute(f"CREATE ROLE owner_of_promote LOGIN CREATEROLE PASSWORD '{OWNERS}'".encode())
+            admin.execute(f'GRANT CONNECT ON DATABASE "{target.name}" TO owner_of_promote WITH GRANT OPTION'.encode())
+            admin.execute("CREATE EXTENSION vector")
+            admin.execute("CREATE SCHEMA fleet AUTHORIZATION owner_of_promote")
+        made = make_installation(tmp_path, postgres_without_contrib, target)
+        admin_dsn = make_conninfo(made.admin, user="owner_of_promote", options="-csearch_path=fleet,public")
+        humble = replace(made, admin=admin_dsn, password=OWNERS)
+        try:
+            yield humble
+        finally:
+            humble.server.stop(Deadline.after(60), mode="immediate")
+    with psycopg.connect(postgres_without_contrib.owner_dsn, autocommit=True) as admin:
+        for role in (f"hermes_{home_id(made.root)[:8]}", "owner_of_promote"):
+            admin.execute(f'DROP ROLE IF EXISTS "{role}"'.encode())
 
 
 @pytest.fixture
@@ -299,11 +321,9 @@ EVERYDAY = ("in the turns", "old one closed, not committed", "old one closed", "
 
 
 @pytest.mark.parametrize("kills", some_of({"some": EVERYDAY, "all": tuple(KILLS)}, "some"))
-def test_a_killed_move_goes_on_and_loses_nothing(installation: Installation, kills: tuple[str, ...]) -> None:
+def test_a_killed_move_goes_on_and_loses_nothing(humble_installation: Installation, kills: tuple[str, ...]) -> None:
     """Killed again and again on the way into a schema of its own, while an agent talks in each home."""
-    with psycopg.connect(installation.target.owner_dsn, autocommit=True) as owner:
-        owner.execute("CREATE SCHEMA fleet")
-    admin = make_conninfo(installation.admin, options="-csearch_path=fleet,public")
+    installation, admin = humble_installation, humble_installation.admin
     environment = installation.commands.environment
     with (
         LiveAgent.start(installation.root, theme="desk", writes=50, recalls=5, environment=environment) as first,
@@ -422,7 +442,8 @@ def test_a_move_is_taken_back_and_one_that_does_not_compare_changes_nothing(
     assert done["left"] == {}
     with psycopg.connect(installation.target.owner_dsn, autocommit=True) as owner:
         owner.execute("UPDATE journal_writers SET seq = seq")
-    assert "use" in installation.promote("--cancel", "--to", installation.admin, "--execute")
+    late = installation.promote("--cancel", "--to", installation.admin, "--execute")
+    assert "to go back" in late["error"]
 
 
 def interrupted(*_: Any) -> None:
@@ -446,7 +467,7 @@ def _move_under_load(made: Installation, kills: int) -> None:
     environment = {**made.commands.environment, **made.variables}
     command = [PROGRAM, "promote", "--to", made.admin, "--execute", "--json"]
     moments = random.Random(7)
-    with LiveAgent.start(made.root, theme="desk", writes=50, recalls=5, environment=environment) as agent:
+    with LiveAgent.start(made.root, theme="desk", writes=50, recalls=5, environment=made.commands.environment) as agent:
         time.sleep(2)
         for _ in range(kills):
             process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)

@@ -7,7 +7,7 @@ import psycopg.errors
 import pytest
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
-from hermes_memory_pgvector.store.errors import translate, translated
+from hermes_memory_pgvector.store.errors import MOVED_STATE, translate, translated
 
 
 def kinds(parent: type[psycopg.Error] = psycopg.Error) -> set[type[psycopg.Error]]:
@@ -23,6 +23,12 @@ def test_every_foreign_error_becomes_one_of_ours_without_its_text() -> None:
         assert kind.__name__ in str(ours)
 
 
+class Moved(psycopg.DatabaseError):
+    """As the driver makes it for a SQLSTATE that it does not know."""
+
+    sqlstate = MOVED_STATE
+
+
 @pytest.mark.parametrize(
     ("state", "kind"),
     [
@@ -31,11 +37,11 @@ def test_every_foreign_error_becomes_one_of_ours_without_its_text() -> None:
         ("58030", DatabaseUnavailable), ("XX000", DatabaseUnavailable), ("57014", DatabaseUnavailable),
         ("53100", DatabaseUnavailable), ("22021", DatabaseRejected), ("23514", DatabaseRejected),
         ("54000", DatabaseRejected), ("42P01", DatabaseDenied), ("42501", DatabaseDenied),
-        ("28P01", DatabaseDenied), ("3D000", DatabaseDenied),
+        ("28P01", DatabaseDenied), ("3D000", DatabaseDenied), (MOVED_STATE, DatabaseDenied),
     ],
 )  # fmt: skip
 def test_the_sqlstate_decides(state: str, kind: type[DatabaseError]) -> None:
-    ours = translate(psycopg.errors.lookup(state)())
+    ours = translate(psycopg.errors.lookup(state)() if state != MOVED_STATE else Moved())
     assert type(ours) is kind
     assert ours.sqlstate == state
 

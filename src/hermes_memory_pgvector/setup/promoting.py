@@ -178,7 +178,14 @@ def _prepare(ends: Ends, source: Side, target: Side, login: Login, outcome: Outc
             migrate(None)
             _close(target, here.id)
         said.append(ends.new_place)
-    if ends.is_back or may_connect(login.dsn, CONNECT_SECONDS):
+    if ends.is_back:
+        return login
+    if may_connect(login.dsn, CONNECT_SECONDS):
+        if promotion.installation_at(login.dsn) != here.id:
+            raise CareError(
+                f'the agents\' login does not see the tables that were made in schema "{target.facts.schema}": '
+                "both logins have to lead to the same database and search_path; nothing was moved"
+            )
         return login
     outcome.notes.append(
         f'role "{login.role}" could not be created or cannot log in: agents use the login given with --to; '
@@ -356,8 +363,8 @@ def cancel(ends: Ends, *, execute: bool) -> str:
             return f"{ends.old_place} is in use as before; there is nothing to take back"
         if ends.arrived:
             raise CareError(
-                f"{ends.arrived[0]} uses {ends.new_place} already; finish the move: hermes-pgvector promote --to …, "
-                f"and go back from there: hermes-pgvector promote --to {'DSN' if ends.is_back else 'embedded'}"
+                f"{ends.arrived[0]} uses {ends.new_place} already; finish the move first, then, to go back: "
+                f"hermes-pgvector promote --to {'DSN' if ends.is_back else 'embedded'}"
             )
         there = target.mark() if target.has_table("hermes_pgvector_installation") else None
         if here.moved_to != ends.new_place and (there is None or there.id != here.id):

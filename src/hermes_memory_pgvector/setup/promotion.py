@@ -95,22 +95,26 @@ def ends_of(home: Path, to: str, admin: str | None) -> Ends:
     folder = parts.server_folder(home, settings)
     is_back = to.strip().lower() == EMBEDDED
     if is_back:
-        own = admin or secret(home, ADMIN_VARIABLE) or settings.dsn
+        own = admin or _admin_at(home, settings.dsn) or settings.dsn
         if not own:
             raise ConfigError("this home uses the embedded server already")
-        if settings.dsn and place(own) != place(settings.dsn):
-            raise ConfigError(f"this home uses {place(settings.dsn)}, but the owner's login leads to {place(own)}")
         return _with_homes(home, folder, _login_of(own), "", place(settings.dsn or own), is_back=True)
     if settings.dsn and place(settings.dsn) != place(to):
         raise ConfigError(
             f"this home uses {place(settings.dsn)}, not the embedded server; to move from one Postgres to another, "
             "dump and restore it, then run: hermes-pgvector config set dsn DSN"
         )
-    given = admin or secret(home, ADMIN_VARIABLE)
-    if given and place(given) != place(to):
-        raise ConfigError(f"--to names {place(to)}, but the owner's login leads to {place(given)}")
+    given = admin or _admin_at(home, to)
     own = _login_of(given or to)
     return _with_homes(home, folder, own, to if given else "", place(to), is_back=False)
+
+
+def _admin_at(home: Path, dsn: str) -> str:
+    """The owner's login that is kept for this home, if it leads to the same place."""
+    from hermes_memory_pgvector.store.installation import place
+
+    kept = secret(home, ADMIN_VARIABLE) or ""
+    return kept if kept and dsn and place(kept) == place(dsn) else ""
 
 
 def _login_of(dsn: str) -> str:
@@ -261,6 +265,18 @@ def _mark_of(side: Side) -> Mark | None:
     return side.mark_if_known()
 
 
+def installation_at(dsn: str) -> str:
+    """The id of the installation that a login sees; empty when it sees none, or cannot connect."""
+    from hermes_memory_pgvector.admin.moving import open_side
+
+    try:
+        with open_side(dsn) as side:
+            found = side.mark_if_known() if side.has_table("hermes_pgvector_installation") else None
+    except MemoryPluginError:
+        return ""
+    return "" if found is None else found.id
+
+
 def _source_problems(ends: Ends, source: Side) -> list[str]:
     from hermes_memory_pgvector.store.schema import wanted_version
 
@@ -270,6 +286,12 @@ def _source_problems(ends: Ends, source: Side) -> list[str]:
             "run: hermes-pgvector migrate"
         ]
     problems = []
+    for home in ends.homes if ends.is_back else ():
+        found = installation_at(load(home).settings.dsn)
+        if found not in ("", source.mark().id):
+            problems.append(
+                f"{home} uses another installation than the owner's login leads to: another schema, perhaps"
+            )
     if not source.owns_tables():
         problems.append(f'{ends.old_place}: login "{source.facts.user}" does not own the tables; give --admin-dsn')
     mark = source.mark()
