@@ -23,12 +23,6 @@ def test_every_foreign_error_becomes_one_of_ours_without_its_text() -> None:
         assert kind.__name__ in str(ours)
 
 
-class Moved(psycopg.DatabaseError):
-    """As the driver makes it for a SQLSTATE that it does not know."""
-
-    sqlstate = MOVED_STATE
-
-
 @pytest.mark.parametrize(
     ("state", "kind"),
     [
@@ -37,13 +31,21 @@ class Moved(psycopg.DatabaseError):
         ("58030", DatabaseUnavailable), ("XX000", DatabaseUnavailable), ("57014", DatabaseUnavailable),
         ("53100", DatabaseUnavailable), ("22021", DatabaseRejected), ("23514", DatabaseRejected),
         ("54000", DatabaseRejected), ("42P01", DatabaseDenied), ("42501", DatabaseDenied),
-        ("28P01", DatabaseDenied), ("3D000", DatabaseDenied), (MOVED_STATE, DatabaseDenied),
+        ("28P01", DatabaseDenied), ("3D000", DatabaseDenied),
     ],
 )  # fmt: skip
 def test_the_sqlstate_decides(state: str, kind: type[DatabaseError]) -> None:
-    ours = translate(psycopg.errors.lookup(state)() if state != MOVED_STATE else Moved())
+    ours = translate(psycopg.errors.lookup(state)())
     assert type(ours) is kind
     assert ours.sqlstate == state
+
+
+def test_a_database_that_is_not_in_use_is_waited_out() -> None:
+    foreign = psycopg.DatabaseError()
+    foreign.sqlstate = MOVED_STATE
+    ours = translate(foreign)
+    assert type(ours) is DatabaseDenied
+    assert "moved" in str(ours)
 
 
 def test_a_missing_schema_names_the_command() -> None:

@@ -1346,7 +1346,7 @@ CREATE FUNCTION public.hermes_refuse_write() RETURNS trigger
     AS $$
     BEGIN
         IF current_setting('hermes.moves', true) IS DISTINCT FROM 'yes' THEN
-            RAISE EXCEPTION 'this database is not in use' USING ERRCODE = 'insufficient_privilege';
+            RAISE EXCEPTION 'this database is not in use' USING ERRCODE = 'M0V01';
         END IF;
         RETURN NULL;
     END $$;
