@@ -66,6 +66,8 @@ SEED = (
     "INSERT INTO journals_ended (bucket, writers) VALUES ('b', '{{w}}')",
     "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
+    "INSERT INTO login_grants (login, may_write, may_create) VALUES ('minion', true, false)",
+    "INSERT INTO login_themes (login, theme) VALUES ('minion', 'theme 1')",
     "INSERT INTO lexeme_statistics (source, lexeme, fraction) VALUES ('conversations', 'turn', 0.333333343)",
     "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
     " hermes_content_hash(content), (SELECT array_agg(sin(id * n)::real) FROM generate_series(1, 256) AS n)::halfvec"
@@ -232,7 +234,8 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
 
     old = installation.start()
     here, there = fingerprints(old.owner_dsn), fingerprints(installation.target.owner_dsn)
-    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases", "dead_letters"):
+    assert "1 login for single themes" in str(done["notes"])
+    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases", "login_themes"):
         assert here[table] == there[table]
     _is_closed(old)
     numbers = Stored(installation.target.owner_dsn).rows(
@@ -452,6 +455,7 @@ def interrupted(*_: Any) -> None:
 
 
 @pytest.mark.large
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [0, 10])
 def test_a_hundred_thousand_rows_move_under_load(tmp_path: Path, postgres_server: ConnectionInfo, kills: int) -> None:
     """50 writes and 5 questions a second; once in peace, once killed at ten random moments. Prints what it took."""
@@ -465,7 +469,7 @@ def test_a_hundred_thousand_rows_move_under_load(tmp_path: Path, postgres_server
 
 def _move_under_load(made: Installation, kills: int) -> None:
     environment = {**made.commands.environment, **made.variables}
-    command = [PROGRAM, "promote", "--to", made.admin, "--execute", "--json"]
+    command = [str(PROGRAM), "promote", "--to", made.admin, "--execute", "--json"]
     moments = random.Random(7)
     with LiveAgent.start(made.root, theme="desk", writes=50, recalls=5, environment=made.commands.environment) as agent:
         time.sleep(2)
