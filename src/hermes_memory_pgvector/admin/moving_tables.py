@@ -51,6 +51,7 @@ THEME = "agent_identity"
 MODELS = Table("embedding_models")
 TABLES = (
     MODELS,
+    Table("reembedding"),
     Table("memory_entries", "id", THEME),
     Table("conversations", "id", THEME),
     Table("memory_sources", "entry_id", THEME),
@@ -73,7 +74,7 @@ TABLES = (
     Table("login_themes"),
 )
 """All but the vector tables, of which each model has two."""
-STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes", "reembedding")
+STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes")
 """What every database has for itself; the indexes of themes are built anew."""
 MADE_BY_MIGRATE = ("embedding_models", "erasure_key", "lexeme_statistics")
 """What an unused database may hold."""

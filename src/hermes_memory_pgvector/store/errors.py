@@ -42,7 +42,7 @@ def translate(error: BaseException) -> DatabaseError:
         where = f"{name}, SQLSTATE {state}"
         if state == PROTOCOL_VIOLATION:
             # Only a pooler that takes each statement for itself objects to a transaction in this way.
-            return DatabaseUnavailable(STATEMENT_MODE, sqlstate=state)
+            return DatabaseUnavailable(f"{STATEMENT_MODE} ({where})", sqlstate=state)
         if state == MOVED_STATE:
             moved = "the memories are moving to another database, or have moved; this home follows with its settings"
             return DatabaseDenied(moved, sqlstate=state)
