@@ -169,6 +169,8 @@ class AddTurn:
     """The home it was said in; empty where nobody knows."""
     origin: RowOrigin | None = None
     trust: Trust | None = None
+    is_dated: bool = True
+    """False when `when` says only when it was found: a transcript does not say when its words were said."""
 
 
 ONLY_OCCURRENCE = 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from hermes_memory_pgvector.values import AddTurn, Moment
 from testing.command import Commands, with_password
+from testing.host_state import host_state
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.unchanged import nothing_changes
@@ -72,10 +74,12 @@ class Home:
         (self.path / "memories" / target).write_text("\n§\n".join(entries), encoding="utf-8")
 
     def state_db(self, *messages: tuple[str, str, str]) -> None:
-        with sqlite3.connect(self.path / "state.db") as store:
-            store.execute("CREATE TABLE IF NOT EXISTS messages (session_id TEXT, role TEXT, content TEXT)")
-            store.execute("CREATE TABLE IF NOT EXISTS sessions (id TEXT, parent_session_id TEXT)")
-            store.executemany("INSERT INTO messages VALUES (?, ?, ?)", messages)
+        with host_state(self.path) as store:
+            store.clock = time.time() - 3600
+            for session in dict.fromkeys(session for session, _, _ in messages):
+                store.session(session, ended_at=store.clock + 60)
+            for session, role, content in messages:
+                store.say(session, role, content)
 
     def journal(self, *items: AddTurn) -> None:
         """A journal that a process left behind before its records arrived."""
@@ -140,7 +144,14 @@ def by_every_door(home: Home) -> None:
     home.close()
     home.journal(home.turn(f"{CANARY} waits in a journal"), home.turn("Somebody else waits beside it"))
     home.journal(home.turn(f"{CANARY} was imported", session="imported", is_live=False))
-    home.state_db(("s9", "user", LONG), ("s9", "user", OTHER))
+    home.state_db(("s9", "user", LONG), ("s9", "user", OTHER), ("s9", "assistant", "That was long, thank you"))
+    lines = [{"kind": "hermes-pgvector", "format": 1}] + [
+        {"kind": "turn", "theme": "marketing", "session": "elsewhere", "role": "user", "content": content,
+         "ordinal": 1, "at": "2026-01-01T00:00:00+00:00"}
+        for content in (f"{CANARY} came by an import", "Imported beside it")
+    ]  # fmt: skip
+    (home.path / "brought.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert home.commands.call("import", "jsonl", str(home.path / "brought.jsonl")).code == 0
     refusals = Refusals(home.path, home.folder, max_chars=65536)
     refusals.note([home.turn(f"{CANARY} was refused"), home.turn("Refused as well")], Urgency.TURN)
     refusals.note([home.turn(LONG.strip(), session="s9")], Urgency.TURN)
@@ -163,12 +174,14 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     by_every_door(home)
     assert home.hits()
     shutil.copytree(home.folder, tmp_path / "old")
+    assert home.commands.call("export", "--output", str(tmp_path / "old.jsonl")).code == 0
+    assert CANARY in (tmp_path / "old.jsonl").read_text(encoding="utf-8")
     with nothing_changes(home.stored):
         dry = home.commands.call("forget", "--match", CANARY.upper(), "--json")
     assert dry.code == 0, dry
     assert dry.json["counts"] == {
-        "turns": 2, "memories": 2, "history": 4, "delegations": 0, "dead_letters": 2, "journal_items": 8,
-        "refused_writes": 2, "recall_log": 1,
+        "turns": 3, "memories": 2, "history": 4, "delegations": 0, "dead_letters": 2, "journal_items": 8,
+        "refused_writes": 2, "recall_log": 1, "stamps": 0,
     }  # fmt: skip
     assert [Path(each["path"]).name for each in dry.json["files"]] == ["MEMORY.md", "USER.md"]
     assert dry.json["host_messages"] == 1
@@ -201,15 +214,27 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     waiting = {"Somebody else waits beside it", "Refused as well"}
     wait_until(lambda: {each for _, _, each in home.stored.turns("marketing")} >= waiting)
     home.settle()
+    # The process has cleaned the files that were put back, too.
+    wait_until(lambda: home.hits() == [])
+    home.close()
+    # Old exports, and what the host's own store still has of the sessions.
+    for source in (("jsonl", str(tmp_path / "old.jsonl")), ("jsonl", str(home.path / "brought.jsonl")), ("state",)):
+        brought = home.commands.call("import", *source, "--json")
+        assert brought.code == 0, brought
+    assert "Imported beside it" in {content for _, _, content in home.stored.turns("marketing")}
+    assert OTHER in {content for _, _, content in home.stored.turns("hermes")}
     everything = home.stored.everything().lower()
     assert home.stored.turns("marketing", CANARY) == []
     assert CANARY.lower() not in everything
     assert "zanzibar" not in everything
     assert {content for _, content in home.stored.memories("hermes")} == {"Wifi is kolibri"}
 
-    (row,) = home.stored.rows("SELECT action, subject, counts FROM audit_log")
-    assert row[:2] == ("forget", f"receipt {receipt}")
-    assert row[2]["turns"] == 2
+    (row,) = home.stored.rows("SELECT subject, counts FROM audit_log WHERE action = 'forget'")
+    assert (row[0], row[1]["turns"]) == (f"receipt {receipt}", 3)
+
+    assert home.commands.call("forget", "--verify", str(receipt), "--match", CANARY).code == 0
+    (home.folder / "journal" / "forgotten.bak").write_text(f"a copy with {CANARY} in it", encoding="utf-8")
+    assert home.commands.call("forget", "--verify", str(receipt), "--match", CANARY).code == 1
 
 
 def test_words_said_after_they_were_forgotten_are_new(home: Home) -> None:

@@ -364,19 +364,26 @@ def test_tombstone_is_the_hash_that_python_computes(owner: psycopg.Connection[Tu
     assert value(owner, "hermes_tombstone(%s, %s)", key, ["turn", "a", None]) is not None
 
 
-def test_count_texts_looks_into_every_column_of_every_table(
+def test_find_texts_looks_into_every_column_of_every_table(
     database: Database, owner: psycopg.Connection[TupleRow]
 ) -> None:
     owner.execute(
         "INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'A Quokka here');"
-        "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}');"
+        "INSERT INTO conversations (agent_identity, session_id, role, content, ts) VALUES"
+        " ('t', 'quokka-1', 'user', 'only the name of its session', '2020-01-01'),"
+        " ('t', 's', 'user', 'quokka', '2130-01-01');"
+        "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}'),"
+        " ('memory', 'y', '{\"session_id\": \"quokka-1\"}');"
         "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
     )
+    asked = "SELECT table_name, rows, newer, in_names FROM hermes_find_texts(%s, %s, now())"
     with psycopg.connect(database.operator_dsn) as runtime:
-        rows = runtime.execute("SELECT table_name, rows FROM hermes_count_texts(ARRAY['quokka'])").fetchall()
-    found = {name: count for name, count in rows if count}
-    assert found == {"conversations": 1, "memory_entries": 1, "dead_letters": 1}
-    assert {name for name, _ in rows} >= {"memory_operations", "memory_files", "audit_log", "pg_stats"}
+        rows = runtime.execute(asked, (["quokka"], None)).fetchall()
+        some = runtime.execute(asked, (["quokka"], ["t"])).fetchall()
+    found = {name: rest for name, *rest in rows if any(rest)}
+    assert found == {"conversations": [1, 1, 1], "memory_entries": [1, 0, 0], "dead_letters": [1, 0, 0]}
+    assert {name for name, *_ in rows} >= {"memory_operations", "memory_files", "audit_log", "pg_stats"}
+    assert {name: rest for name, *rest in some if any(rest)} == {"conversations": [0, 1, 1], "dead_letters": [1, 0, 0]}
 
 
 def test_analyze_makes_the_planner_forget_words_that_are_gone(

@@ -45,6 +45,7 @@ THEME = re.compile(
 )
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
+    "erase/homes": "which homes have delivered anything; no content",
     "mirror/homes": "how many rows each home holds, for `homes list`; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",

@@ -34,8 +34,13 @@ WRITTEN: dict[str, tuple[bytes, list[WriteItem]]] = {
         b'"l":false,"m":{}}]}\nPr\xc3\xbcfe "das"\nbitteGerne \xf0\x9f\x98\x80',
         [
             AddTurn("hermes", "s1", "user", 'Prüfe "das"\nbitte', 1, WHEN, True, "p1", {"author": "Ann"}),
-            AddTurn("hermes", "s1", "assistant", "Gerne \U0001f600", 2, WHEN, False),
+            AddTurn("hermes", "s1", "assistant", "Gerne \U0001f600", 2, WHEN, False, is_dated=False),
         ],
+    ),
+    "a turn that was not reported live and is dated": (
+        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"tool","c":4,"n":1,' + W + b',"l":false,'
+        b'"m":{},"a":true}]}\nDone',
+        [AddTurn("hermes", "s1", "tool", "Done", 1, WHEN, False)],
     ),
     "a lone surrogate": (
         b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"user","c":5,"n":1,' + W + b',"l":true,'

@@ -10,6 +10,7 @@ import pytest
 
 from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, SUFFIX
 from hermes_memory_pgvector.capture.refused_writes import Refusals, noted_items
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.values import AddTurn, ForgetTurns, Moment, WriteItem
@@ -53,6 +54,26 @@ def test_nobody_waits_while_entries_are_judged_and_what_comes_meanwhile_stays(
     assert len(list((tmp_path / FOLDER_NAME).glob(f"*{SUFFIX}"))) == 1
     assert appended(refusals) == [first, undo, late]
     assert not refusals.holds_back([late, undo])
+
+
+def test_a_process_that_ends_does_not_wait_for_whoever_judges(refusals: Refusals) -> None:
+    first = turn("first")
+    refusals.note([first], Urgency.TURN)
+    taken: list[WriteItem] = []
+
+    def rewrite(items: Sequence[WriteItem]) -> Sequence[WriteItem]:
+        # Postgres takes its time; meanwhile the process is asked to end.
+        ending = threading.Thread(
+            target=lambda: refusals.recover(lambda items, _: taken.extend(items), hurry=Deadline.after(0.05))
+        )
+        ending.start()
+        ending.join(10)
+        assert not ending.is_alive()
+        return items
+
+    assert refusals.redact(rewrite) == (0, True)
+    assert taken == []
+    assert appended(refusals) == [first]
 
 
 def test_judging_that_fails_leaves_the_queue_and_the_notes_as_they_were(refusals: Refusals, tmp_path: Path) -> None:

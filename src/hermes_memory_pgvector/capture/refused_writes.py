@@ -20,6 +20,7 @@ from pathlib import Path
 from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import CleanUser, HostStoreUnreadable
 from hermes_memory_pgvector.capture.refusal_notes import FOLDER_NAME, Notes, noted_payloads
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError, MemoryPluginError
 from hermes_memory_pgvector.journal import Urgency, codec
 from hermes_memory_pgvector.text.clean import turn_digest
@@ -174,20 +175,24 @@ class Refusals:
         finally:
             self._draining.release()
 
-    def recover(self, append: Append, *, may_read: bool = True) -> int:
+    def recover(self, append: Append, *, hurry: Deadline | None = None) -> int:
         """Append what waits, in order; return how many memory operations were among it.
 
-        What `append` refuses, and what cannot be read back yet, keeps waiting. With `may_read` False, for a caller in a
-        hurry, the host's store is not read.
+        What `append` refuses, and what cannot be read back yet, keeps waiting. A caller in a hurry does not read the
+        host's store, and does not wait for somebody who asks Postgres about this queue.
         """
-        with self._draining:
+        if not self._draining.acquire(timeout=-1 if hurry is None else hurry.remaining()):
+            return 0
+        try:
             with self._lock:
                 entries = list(self._entries.items())
             before = self.recovered
-            memories, failed = self._drain(entries, append, may_read=may_read)
+            memories, failed = self._drain(entries, append, may_read=hurry is None)
             with self._lock:
                 self._is_refusing = self._is_refusing and failed
                 is_over = not self._entries
+        finally:
+            self._draining.release()
         self._log_progress(is_over=is_over, recovered=self.recovered - before)
         return memories
 

@@ -139,6 +139,8 @@ class TurnCapture:
             parent_session_id=session.parent_session_id, metadata=metadata or _NOTHING, home_id=self.home_id,
             origin=RowOrigin.USER if is_user else RowOrigin.ASSISTANT,
             trust=None if judgement is None else judgement.trust,
+            # A transcript does not say when its words were said.
+            is_dated=is_live,
         )  # fmt: skip
 
     def _judged(self, session: Session, calls: Mapping[str, Judgement], now: Moment) -> list[WriteItem]:

@@ -1,9 +1,11 @@
 """Forgetting: what somebody names goes from every place that can be reached, leaves tombstones, and a receipt.
 
-The order matters. The receipt and the tombstones of whole themes and sessions come first, while the gate is closed, so
-that from then on nothing of it is stored. Rows go in small transactions, each with the tombstones of its words. The
-files of this machine's homes come next, and last what the planner remembers. Whoever is killed in between runs the
-same command again: what is gone stays gone.
+The order matters. The receipt and the tombstones of whole themes, sessions and texts come first, while the gate is
+closed, so that from then on nothing of it is stored. What is there is looked for with the gate open; rows go in small
+transactions, each with the tombstones of its words, so that no writer waits long. Whatever was stored since the receipt
+was begun, and is meant, is looked for once more with the gate closed. The files of this machine's homes come next, and
+last what the planner remembers. Whoever is killed in between runs the same command again: it goes on with the same
+receipt.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from hermes_memory_pgvector.capture.refused_writes import Refusals, noted_items
 from hermes_memory_pgvector.care import audit, leftovers
@@ -28,14 +31,17 @@ from hermes_memory_pgvector.engine import forgotten, status_file
 from hermes_memory_pgvector.engine.forgotten import Judge
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.journal.redaction import items_in, redact_folder
-from hermes_memory_pgvector.journal.segment import list_directory
-from hermes_memory_pgvector.store import erasure, gate, installation, receipts, tombstones
-from hermes_memory_pgvector.store.erasure import Counted, Erased, FoundMemory, FoundTurn, Selection
+from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder, unreadable_of_folder
+from hermes_memory_pgvector.store import erasure, gate, installation, named_rows, receipts, tombstones, watermarks
+from hermes_memory_pgvector.store.erasure import Erased
+from hermes_memory_pgvector.store.named_rows import Counted, FoundMemory, FoundTurn, SessionTurn, Until
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
-from hermes_memory_pgvector.store.receipts import Receipt
-from hermes_memory_pgvector.values import AddMemory, AddTurn, ReplaceMemory, WriteItem
+from hermes_memory_pgvector.store.receipts import Begun, Receipt
+from hermes_memory_pgvector.store.selection import Selection
+from hermes_memory_pgvector.store.turn_context import mend
+from hermes_memory_pgvector.text.secrets import masker_for
+from hermes_memory_pgvector.values import WriteItem
 
 JOURNAL_NAME = "journal"
 STEP_SECONDS = 120.0
@@ -44,6 +50,14 @@ GATE_SECONDS = 70.0
 ANSWER_SECONDS = 15.0
 """How long running processes have to go on in new files."""
 SAMPLES = 5
+SCAN_SECONDS = 3600.0
+"""For a look at everything there is, with the gate open."""
+PAGE = 500
+MANY = 1_000_000
+SESSIONS_TOGETHER = 50
+ERASED_TOGETHER = 200
+"""So many rows go while every writer waits; a small part of a second."""
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,10 @@ class Plan:
     """Lines of MEMORY.md and USER.md that hold it: the files are the host's, and stay as they are."""
     host_messages: int
     """Messages in the host's own session store that hold it."""
+    begun: Begun | None = None
+    """The receipt of the same request that was interrupted."""
+    older: tuple[str, ...] = ()
+    """Processes of versions that do not ask whether something was forgotten."""
 
     @property
     def is_empty(self) -> bool:
@@ -72,6 +90,8 @@ class Forgotten:
     receipt: Receipt
     standing: tuple[leftovers.Line, ...]
     host_messages: int
+    is_resumed: bool
+    """Whether an earlier request was interrupted, and went on."""
 
 
 @dataclass(slots=True)
@@ -87,28 +107,28 @@ class Forgetting:
 
     def plan(self) -> Plan:
         """Look, and change nothing."""
-        cut = datetime.now(UTC)
-        counts: dict[str, int] = {}
+        now = datetime.now(UTC)
+        until = Until.now(now)
+        counts = dict.fromkeys(("turns", "memories", "history", "delegations", "recall_log", "stamps"), 0)
         themes: list[Counted] = []
         memories: list[FoundMemory] = []
         sample: list[FoundTurn] = []
-        operations = delegations = recalls = 0
         with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+            begun = receipts.unfinished(connection, self._request(connection))
             for selection in self.selections:
-                themes += erasure.count_turns(connection, selection, cut)
-                memories += erasure.find_memories(connection, selection, cut)
-                sample += erasure.find_turns(connection, selection, cut, SAMPLES)
-                operations += erasure.count_operations(connection, selection, cut)
-                delegations += erasure.count_delegations(connection, selection, cut)
-                recalls += len(erasure.find_recalls(connection, selection, cut, limit=1_000_000))
+                themes += named_rows.count_turns(connection, selection, until)
+                memories += named_rows.find_memories(connection, selection, until)
+                sample += named_rows.find_turns(connection, selection, until, SAMPLES)
+                counts["history"] += named_rows.count_operations(connection, selection, until)
+                counts["delegations"] += len(named_rows.find_delegations(connection, selection, until, MANY))
+                counts["recall_log"] += len(named_rows.find_recalls(connection, selection, until, MANY))
+                counts["stamps"] += len(named_rows.find_stamped(connection, selection, until, MANY))
+            letters = list(erasure.dead_letters(connection))
+            older = watermarks.of_older_versions(connection)
         counts["turns"] = sum(each.turns for each in themes)
         counts["memories"] = len(memories)
-        counts["history"] = operations
-        counts["delegations"] = delegations
-        counts["recall_log"] = recalls
-        judge = Judge(self.pool, self.selections, tombstones.micros(cut))
-        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
-            counts["dead_letters"] = _count_letters(connection, judge)
+        judge = self._judge(tombstones.micros(now), Erased())
+        counts["dead_letters"] = sum(_without(payload, judge) != payload for _, payload in letters)
         counts["journal_items"] = 0
         for folder in self._folders():
             found = redact_folder(folder / JOURNAL_NAME, judge, judge.blank, sealed_below={}, execute=False)
@@ -123,96 +143,193 @@ class Forgetting:
             counts,
             tuple(leftovers.standing(self._homes(), self.settings, self.selections, texts)),
             leftovers.host_messages(self._homes(), self.selections),
+            begun,
+            tuple(leftovers.older(older, self._folders())),
         )
 
     def carry_out(self, actor: Actor) -> Forgotten:
         """Forget; returns the receipt."""
-        erased = Erased()
         with self._closed() as connection:
-            number, at = receipts.begin(connection, actor.name, actor.home_id, self.named)
-            self._set_scopes(connection, number, at)
-        self._erase_rows(number, at, erased)
-        unreached = self._clean_files(number, at, erased)
+            request = self._request(connection)
+            begun = receipts.unfinished(connection, request)
+            if begun is None:
+                begun = receipts.begin(connection, actor.name, actor.home_id, self.named, request)
+                # Files have the time of this machine, whatever the server's is.
+                said_us = int(time.time() * 1e6)
+            else:
+                said_us = tombstones.micros(begun.until.at)
+            for selection in self.selections:
+                erasure.set_scopes(connection, selection, begun.id, begun.until.at)
+        erased = Erased(counts=dict(begun.counts))
+        self._erase_rows(begun, erased)
+        self._erase_items(begun, said_us, erased)
+        unreached = self._clean_files(begun, said_us, erased)
         self.progress("statistics")
         with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
             erasure.refresh_statistics(connection)
         with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
             unreached += leftovers.unreached(connection, self._folders())
             themes = {selection.theme for selection in self.selections}
-            receipt = receipts.finish(connection, number, erased.counts, unreached)
+            receipt = receipts.finish(connection, begun.id, erased.counts, unreached)
             audit.record(
                 connection,
                 actor,
                 "forget",
                 theme=themes.pop() or "" if len(themes) == 1 else "",
-                subject=f"receipt {number}",
+                subject=f"receipt {begun.id}",
                 counts=erased.counts,
             )
         return Forgotten(
             receipt,
             tuple(leftovers.standing(self._homes(), self.settings, self.selections, erased.texts)),
             leftovers.host_messages(self._homes(), self.selections),
+            begun.is_resumed,
         )
 
-    def _set_scopes(self, connection: Connection, receipt: int, at: datetime) -> None:
-        key = erasure.key(connection)
-        for selection in self.selections:
-            if selection.is_scope:
-                scope = tombstones.of_scope(key, selection.theme or "", selection.session_id or "")
-                erasure.set_tombstones(connection, receipt, selection.cut(at), {scope})
+    def unfinished(self) -> Begun | None:
+        """The receipt of the same request that was interrupted."""
+        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+            return receipts.unfinished(connection, self._request(connection))
 
-    def _erase_rows(self, receipt: int, at: datetime, erased: Erased) -> None:
+    def _request(self, connection: Connection) -> bytes:
+        return receipts.request_hash(erasure.key(connection), self.selections)
+
+    def _erase_rows(self, begun: Begun, erased: Erased) -> None:
         for selection in self.selections:
             self.progress("turns")
-            more = True
-            while more:
-                with self._closed() as connection:
-                    more = erasure.erase_turns(connection, selection, receipt, at, erased)
-            for erase in (erasure.erase_delegations, erasure.erase_recalls):
-                more = True
-                while more:
-                    with self._closed() as connection:
-                        more = erase(connection, selection, at, erased)
+            self._erase_turns(selection, begun, erased)
+            self._drop_pages(
+                named_rows.find_delegations, erasure.drop_delegations, "delegations", selection, begun, erased
+            )
+            self._drop_pages(named_rows.find_recalls, erasure.drop_recalls, "recall_log", selection, begun, erased)
             self.progress("memories")
+            self._erase_histories(selection, begun, erased)
+            self._erase_stamps(selection, begun, erased)
             with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
-                histories = erasure.find_histories(connection, selection, at)
-            for theme, target in histories:
+                places = erasure.named_files(connection, selection, erasure.key(connection))
+            for place in places:
                 with self._closed() as connection:
-                    erasure.erase_history(connection, selection, theme, target, receipt, at, erased)
-        judge = Judge(self.pool, self.selections, tombstones.micros(at), erased.texts)
-        for selection in self.selections:
-            with self._closed() as connection:
-                erasure.erase_files(connection, selection, receipt, at, erased)
-        with self._closed() as connection:
-            self._set_item_tombstones(connection, receipt, at, judge)
-        with self._closed() as connection:
-            erasure.erase_dead_letters(connection, lambda payload: _without(payload, judge), erased)
+                    erasure.erase_file(connection, selection, begun.id, begun.until.at, place, erased)
 
-    def _set_item_tombstones(self, connection: Connection, receipt: int, at: datetime, judge: Judge) -> None:
-        """Whatever waits in a file and is meant has not been a row yet: it gets its tombstone, too."""
-        key = erasure.key(connection)
-        hashes: dict[datetime, set[bytes]] = defaultdict(set)
-        rejected = [payload for _, payload in erasure.dead_letters(connection)]
-        for item in (*self._items(), *(item for payload in rejected for item in items_of_payload(payload))):
-            for selection in judge.naming(item):
-                until = selection.cut(at) if isinstance(item, AddTurn) else at
-                own = tombstones.own_hash(key, item, in_session=not selection.names_words)
-                hashes[until] |= {own} if own is not None else set()
-                if isinstance(item, AddMemory | ReplaceMemory):
-                    hashes[until].add(tombstones.of_file_entry(key, item.content))
-        for until, found in hashes.items():
-            erasure.set_tombstones(connection, receipt, until, found)
+    def _erase_turns(self, selection: Selection, begun: Begun, erased: Erased) -> None:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            sessions = named_rows.named_sessions(connection, selection, begun.until)
+        self._erase_sessions(selection, begun, erased, sessions)
+        # What was stored while we looked: few rows, and none after this look.
+        with self._closed() as connection:
+            late = named_rows.named_sessions(connection, selection, begun.until, above=begun.until.turns)
+            for session in late:
+                self._erase_session(connection, selection, begun, erased, [session])
 
-    def _clean_files(self, receipt: int, at: datetime, erased: Erased) -> list[str]:
+    def _erase_sessions(
+        self, selection: Selection, begun: Begun, erased: Erased, sessions: Sequence[tuple[str, str]]
+    ) -> None:
+        for start in range(0, len(sessions), SESSIONS_TOGETHER):
+            part = sessions[start : start + SESSIONS_TOGETHER]
+            with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+                turns = named_rows.session_turns(connection, selection, begun.until, part)
+            work = _Turns.of(turns)
+            for keys in _portions(work.late, ERASED_TOGETHER):
+                with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+                    erased.add("mended", mend(connection, keys, work.meant_ids))
+            for keys in _portions(work.meant, ERASED_TOGETHER):
+                with self._closed(begun, erased) as connection:
+                    erasure.erase_turns(connection, selection, begun.id, begun.until, keys, erased)
+
+    def _erase_session(
+        self,
+        connection: Connection,
+        selection: Selection,
+        begun: Begun,
+        erased: Erased,
+        sessions: list[tuple[str, str]],
+    ) -> None:
+        work = _Turns.of(named_rows.session_turns(connection, selection, begun.until, sessions))
+        erased.add("mended", mend(connection, work.late, work.meant_ids))
+        erasure.erase_turns(connection, selection, begun.id, begun.until, list(work.meant), erased)
+
+    def _drop_pages(
+        self,
+        find: Callable[[Connection, Selection, Until, int], list[tuple[str, int]]],
+        drop: Callable[[Connection, Sequence[tuple[str, int]]], int],
+        name: str,
+        selection: Selection,
+        begun: Begun,
+        erased: Erased,
+    ) -> None:
+        """Delete rows that nothing brings back by itself, and that no writer waits for."""
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            found = find(connection, selection, begun.until, MANY)
+        for keys in _portions(found, PAGE):
+            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+                erased.add(name, drop(connection, keys))
+                receipts.note_counts(connection, begun.id, erased.counts)
+
+    def _erase_histories(self, selection: Selection, begun: Begun, erased: Erased) -> None:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            histories = named_rows.find_histories(connection, selection, begun.until)
+        for theme, target in histories:
+            with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+                planned = named_rows.plan_history(connection, selection, begun.until, theme, target)
+            with self._closed(begun, erased) as connection:
+                erasure.erase_history(connection, selection, planned, begun.id, begun.until, erased)
+        with self._closed(begun, erased) as connection:
+            late = named_rows.find_histories(connection, selection, begun.until, above=begun.until.operations)
+            for theme, target in late:
+                planned = named_rows.plan_history(connection, selection, begun.until, theme, target)
+                erasure.erase_history(connection, selection, planned, begun.id, begun.until, erased)
+
+    def _erase_stamps(self, selection: Selection, begun: Begun, erased: Erased) -> None:
+        if selection.match is None:
+            return
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            found = named_rows.find_stamped(connection, selection, begun.until, MANY)
+        by_table: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for table, theme, row_id in found:
+            by_table[table].append((theme, row_id))
+        for table, rows in by_table.items():
+            for keys in _portions(rows, ERASED_TOGETHER):
+                with self._closed(begun, erased) as connection:
+                    erased.add("stamps", erasure.erase_stamps(connection, table, keys, selection.match))
+
+    def _erase_items(self, begun: Begun, said_us: int, erased: Erased) -> None:
+        """Whatever waits in a file or was rejected, and is meant, has not been a row: it gets its tombstone, too."""
+        judge = self._judge(said_us, erased)
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            own, opened = erasure.key(connection), gate.look(connection)
+            letters = list(erasure.dead_letters(connection))
+        rejected = (item for _, payload in letters for item in items_of_payload(payload))
+        named = [(item, selection) for item in (*self._items(), *rejected) for selection in judge.naming(item, opened)]
+        hashes = erasure.hashes_of_items(own, begun.until.at, named)
+        with self._closed() as connection:
+            erasure.set_tombstones(connection, begun.id, hashes)
+        self._change_letters(letters, judge, begun, erased)
+        # What was rejected meanwhile is little.
+        with self._closed() as connection:
+            late = list(erasure.dead_letters(connection, after=letters[-1][0] if letters else 0))
+        self._change_letters(late, judge, begun, erased)
+
+    def _change_letters(self, letters: Sequence[tuple[int, bytes]], judge: Judge, begun: Begun, erased: Erased) -> None:
+        changes = [(number, was, now) for number, was in letters if (now := _without(was, judge)) != was]
+        for part in _portions(changes, PAGE):
+            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+                for number, was, now in part:
+                    erased.add("dead_letters", erasure.change_dead_letter(connection, number, was, now))
+                receipts.note_counts(connection, begun.id, erased.counts)
+
+    def _judge(self, said_us: int, erased: Erased) -> Judge:
+        return Judge(self.pool, self.selections, said_us, erased, self._items(), masker_for(self.settings))
+
+    def _clean_files(self, begun: Begun, said_us: int, erased: Erased) -> list[str]:
         """Take what is forgotten out of the files of every home here that uses this database."""
         self.progress("files")
-        judge = Judge(self.pool, self.selections, tombstones.micros(at), erased.texts)
+        judge = self._judge(said_us, erased)
         unreached: list[str] = []
         for home in self._homes():
             folder = data_folder(home)
             if not folder.is_dir():
                 continue
-            running = _ask_processes(folder, receipt)
+            running = _ask_processes(folder, begun.id)
             refusals = Refusals(home, folder, max_chars=self.settings.turn_max_chars)
             taken, is_clean = refusals.redact(judge)
             refusals.close()
@@ -234,17 +351,20 @@ class Forgetting:
                 unreached.append(f"{done.untouched} journal files that could not be rewritten")
             if not is_clean:
                 unreached.append("notes of refused writes, because the disk has no room for new ones")
+            if begun.is_resumed and any(selection.match is None for selection in self.selections):
+                torn = sum(1 for _ in unreadable_of_folder(folder / JOURNAL_NAME))
+                if torn:
+                    unreached.append(
+                        f"{torn} unreadable parts of journal files of {home}: what was erased before the interruption "
+                        "is no longer known, so its words were not looked for there"
+                    )
         return unreached
 
     def _items(self) -> Iterator[WriteItem]:
         """Everything in the files of the homes here."""
         for home in self._homes():
             yield from self._noted(home)
-            place = data_folder(home) / JOURNAL_NAME
-            if place.is_dir():
-                for segment in list_directory(place).segments:
-                    for items in items_in(segment.path, segment.writer):
-                        yield from items
+            yield from items_of_folder(data_folder(home) / JOURNAL_NAME)
 
     def _noted(self, home: Path) -> Iterator[WriteItem]:
         return noted_items(home, data_folder(home), max_chars=self.settings.turn_max_chars)
@@ -256,13 +376,43 @@ class Forgetting:
         return [data_folder(home) for home in self._homes()]
 
     @contextmanager
-    def _closed(self) -> Iterator[Connection]:
-        """A transaction beside which nothing is stored."""
+    def _closed(self, begun: Begun | None = None, erased: Erased | None = None) -> Iterator[Connection]:
+        """A transaction beside which nothing is stored; it notes what was erased so far."""
         with self.pool.transaction(
             Deadline.after(STEP_SECONDS), reach=OPERATOR, lock_seconds=GATE_SECONDS
         ) as connection:
             gate.close(connection)
             yield connection
+            if begun is not None and erased is not None:
+                receipts.note_counts(connection, begun.id, erased.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """What is to be done to the turns of some sessions."""
+
+    meant: tuple[tuple[str, int], ...]
+    meant_ids: tuple[int, ...]
+    late: tuple[tuple[str, int], ...]
+    """Turns that stay and were stored out of order: any turn may have been taken for what was said before them."""
+
+    @classmethod
+    def of(cls, turns: Sequence[SessionTurn]) -> _Turns:
+        """Work it out."""
+        by_session: dict[tuple[str, str], list[SessionTurn]] = defaultdict(list)
+        for turn in turns:
+            by_session[turn.theme, turn.session_id].append(turn)
+        meant = [turn for turn in turns if turn.is_meant]
+        return cls(
+            tuple((turn.theme, turn.id) for turn in meant),
+            tuple(turn.id for turn in meant),
+            tuple(key for each in by_session.values() for key in erasure.late_turns(each)),
+        )
+
+
+def _portions(rows: Sequence[_Row], size: int) -> Iterator[Sequence[_Row]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def database_homes(home: Path) -> list[Path]:
@@ -274,21 +424,25 @@ def database_homes(home: Path) -> list[Path]:
 
 def check_theme(connection: Connection, theme: str, waiting: Sequence[str] = ()) -> None:
     """Raise a ConfigError, with names that are near, unless something of this theme is there or waits."""
-    known = erasure.themes(connection)
+    known = named_rows.themes(connection)
+    moved = None if theme in known else gate.look(connection).aliases.get(theme)
+    if moved is not None:
+        raise ConfigError(f"theme {theme!r} was merged into {moved!r}; name that one")
     if theme in known or theme in waiting:
+        return
+    if theme in {item.theme for _, payload in erasure.dead_letters(connection) for item in items_of_payload(payload)}:
         return
     near = difflib.get_close_matches(theme, known, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; see: hermes-pgvector status"
     raise ConfigError(f"there is no theme {theme!r}{hint}")
 
 
-def waiting_themes(home: Path) -> list[str]:
-    """The themes of what is in the journal of a home."""
-    place = data_folder(home) / JOURNAL_NAME
-    if not place.is_dir():
-        return []
-    found = {item.theme for each in list_directory(place).segments for part in items_in(each.path, each.writer)
-             for item in part}  # fmt: skip
+def waiting_themes(home: Path, settings: Settings) -> list[str]:
+    """The themes of what is in the files of the homes here."""
+    found: set[str] = set()
+    for each in database_homes(home):
+        found |= {item.theme for item in items_of_folder(data_folder(each) / JOURNAL_NAME)}
+        found |= {item.theme for item in noted_items(each, data_folder(each), max_chars=settings.turn_max_chars)}
     return sorted(found)
 
 
@@ -333,7 +487,3 @@ def _without(payload: bytes, judge: Judge) -> bytes | None:
         return payload
     kept = [item for item in new if item is not None]
     return codec.encode(kept) if kept else None
-
-
-def _count_letters(connection: Connection, judge: Judge) -> int:
-    return sum(_without(payload, judge) != payload for _, payload in erasure.dead_letters(connection))

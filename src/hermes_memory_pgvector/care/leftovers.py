@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
+from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
-from hermes_memory_pgvector.store import overview
-from hermes_memory_pgvector.store.erasure import Selection
+from hermes_memory_pgvector.store import receipts, watermarks
 from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.selection import Selection
 
 READ_SECONDS = 2.0
 BEYOND = (
@@ -70,12 +73,30 @@ def host_messages(homes: Sequence[Path], selections: Sequence[Selection]) -> int
 
 def unreached(connection: Connection, folders: Sequence[Path]) -> list[str]:
     """What could not be reached from here, for the receipt."""
-    from hermes_memory_pgvector.config.home import home_id
-
     here = {home_id(folder.parent) for folder in folders}
-    others = [name for name, _, _ in overview.homes(connection) if name and name not in here]
     told = [
-        f"home {name}: its own processes take it out of its journal; its MEMORY.md is for its owner to look at"
-        for name in others
+        f"home {name}{_heard(at)}: its processes take it out of its journal when they next run, and what still waits"
+        " there and was said before is not stored; its MEMORY.md and its host's sessions are for its owner to look at"
+        for name, at in receipts.homes(connection)
+        if name not in here
     ]
-    return [*told, *BEYOND]
+    return [*older(watermarks.of_older_versions(connection), folders), *told, *BEYOND]
+
+
+def older(delivered: Sequence[tuple[str, datetime]], folders: Sequence[Path]) -> list[str]:
+    """Processes of versions that do not ask whether something was forgotten, and would store it again."""
+    told = [
+        f"an older version of this package stored something for home {name or '(unknown)'}{_heard(at)}: it does not"
+        " know what is forgotten, and brings it back if it has it; upgrade it, start its processes anew, forget again"
+        for name, at in delivered
+    ]
+    running = [each for folder in folders for each in status_file.read_all(folder) if not each.knows_forgotten]
+    return told + [
+        f"{each.command} {each.pid} is a process of an older version, which does not know what is forgotten: "
+        "start it anew, forget again"
+        for each in running
+    ]
+
+
+def _heard(at: datetime | None) -> str:
+    return "" if at is None else f" (last heard of {at:%Y-%m-%d %H:%M} UTC)"

@@ -9,7 +9,7 @@ from hermes_memory_pgvector.care import audit
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import erasure, gate, remap
+from hermes_memory_pgvector.store import gate, named_rows, remap
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.store.remap import Contents, Moved
@@ -41,7 +41,7 @@ def plan(connection: Connection, old: str, new: str) -> Plan:
     if old == new:
         raise ConfigError("the two themes are the same")
     known = remap.alias_of(connection, old)
-    there = erasure.themes(connection)
+    there = named_rows.themes(connection)
     is_begun = known is not None and known[0] == new and known[1] is None
     if old not in there and not is_begun:
         if known is not None:

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.care.leftovers import Line
     from hermes_memory_pgvector.care.verification import Check, Verification
     from hermes_memory_pgvector.config.settings import Settings
-    from hermes_memory_pgvector.store.erasure import FoundMemory, FoundTurn, Selection
+    from hermes_memory_pgvector.store.named_rows import FoundMemory, FoundTurn
     from hermes_memory_pgvector.store.pool import Pool
     from hermes_memory_pgvector.store.receipts import Receipt
+    from hermes_memory_pgvector.store.selection import Selection
 
 NAME = "forget"
 ALIASES = ("cleanup",)
@@ -51,6 +52,7 @@ NOUNS = {
     "refused_writes": "refused writes",
     "file_entries": "entries in files as last compared",
     "recall_log": "logged recalls",
+    "stamps": "rows with it in their metadata",
     "mended": "neighbouring turns indexed anew",
 }
 _ROW = re.compile(r"([mt]?)([0-9]{1,18})", re.IGNORECASE)
@@ -87,8 +89,11 @@ def run(args: argparse.Namespace) -> int:
             return _list(pool, json=args.json)
         if args.verify is not None:
             return _verify(pool, home, settings, args)
-        selections, named = _selections(args, pool, home, settings)
+        selections, named, themes = _selections(args, home, settings)
         forgetting = Forgetting(pool, home, settings, selections, named)
+        if themes and forgetting.unfinished() is None:
+            # One that was interrupted may have erased everything of a theme already.
+            _check_themes(pool, home, settings, themes)
         if args.execute:
             return _execute(forgetting, home, json=args.json)
         return _show(forgetting.plan(), args)
@@ -110,10 +115,17 @@ def _show(plan: Plan, args: argparse.Namespace) -> int:
                 ],
                 "files": [_line(each) for each in plan.standing],
                 "host_messages": plan.host_messages,
+                "unfinished": None if plan.begun is None else plan.begun.id,
+                "older": list(plan.older),
             }
         )
         return 0
-    if plan.is_empty:
+    if plan.begun is not None:
+        at = times.shown(plan.begun.until.at)
+        terminal.bullet("warning", f"receipt {plan.begun.id} of {at} UTC was interrupted; --execute goes on with it")
+    for each in plan.older:
+        terminal.bullet("warning", each)
+    if plan.is_empty and plan.begun is None:
         terminal.bullet("ok", "nothing is stored that this names")
         _tell_host(plan.standing, plan.host_messages)
         return 0
@@ -142,13 +154,18 @@ def _show(plan: Plan, args: argparse.Namespace) -> int:
 
 def _execute(forgetting: Forgetting, home: Path, *, json: bool) -> int:
     from hermes_memory_pgvector.care import actor
+    from hermes_memory_pgvector.care.leftovers import BEYOND
 
     done = forgetting.carry_out(actor.operator(home))
     receipt = done.receipt
-    remains = any("is writing to" in each for each in receipt.unreached)
+    remains = any("is writing to" in each or "forget again" in each for each in receipt.unreached if each not in BEYOND)
     if json:
         terminal.as_json({"executed": True, **_document(done)})
         return 3 if remains else 0
+    if done.is_resumed:
+        terminal.bullet(
+            "note", f"receipt {receipt.id} was interrupted before; it went on, and what was said since is new"
+        )
     if not any(receipt.counts.values()):
         terminal.bullet("ok", "nothing was stored that this names; tombstones keep it out from now on")
     else:
@@ -163,7 +180,7 @@ def _execute(forgetting: Forgetting, home: Path, *, json: bool) -> int:
     _tell_host(done.standing, done.host_messages)
     terminal.say("  not reached from here:")
     for each in receipt.unreached:
-        terminal.bullet("note", each)
+        terminal.bullet("warning" if each not in BEYOND and "forget again" in each else "note", each)
     terminal.bullet("note", "to prove it", terminal.command("forget", "--verify", str(receipt.id)))
     return 3 if remains else 0
 
@@ -171,12 +188,14 @@ def _execute(forgetting: Forgetting, home: Path, *, json: bool) -> int:
 def _verify(pool: Pool, home: Path, settings: Settings, args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.care.verification import verify
 
-    found = verify(pool, home, settings, args.verify, _match(args))
+    found = verify(pool, home, settings, args.verify, _match(args), _themes(args))
     if args.json:
         terminal.as_json(_verified(found))
         return 0 if found.passed else 1
     if found.receipt.finished_at is None:
-        terminal.bullet("problem", f"receipt {found.receipt.id} was never finished", "run the same forget again")
+        terminal.bullet(
+            "problem", f"receipt {found.receipt.id} was never finished", "run the same forget again: it goes on"
+        )
     elif not found.is_intact:
         terminal.bullet("problem", "the receipt or its tombstones were changed since: the digest does not fit")
     else:
@@ -194,6 +213,8 @@ def _verify(pool: Pool, home: Path, settings: Settings, args: argparse.Namespace
         terminal.bullet(
             "warning" if check.found else "ok", f"{check.where}: {check.found} hold it", hint * bool(check.found)
         )
+    for each in found.besides:
+        terminal.bullet("note", each)
     _tell_host(found.standing, 0)
     terminal.say("  cannot be verified from here:")
     for each in found.unverified:
@@ -236,12 +257,28 @@ def _list(pool: Pool, *, json: bool) -> int:
     return 0
 
 
-def _selections(
-    args: argparse.Namespace, pool: Pool, home: Path, settings: Settings
-) -> tuple[list[Selection], list[str]]:
-    """What the options name, and the names of the options."""
+def _check_themes(pool: Pool, home: Path, settings: Settings, themes: Sequence[str]) -> None:
     from hermes_memory_pgvector.care.forgetting import check_theme, waiting_themes
-    from hermes_memory_pgvector.store.erasure import Selection
+
+    with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        waiting = waiting_themes(home, settings)
+        for theme in themes:
+            check_theme(connection, theme, waiting)
+
+
+def _themes(args: argparse.Namespace) -> list[str]:
+    themes = [] if args.theme is None else [options.named("--theme", theme_name(args.theme))]
+    if args.identities is not None:
+        listed = [theme_name(each) for each in args.identities.split(",") if each.strip()]
+        themes = [options.named("--identities", theme) for theme in listed or [""]] + themes
+    return themes
+
+
+def _selections(
+    args: argparse.Namespace, home: Path, settings: Settings
+) -> tuple[list[Selection], list[str], list[str]]:
+    """What the options name, the names of the options, and the themes among it."""
+    from hermes_memory_pgvector.store.selection import Selection
 
     named = [name for name in CRITERIA if getattr(args, name) is not None]
     if not named:
@@ -251,15 +288,7 @@ def _selections(
         before=args.before,
         match=_match(args),
     )
-    themes = [] if args.theme is None else [options.named("--theme", theme_name(args.theme))]
-    if args.identities is not None:
-        listed = [theme_name(each) for each in args.identities.split(",") if each.strip()]
-        themes = [options.named("--identities", theme) for theme in listed or [""]] + themes
-    if themes:
-        with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
-            waiting = waiting_themes(home)
-            for theme in themes:
-                check_theme(connection, theme, waiting)
+    themes = _themes(args)
     found = [replace(base, theme=theme) for theme in themes] or [base]
     if args.id:
         memories = tuple(number for letter, number in args.id if letter == "m")
@@ -272,7 +301,7 @@ def _selections(
         if themes:
             raise ConfigError("--user names a theme by itself; leave --theme out")
         found = [part for each in found for part in _person(each, args.user, home, settings)]
-    return found, named
+    return found, named, themes
 
 
 def _match(args: argparse.Namespace) -> str | None:
@@ -364,6 +393,7 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
 def _document(done: Forgotten) -> dict[str, Any]:
     return {
         "receipt": _receipt(done.receipt),
+        "resumed": done.is_resumed,
         "counts": done.receipt.counts,
         "files": [_line(each) for each in done.standing],
         "host_messages": done.host_messages,
@@ -375,7 +405,8 @@ def _verified(found: Verification) -> dict[str, Any]:
         "receipt": _receipt(found.receipt),
         "passed": found.passed,
         "intact": found.is_intact,
-        "checks": [asdict(each) for each in (*found.checks, *found.server_files)],
+        "checks": [{"where": each.where, "found": each.found} for each in (*found.checks, *found.server_files)],
+        "besides": list(found.besides),
         "files": [_line(each) for each in found.standing],
         "unverified": list(found.unverified),
     }

@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 CACHE_ENTRIES = 4096
 STEP_SECONDS = 5.0
+HURRY_SECONDS = 0.5
+"""How long a process that ends waits for whoever is at the refused writes; they are noted for the next one."""
 
 
 class CarriedOver(NamedTuple):
@@ -128,7 +130,7 @@ class Engine:
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
         self.writer = self._make_writer()
-        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals)
+        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals, masker_for(settings))
         self.status = Status(
             self.folder,
             self.journal,
@@ -375,7 +377,7 @@ class Engine:
         if self._take_over_thread is not None:
             self._take_over_thread.join(deadline.remaining())
         if self._started:
-            self._recorder.recover(may_read=False)
+            self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
             self.flush(deadline)
             self.tasks.stop(deadline)
             self.status.withdraw()
@@ -390,7 +392,7 @@ class Engine:
         if self._take_over_thread is not None:
             self._take_over_thread.join(deadline.remaining())
         if self._started:
-            self._recorder.recover(may_read=False)
+            self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
             self.flush(deadline)
             self.status.withdraw()
         self.writer.stop(deadline)

@@ -9,22 +9,41 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal
-from hermes_memory_pgvector.journal.redaction import redact_folder
-from hermes_memory_pgvector.store import receipts
-from hermes_memory_pgvector.store.erasure import Selection
-from hermes_memory_pgvector.store.gate import keys_of
+from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder
+from hermes_memory_pgvector.store import gate, memories, receipts
+from hermes_memory_pgvector.store.erasure import Erased
+from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memory_erasure import added, removed
-from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.memory_state import Entry, State, fold, select
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.store.reach import OVERVIEW
+from hermes_memory_pgvector.store.selection import Selection, stamps_of
 from hermes_memory_pgvector.store.tombstones import Tombstones
-from hermes_memory_pgvector.values import RemoveMemory, ReplaceMemory, WriteItem
+from hermes_memory_pgvector.text.secrets import Masker
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    ForgetTail,
+    ForgetTurns,
+    JudgeMemories,
+    MemoryOperation,
+    RemoveMemory,
+    ReplaceMemory,
+    Target,
+    WriteItem,
+)
+from hermes_memory_pgvector.writer.masking import without_secrets
+
+_Item = TypeVar("_Item", bound=WriteItem)
 
 logger = logging.getLogger(__name__)
 
@@ -70,36 +89,44 @@ class Judge:
     """Says what becomes of items in files: what has a tombstone goes, and what an operator has just named."""
 
     def __init__(
-        self, pool: Pool, selections: Sequence[Selection] = (), until_us: int = 0, texts: Collection[str] = ()
+        self,
+        pool: Pool,
+        selections: Sequence[Selection] = (),
+        until_us: int = 0,
+        erased: Erased | None = None,
+        waiting: Iterable[WriteItem] = (),
+        masker: Masker | None = None,
     ) -> None:
         self._pool = pool
+        self._masker = masker
+        """Files hold secrets that the database does not: what is stored is known without them."""
         self._selections = selections
         self._until_us = until_us
-        self._texts = frozenset(text for text in texts if text.strip())
-        self._told = "\0".join(self._texts)
+        self._texts = frozenset(text for text in (erased.texts if erased else ()) if text.strip())
+        self._entries = frozenset(erased.entries if erased else ())
+        self._waiting = [item for item in waiting if isinstance(item, MemoryOperation)]
+        """Operations on memories in all files: what one of them means may depend on another."""
 
-    def is_named(self, item: WriteItem) -> bool:
-        """Whether the operator means this item."""
-        return any(True for _ in self.naming(item))
-
-    def naming(self, item: WriteItem) -> Iterator[Selection]:
+    def naming(self, item: WriteItem, opened: Gate) -> Iterator[Selection]:
         """What the operator said that means this item."""
-        if item.when.wall_us > self._until_us:
+        if self._is_new(item):
             return
+        told = opened.renamed(item)
         for selection in self._selections:
             if selection.before is not None and item.when.wall_us >= selection.before.timestamp() * 1e6:
                 continue
-            if selection.covers(item):
+            if selection.covers(told):
                 yield selection
 
     def __call__(self, items: Sequence[WriteItem]) -> list[WriteItem | None]:
         """What becomes of each item."""
         if not items:
             return []
-        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            keys = keys_of(connection)
-            known = Tombstones.concerning(connection, keys, items)
-        return [self._judged(item, known) for item in items]
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=OVERVIEW) as connection:
+            opened = gate.look(connection)
+            known = opened.tombstones(connection, [*items, *map(self._masked, items)])
+            states = _States(connection, opened, self._still_waiting(connection, opened))
+            return [self._judged(item, known, opened, states) for item in items]
 
     def blank(self, data: bytes) -> bytes:
         """Bytes that are no record, with forgotten texts blanked out."""
@@ -113,32 +140,129 @@ class Judge:
                 data = data.replace(form, b" " * len(form))
         return data
 
-    def _judged(self, item: WriteItem, known: Tombstones) -> WriteItem | None:
-        is_forgotten = known.refuses(item) or self.is_named(item)
+    def _masked(self, item: WriteItem) -> WriteItem:
+        return item if self._masker is None else without_secrets(item, self._masker)
+
+    def _is_new(self, item: WriteItem) -> bool:
+        """Whether it was said after the request; what is dated later than now has only a wrong date."""
+        return self._until_us < item.when.wall_us <= time.time() * 1e6
+
+    def _judged(self, item: WriteItem, known: Tombstones, opened: Gate, states: _States) -> WriteItem | None:
+        is_named = any(True for _ in self.naming(item, opened))
+        stored = self._masked(item)
+        is_forgotten = is_named or known.refuses(item) or known.refuses(stored)
         if not isinstance(item, ReplaceMemory | RemoveMemory):
-            return None if is_forgotten else item
-        is_quoting = self._quotes(item.old_text) or self._quotes(item.previous or "")
-        if known.refuses_scope(item) or (is_forgotten and is_quoting):
-            # What it took away is forgotten, too; or what it says and takes away is.
-            is_kept = isinstance(item, ReplaceMemory) and not self._is_told(item.content) and not known.refuses(item)
-            return added(item) if is_kept and isinstance(item, ReplaceMemory) else None
-        if isinstance(item, RemoveMemory):
-            return None if is_forgotten or is_quoting else item
-        if is_forgotten:
-            return removed(item, item.previous, item.old_text)
-        return added(item) if is_quoting else item
+            return None if is_forgotten else self._unstamped(item, known, opened)
+        if known.refuses_scope(item) or (is_forgotten and isinstance(item, RemoveMemory)):
+            return None
+        kept: ReplaceMemory | RemoveMemory | AddMemory | None = item
+        assert isinstance(stored, ReplaceMemory | RemoveMemory)
+        if known.quotes(item) or known.quotes(stored) or self._quotes(stored, opened):
+            meant = states.meant(stored)
+            if meant is None or self._is_gone(meant, item, opened):
+                kept = _exact(item, None)
+            elif stored is item:
+                kept = _exact(item, meant)
+        if is_forgotten and isinstance(kept, ReplaceMemory):
+            kept = removed(kept, kept.previous, kept.old_text)
+        elif is_forgotten:
+            kept = None
+        return None if kept is None else self._unstamped(kept, known, opened)
 
-    def _quotes(self, text: str) -> bool:
-        return bool(text.strip()) and (text.strip() in self._told or self._is_told(text))
+    def _quotes(self, item: ReplaceMemory | RemoveMemory, opened: Gate) -> bool:
+        """Whether an operation quotes an entry of its theme that is forgotten, or the text that is."""
+        if self._is_new(item):
+            return False
+        told = opened.renamed(item)
+        quoted = {text.strip() for text in (item.old_text, item.previous or "")} - {""}
+        if any(text in entry for theme, target, entry in self._entries for text in quoted
+               if (theme, target) == (told.theme, told.target)):  # fmt: skip
+            return True
+        return any(
+            selection.is_about(told) and selection.tells(text) for selection in self._selections for text in quoted
+        )
 
-    def _is_told(self, text: str) -> bool:
-        return text in self._texts or any(selection.tells(text) for selection in self._selections)
+    def _is_gone(self, entry: Entry, item: ReplaceMemory | RemoveMemory, opened: Gate) -> bool:
+        """Whether an entry that an operation means is forgotten itself."""
+        told = opened.renamed(item)
+        if (told.theme, told.target, entry.content) in self._entries:
+            return True
+        return any(each.is_about(told) and each.tells(entry.content) for each in self._selections)
+
+    def _unstamped(self, item: _Item, known: Tombstones, opened: Gate) -> _Item:
+        """The item, without a forgotten text in its metadata."""
+        if (
+            isinstance(item, ForgetTurns | ForgetTail | JudgeMemories)
+            or not item.metadata
+            or (self._is_new(item) and not known.found)
+        ):
+            return item
+        told = opened.renamed(item)
+        named = [] if self._is_new(item) else [
+            each for each in self._selections if each.match is not None and not each.names_rows and each.is_about(told)
+        ]  # fmt: skip
+        kept = {
+            key: value
+            for key, value in item.metadata.items()
+            if not any(
+                known.tells(item, text) or any(selection.tells(text) for selection in named)
+                for text in stamps_of({key: value})
+            )
+        }
+        return item if len(kept) == len(item.metadata) else replace(item, metadata=kept)
+
+    def _still_waiting(self, connection: Connection, opened: Gate) -> list[MemoryOperation]:
+        """The operations in files that go on to say something."""
+        known = opened.tombstones(connection, self._waiting)
+        return [
+            item
+            for item in self._waiting
+            if not known.refuses(item) and not any(True for _ in self.naming(item, opened))
+        ]
+
+
+class _States:
+    """What themes hold, or held when an operation was made; read only for operations that quote."""
+
+    def __init__(self, connection: Connection, opened: Gate, waiting: Sequence[MemoryOperation]) -> None:
+        self._connection = connection
+        self._opened = opened
+        self._waiting = waiting
+        self._known: dict[tuple[str, Target], tuple[list[MemoryOperation], State]] = {}
+
+    def meant(self, item: ReplaceMemory | RemoveMemory) -> Entry | None:
+        """The entry that an operation means, of those that are there; None when it means none of them."""
+        told = self._opened.renamed(item)
+        operations, entries = self._of(told.theme, told.target)
+        earlier = fold(each for each in operations if each.when.order_us < item.when.order_us)
+        return select(earlier, told) or select(entries, told)
+
+    def _of(self, theme: str, target: Target) -> tuple[list[MemoryOperation], State]:
+        if (theme, target) not in self._known:
+            stored = [each.operation for each in memories.history(self._connection, theme, target)]
+            places = {each.when.order_us for each in stored}
+            renamed = map(self._opened.renamed, self._waiting)
+            beside = [each for each in renamed if (each.theme, each.target) == (theme, target)]
+            new = [each for each in beside if each.when.order_us not in places]
+            operations = sorted([*stored, *new], key=lambda each: each.when.order_us)
+            self._known[theme, target] = operations, memories.entries(self._connection, theme, target)
+        return self._known[theme, target]
+
+
+def _exact(item: ReplaceMemory | RemoveMemory, meant: Entry | None) -> MemoryOperation | None:
+    """An operation that quotes nothing but the entry it means; what means none only adds, or does nothing."""
+    if meant is None:
+        return added(item) if isinstance(item, ReplaceMemory) else None
+    previous = item.previous if item.previous == meant.content else None
+    old_text = item.old_text if item.old_text.strip() in meant.content else ""
+    is_same = (previous, old_text) == (item.previous, item.old_text)
+    return item if is_same else replace(item, previous=previous, old_text=old_text)
 
 
 class CleanFiles:
     """Cleans this process's files when it is asked to, and when something was forgotten from another home."""
 
-    def __init__(self, folder: Path, pool: Pool, journal: Journal, refusals: Refusals) -> None:
+    def __init__(self, folder: Path, pool: Pool, journal: Journal, refusals: Refusals, masker: Masker) -> None:
         self.sealed_below: float = 0
         """The files of this process's journal below this number no longer change."""
         self.receipt = cleaned(folder)
@@ -147,6 +271,7 @@ class CleanFiles:
         self._pool = pool
         self._journal = journal
         self._refusals = refusals
+        self._masker = masker
         self._looked_at = float("-inf")
         self._looked_upto = 0
 
@@ -167,8 +292,8 @@ class CleanFiles:
         return 0.0
 
     def _clean(self) -> None:
-        judge = Judge(self._pool)
         self.sealed_below = self._journal.seal(Deadline.after(SEAL_SECONDS))
+        judge = Judge(self._pool, waiting=items_of_folder(self._journal.directory), masker=self._masker)
         sealed = {self._journal.writer: self.sealed_below}
         done = redact_folder(self._journal.directory, judge, judge.blank, sealed_below=sealed)
         taken, _ = self._refusals.redact(judge)

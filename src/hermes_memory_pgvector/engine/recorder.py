@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from hermes_memory_pgvector.capture.refused_writes import Refusals
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.values import WriteItem
@@ -53,12 +54,12 @@ class Recorder:
         if self.warn_user is not None:
             self.warn_user(text)
 
-    def recover(self, *, may_read: bool = True) -> int:
+    def recover(self, *, hurry: Deadline | None = None) -> int:
         """Append what was refused; return how many memory operations were among it.
 
-        `may_read` False leaves the host's store alone, for a process that is about to end.
+        A process that is about to end says how long it may wait, and leaves the host's store alone.
         """
-        return self._refusals.recover(self._append, may_read=may_read)
+        return self._refusals.recover(self._append, hurry=hurry)
 
     def recover_if_room(self) -> int:
         """The same, including what dead processes have left, unless the journal is crowded."""

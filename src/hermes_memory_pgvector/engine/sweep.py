@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, receipts
-from hermes_memory_pgvector.store.erasure import Erased, Selection
+from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, named_rows, receipts
+from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.expiry import Expired, Rules
+from hermes_memory_pgvector.store.named_rows import Until
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import UPKEEP
+from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.writer.writer import Writer
 
 ACTOR = "sweep"
@@ -57,14 +59,18 @@ def _expire_memories(
     found = expiry.due_memories(connection, rules)
     if not found:
         return
-    number, at = receipts.begin(connection, actor, home_id, ["memory_ttl_days"])
+    begun = receipts.begin(connection, actor, home_id, ["memory_ttl_days"])
+    until = Until(begun.until.at)
     erased = Erased()
     for theme, target in sorted({(each.theme, each.target) for each in found}):
         entries = [each for each in found if (each.theme, each.target) == (theme, target)]
         selection = expiry.selection_of(theme, entries, cut)
-        erasure.erase_history(connection, selection, theme, target, number, at, erased)
-    erasure.erase_files(connection, Selection(before=cut), number, at, erased)
-    receipts.finish(connection, number, erased.counts, [])
+        planned = named_rows.plan_history(connection, selection, until, theme, target)
+        erasure.erase_history(connection, selection, planned, begun.id, until, erased)
+    everything = Selection(before=cut)
+    for place in erasure.named_files(connection, everything, erasure.key(connection)):
+        erasure.erase_file(connection, everything, begun.id, until.at, place, erased)
+    receipts.finish(connection, begun.id, erased.counts, [])
     expired.add("memories", erased.counts.get("memories", 0))
 
 

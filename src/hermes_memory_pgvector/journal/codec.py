@@ -103,6 +103,7 @@ def _to_dict(item: WriteItem, words: list[bytes]) -> dict[str, Any]:
                 "c": len(content), "n": item.ordinal, "w": when, "l": item.is_live, "m": dict(item.metadata),
                 **({"d": item.digest} if item.digest else {}),
                 **_given(h=item.home_id, b=item.origin, u=item.trust),
+                **({} if item.is_dated is item.is_live else {"a": item.is_dated}),
             }  # fmt: skip
         case AddMemory():
             return _memory("add", item, {"c": item.content})
@@ -149,11 +150,14 @@ def _from_dict(raw: dict[str, Any], words: io.BytesIO) -> WriteItem:
     when = Moment(_bounded(raw["w"][0], MAX_MICROSECONDS), _bounded(raw["w"][1], MAX_MICROSECONDS))
     theme = _text(raw["t"])
     if kind == "turn":
+        # What says nothing of its date is as sure of it as it is live.
+        is_live = bool(raw["l"])
         return AddTurn(
             theme, _text(raw["s"]), _one_of(raw["r"], ROLES), _words(raw["c"], words),
-            _bounded(raw["n"], MAX_ORDINAL), when, bool(raw["l"]), _text(raw["p"]), dict(raw["m"]),
+            _bounded(raw["n"], MAX_ORDINAL), when, is_live, _text(raw["p"]), dict(raw["m"]),
             _text(raw.get("d", "")),
             home_id=_text(raw.get("h", "")), origin=_origin(raw), trust=_trust(raw),
+            is_dated=bool(raw.get("a", is_live)),
         )  # fmt: skip
     if kind in ("add", "replace", "remove"):
         target = _one_of(raw["g"], TARGETS)

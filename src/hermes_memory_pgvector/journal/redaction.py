@@ -47,6 +47,14 @@ def items_in(path: Path, writer: str) -> Iterator[list[WriteItem]]:
                 yield codec.decode(found.payload)
 
 
+def items_of_folder(directory: Path) -> Iterator[WriteItem]:
+    """The items of every file of a journal."""
+    if directory.is_dir():
+        for segment in list_directory(directory).segments:
+            for items in items_in(segment.path, segment.writer):
+                yield from items
+
+
 def unreadable_in(path: Path, writer: str) -> Iterator[bytes]:
     """Whatever of a file is no record that this version can read."""
     data = b""
@@ -59,6 +67,13 @@ def unreadable_in(path: Path, writer: str) -> Iterator[bytes]:
                 codec.decode(found.payload)
             except ValueError:
                 yield found.payload
+
+
+def unreadable_of_folder(directory: Path) -> Iterator[bytes]:
+    """The same of every file of a journal."""
+    if directory.is_dir():
+        for segment in list_directory(directory).segments:
+            yield from unreadable_in(segment.path, segment.writer)
 
 
 def redact_payload(payload: bytes, items: Sequence[WriteItem], new: Sequence[WriteItem | None]) -> bytes:

@@ -134,7 +134,7 @@ class Mirror:
                 before = before or inherited
             held, unwritten = self._held(connection, target, before, written)
             if opened.keys:
-                entries = self._without_forgotten(connection, opened.keys, target, entries, held)
+                entries = self._without_forgotten(connection, opened, target, entries, held, own_theme)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
@@ -148,21 +148,22 @@ class Mirror:
     def _without_forgotten(
         self,
         connection: Connection,
-        keys: tuple[bytes, ...],
+        opened: gate.Gate,
         target: Target,
         entries: list[str],
         held: Mapping[str, object],
+        own_theme: str,
     ) -> list[str]:
         """The entries of a file that may be stored.
 
         A forgotten entry that has stood in the file ever since is withheld. One that a comparison has seen gone was
         written again by somebody, and one that is held was reported again by the memory tool: both are new.
         """
-        known = tombstones.of_files(connection, keys, entries)
+        known = tombstones.of_files(connection, opened.keys, entries, opened.aliases)
         last = mirror_files.last_comparison(connection, self._home_id, target)
         withheld: dict[str, set[bytes]] = {}
         for entry in entries:
-            since = known.forgets_entry(entry)
+            since = known.forgets_entry(entry, own_theme)
             if since is None or entry in held:
                 continue
             own = known.of_entry(entry)

@@ -380,46 +380,6 @@ BEGIN
     RETURN total;
 END $$;
 
-CREATE FUNCTION public.hermes_count_texts(needles text[]) RETURNS TABLE(table_name text, rows bigint)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'public', 'public', 'pg_temp'
-    AS $_$
-DECLARE
-    looked    record;
-    condition text;
-BEGIN
-    FOR looked IN
-        SELECT c.oid, c.relname::text AS name,
-               string_agg(CASE a.atttypid
-                              WHEN 'bytea'::regtype
-                              THEN format('position(convert_to(one.needle, ''UTF8'') in t.%I) > 0', a.attname)
-                              ELSE format('strpos(lower(t.%I::text), lower(one.needle)) > 0', a.attname) END, ' OR ') AS finds
-        FROM pg_catalog.pg_class AS c
-        JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = (SELECT relnamespace FROM pg_catalog.pg_class
-                                                             WHERE oid = 'conversations'::regclass)
-          AND a.atttypid IN (SELECT t.oid FROM pg_catalog.pg_type AS t
-                             WHERE t.typname IN ('text', 'varchar', 'jsonb', 'json', 'bytea', 'tsvector', '_text', 'name'))
-        GROUP BY c.oid, c.relname
-    LOOP
-        table_name := looked.name;
-        rows := -1;
-        IF has_table_privilege(looked.oid, 'SELECT') THEN
-            EXECUTE format('SELECT count(*) FROM %s AS t WHERE EXISTS (SELECT FROM unnest($1) AS one (needle) WHERE %s)',
-                           looked.oid::regclass, looked.finds) INTO rows USING needles;
-        END IF;
-        RETURN NEXT;
-    END LOOP;
-    table_name := 'pg_stats';
-    SELECT count(*) INTO rows FROM pg_catalog.pg_stats AS s
-    WHERE s.schemaname = (SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-                          WHERE c.oid = 'conversations'::regclass)
-      AND EXISTS (SELECT FROM unnest(needles) AS one (needle)
-                  WHERE strpos(lower(concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text,
-                                               s.most_common_elems::text)), lower(one.needle)) > 0);
-    RETURN NEXT;
-END $_$;
-
 CREATE FUNCTION public.hermes_digest(content text) RETURNS bytea
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT pg_catalog.sha256(pg_catalog.convert_to(content, 'UTF8')) $$;
@@ -567,6 +527,63 @@ BEGIN
                              ORDER BY t.place LIMIT 5), wanted, excluded) AS c) AS l;
     END IF;
 END $$;
+
+CREATE FUNCTION public.hermes_find_texts(needles text[], themes text[] DEFAULT NULL::text[], until timestamp with time zone DEFAULT 'infinity'::timestamp with time zone, OUT table_name text, OUT rows bigint, OUT newer bigint, OUT in_names bigint) RETURNS SETOF record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $_$
+DECLARE
+    names  constant text[] := '{agent_identity,session_id,child_session_id,parent_session_id,home_id,writer,writers,bucket,login,
+                                actor,theme,subject,named,unreached,old,new,scope,name,action,caller,kind,role,target,origin,
+                                source,sha256,counts,trust}';
+    stamps constant text := '- ''{session_id,parent_session_id,delegated_to}''::text[]';
+    looked record;
+    place  name := (SELECT n.nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                    WHERE c.oid = 'conversations'::regclass);
+BEGIN
+    FOR looked IN
+        SELECT c.oid, c.relname::text AS name,
+               coalesce(string_agg(hold.form, ' || '' '' || ') FILTER (WHERE hold.is_text), '''''') AS said,
+               coalesce(string_agg(hold.form, ' || '' '' || ') FILTER (WHERE hold.is_name), '''''') AS named,
+               coalesce(min(format('position(convert_to(one.needle, ''UTF8'') in t.%I) > 0', a.attname))
+                            FILTER (WHERE a.atttypid = 'bytea'::regtype AND a.attname = 'payload'), 'false') AS bytes,
+               coalesce(min(format('t.%I', a.attname)) FILTER (WHERE a.attname IN ('ts', 'at', 'updated_at')),
+                        'NULL::timestamptz') AS moment,
+               CASE WHEN bool_or(a.attname = 'agent_identity') THEN '($2 IS NULL OR t.agent_identity = ANY ($2))' ELSE 'true' END AS chosen
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN a.attname = 'metadata' THEN format('coalesce((t.%I %s)::text, '''')', a.attname, stamps)
+                        WHEN a.attname IN ('lexeme', 'lexemes') -- A theme's marker is its name.
+                        THEN format('coalesce(regexp_replace(t.%I::text, ''~=([^'''']|'''''''')*'', '''', ''g''), '''')', a.attname)
+                        ELSE format('coalesce(t.%I::text, '''')', a.attname) END,
+                   a.atttypid = ANY ('{text,varchar,jsonb,json,tsvector,_text,name}'::regtype[]) AND a.attname <> ALL (names),
+                   a.atttypid = ANY ('{text,varchar,jsonb,json,tsvector,_text,name}'::regtype[]) AND a.attname = ANY (names)
+        ) AS hold (form, is_text, is_name)
+        WHERE c.relkind IN ('r', 'p') AND c.relnamespace = (SELECT n.oid FROM pg_catalog.pg_namespace AS n WHERE n.nspname = place)
+        GROUP BY c.oid, c.relname
+    LOOP
+        SELECT looked.name, -1, 0, 0 INTO table_name, rows, newer, in_names;
+        IF has_table_privilege(looked.oid, 'SELECT') THEN
+            EXECUTE format(
+                'SELECT count(*) FILTER (WHERE holds AND NOT late), count(*) FILTER (WHERE holds AND late), count(*) FILTER (WHERE NOT holds)
+                 FROM (SELECT (SELECT bool_or(strpos(lower(%2$s), lower(one.needle)) > 0 OR %3$s) FROM unnest($1) AS one (needle)) AS holds,
+                              (SELECT bool_or(strpos(lower(%4$s), lower(one.needle)) > 0) FROM unnest($1) AS one (needle)) AS names_it,
+                              coalesce(%5$s > $3, false) AS late
+                       FROM %1$s AS t WHERE %6$s) AS searched
+                 WHERE holds OR names_it',
+                looked.oid::regclass, looked.said, looked.bytes, looked.named, looked.moment, looked.chosen)
+                INTO rows, newer, in_names USING needles, themes, until;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    SELECT 'pg_stats', count(*), 0, 0 INTO table_name, rows, newer, in_names FROM pg_catalog.pg_stats AS s
+    WHERE s.schemaname = place AND s.attname <> ALL (names::name[]) AND s.attname <> 'metadata'
+      AND EXISTS (SELECT FROM unnest(needles) AS one (needle)
+                  WHERE strpos(lower(regexp_replace(concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text,
+                                                              s.most_common_elems::text), '~=[^,}"]*', '', 'g')), lower(one.needle)) > 0);
+    RETURN NEXT;
+END $_$;
 
 CREATE FUNCTION public.hermes_granted_themes() RETURNS text[]
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -1709,7 +1726,9 @@ CREATE TABLE public.erasure_receipts (
     unreached text[] DEFAULT '{}'::text[] NOT NULL,
     digest text DEFAULT ''::text NOT NULL,
     key bytea,
-    login text DEFAULT SESSION_USER NOT NULL
+    login text DEFAULT SESSION_USER NOT NULL,
+    request bytea,
+    horizon bigint[] DEFAULT '{}'::bigint[] NOT NULL
 );
 
 ALTER TABLE ONLY public.erasure_receipts FORCE ROW LEVEL SECURITY;
@@ -1744,7 +1763,8 @@ CREATE TABLE public.journal_writers (
     seq bigint NOT NULL,
     home_id text DEFAULT ''::text NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    login text DEFAULT SESSION_USER NOT NULL
+    login text DEFAULT SESSION_USER NOT NULL,
+    schema_version integer DEFAULT 0 NOT NULL
 );
 
 ALTER TABLE ONLY public.journal_writers FORCE ROW LEVEL SECURITY;
@@ -1958,7 +1978,8 @@ ALTER TABLE ONLY public.theme_indexes FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.tombstones (
     hash bytea NOT NULL,
     receipt_id bigint NOT NULL,
-    forgotten_at timestamp with time zone NOT NULL
+    forgotten_at timestamp with time zone NOT NULL,
+    part_length integer
 );
 
 ALTER TABLE ONLY public.tombstones FORCE ROW LEVEL SECURITY;
@@ -2075,7 +2096,7 @@ ALTER TABLE ONLY public.theme_indexes
     ADD CONSTRAINT theme_indexes_pkey PRIMARY KEY (agent_identity, model_id);
 
 ALTER TABLE ONLY public.tombstones
-    ADD CONSTRAINT tombstones_pkey PRIMARY KEY (hash, receipt_id);
+    ADD CONSTRAINT tombstones_pkey PRIMARY KEY (hash, receipt_id, forgotten_at);
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
@@ -2126,7 +2147,11 @@ CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
 
 CREATE INDEX recall_log_timeline ON public.recall_log USING btree (agent_identity, at DESC);
 
+CREATE INDEX tombstones_parts ON public.tombstones USING btree (forgotten_at) WHERE (part_length IS NOT NULL);
+
 CREATE INDEX tombstones_receipt ON public.tombstones USING btree (receipt_id);
+
+CREATE INDEX tombstones_until ON public.tombstones USING btree (forgotten_at);
 
 CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
 

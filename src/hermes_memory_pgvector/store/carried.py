@@ -42,6 +42,8 @@ class CarriedTombstone(NamedTuple):
     hash: bytes
     receipt: int
     at: datetime
+    length: int | None
+    """Of a text that is looked for as a part of others."""
 
 
 def may_read(connection: Connection) -> bool:
@@ -61,7 +63,7 @@ def receipts_of(connection: Connection) -> Iterator[Sequence[Any]]:
 
 
 def tombstones(connection: Connection) -> Iterator[Sequence[Any]]:
-    """(place of the receipt, hash, time) of each tombstone."""
+    """(place of the receipt, hash, time, length of a part) of each tombstone."""
     return _rows(connection, "transfer/tombstones", {})
 
 
@@ -111,6 +113,7 @@ def store_tombstones(connection: Connection, brought: Sequence[CarriedTombstone]
         "hashes": [each.hash for each in brought],
         "receipts": [each.receipt for each in brought],
         "at": [each.at for each in brought],
+        "lengths": [each.length for each in brought],
     }
     return connection.execute(statement("transfer/insert_tombstones"), values).rowcount
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.store import erasure
-from hermes_memory_pgvector.store.erasure import FoundMemory, Selection
+from hermes_memory_pgvector.store import erasure, named_rows
+from hermes_memory_pgvector.store.named_rows import FoundMemory, Until
 from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import Kind
 
@@ -162,11 +163,11 @@ def due_memories(connection: Connection, rules: Rules) -> list[FoundMemory]:
     for row in rows:
         entry = FoundMemory(*row)
         found[entry.theme].append(entry)
-    now = datetime.now(UTC)
+    now = Until(datetime.now(UTC))
     return [
         entry
         for theme, entries in found.items()
-        for entry in erasure.leaving(connection, selection_of(theme, entries, rules.memories), now)
+        for entry in named_rows.leaving(connection, selection_of(theme, entries, rules.memories), now)
     ]
 
 

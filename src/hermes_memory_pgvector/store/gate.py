@@ -7,14 +7,15 @@ statements: one that waits, and one that reads what is so after the wait.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
-from hermes_memory_pgvector.store.tombstones import Tombstones
-from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.store.tombstones import Tombstones, micros
+from hermes_memory_pgvector.values import AddTurn, WriteItem
 
 _Item = TypeVar("_Item", bound=WriteItem)
 
@@ -24,45 +25,51 @@ class Gate:
     """Open for the length of a transaction."""
 
     aliases: Mapping[str, str]
-    keys: tuple[bytes, ...]
+    keys: tuple[bytes, ...] = ()
     """The keys of the tombstones; none when there are no tombstones."""
+    until: datetime | None = None
+    """What was said later than this nobody has forgotten."""
+    parts_until: datetime | None = None
+    """The same for texts that are forgotten as parts of others."""
 
     def renamed(self, item: _Item) -> _Item:
         """The item under the name its theme has now."""
         theme = self.aliases.get(item.theme)
         return item if theme is None else replace(item, theme=theme)
 
-    def admitted(
-        self, connection: Connection, items: Sequence[_Item], *, undated: Collection[int] | None = None
-    ) -> list[_Item]:
+    def tombstones(self, connection: Connection, items: Sequence[WriteItem]) -> Tombstones:
+        """What was forgotten of these items, which have the names they were said under."""
+        late = [item for item in items if self._may_be_forgotten(item)]
+        if not self.keys or not late:
+            return Tombstones(aliases=self.aliases)
+        return Tombstones.concerning(connection, self.keys, late, self.aliases, self.parts_until)
+
+    def admitted(self, connection: Connection, items: Sequence[_Item]) -> list[_Item]:
         """The items that may be stored, under the names their themes have now.
 
-        `undated` are the places of items of which nobody knows when they were said; None where each says it itself.
+        They come with the names they were said under: what was forgotten under that name stays forgotten, and so do
+        words that were forgotten under any name of the theme.
         """
-        told = [self.renamed(item) for item in items] if self.aliases else list(items)
-        if not self.keys or not told:
-            return told
-        # What was forgotten under the old name stays forgotten under the new one.
-        known = Tombstones.concerning(connection, self.keys, [*told, *(items if self.aliases else ())])
+        known = self.tombstones(connection, items)
+        return [self.renamed(item) for item in items if not known.refuses(item)]
 
-        def is_refused(place: int, item: WriteItem) -> bool:
-            return known.refuses(item, is_dated=undated is not None and place not in undated)
-
-        both = enumerate(zip(told, items, strict=True))
-        return [new for place, (new, old) in both if not (is_refused(place, new) or is_refused(place, old))]
+    def _may_be_forgotten(self, item: WriteItem) -> bool:
+        if self.until is None:
+            return False
+        return item.when.wall_us <= micros(self.until) or (isinstance(item, AddTurn) and not item.is_dated)
 
 
 def enter(connection: Connection) -> Gate:
     """Come in; waits while somebody erases or renames."""
     connection.execute(statement("gate/enter"))
+    return look(connection)
+
+
+def look(connection: Connection) -> Gate:
+    """What is so at this moment, for somebody who stores nothing."""
     row: Any = connection.execute(statement("gate/open")).fetchone()
-    return Gate(row[0] or {}, tuple(map(bytes, row[1] or ())))
-
-
-def keys_of(connection: Connection) -> tuple[bytes, ...]:
-    """The keys of the tombstones, for somebody who only looks; none when there are no tombstones."""
-    rows: list[Any] = connection.execute(statement("gate/keys")).fetchall()
-    return tuple(bytes(key) for (key,) in rows)
+    aliases, keys, until, parts_until = row
+    return Gate(aliases or {}, () if until is None else tuple(map(bytes, keys)), until, parts_until)
 
 
 def close(connection: Connection) -> None:

@@ -12,7 +12,6 @@ from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
@@ -76,23 +75,22 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
     if not placed:
         return []
     opened = gate.enter(connection)
-    told = [replace(item, operation=opened.renamed(item.operation)) for item in placed] if opened.aliases else placed
-    if not opened.keys:
-        return list(told)
-    both = [item.operation for items in (placed, told) for item in items]
-    known = Tombstones.concerning(connection, opened.keys, both)
-    kept = []
-    for old, new in zip(placed, told, strict=True):
-        told_by = (old.operation, new.operation)
-        if any(map(known.refuses_scope, told_by)):
+    known = opened.tombstones(connection, [item.operation for item in placed])
+    kept: list[Placed] = []
+    for item in sorted(placed, key=lambda each: each.order):
+        told = item.operation
+        if known.refuses_scope(told):
             continue
-        is_forgotten = any(map(known.refuses, told_by))
-        if not is_forgotten and not any(map(known.quotes, told_by)):
+        new = replace(item, operation=opened.renamed(told))
+        is_forgotten = known.refuses(told)
+        if not is_forgotten and not known.quotes(told):
             kept.append(new)
             continue
         theme, target = new.operation.theme, new.operation.target
-        earlier = fold(each.operation for each in history(connection, theme, target) if each.order < new.order)
-        operation = pinned(new.operation, earlier, is_forgotten=is_forgotten)
+        beside = [each for each in kept if (each.operation.theme, each.operation.target) == (theme, target)]
+        earlier = {each.order: each.operation for each in (*history(connection, theme, target), *beside)}
+        state = fold(earlier[order] for order in sorted(earlier) if order < new.order)
+        operation = pinned(new.operation, state, is_forgotten=is_forgotten)
         if operation is not None:
             kept.append(replace(new, operation=operation))
     return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -51,6 +51,31 @@ def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
     had_vector = _drop_vectors(connection, next_ones)
     vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
     return len(had_vector | {(theme, row_id) for theme, row_id in changed})
+
+
+def mend(connection: Connection, keys: Collection[tuple[str, int]], left_out: Sequence[int] = ()) -> int:
+    """Give turns (theme, id) the lexemes they have now, or will have without those left out; how many have changed.
+
+    For turns that were stored out of order: they may be found by words of any other turn.
+    """
+    asked = sorted(set(keys))
+    if not asked:
+        return 0
+    named = {"themes": [theme for theme, _ in asked], "ids": [row_id for _, row_id in asked]}
+    rows: list[Any] = connection.execute(
+        statement("turns/with_context"), {**named, "left_out": list(left_out)}
+    ).fetchall()
+    lexemes = [
+        turn_lexemes(theme, content, list(before), author_told(metadata))
+        for theme, _, content, metadata, before in rows
+    ]
+    changed: list[Any] = connection.execute(
+        statement("turns/set_lexemes"),
+        {"themes": [row[0] for row in rows], "ids": [row[1] for row in rows], "lexemes": lexemes},
+    ).fetchall()
+    had_vector = _drop_vectors(connection, [(theme, row_id) for theme, row_id in changed])
+    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
+    return len(changed)
 
 
 def _drop_vectors(connection: Connection, turns: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:

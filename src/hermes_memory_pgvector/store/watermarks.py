@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from datetime import datetime
+from typing import Any, cast
 
 from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.schema import wanted_version
 from hermes_memory_pgvector.store.statements import statement
 
 
@@ -14,7 +16,8 @@ def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[s
     found: dict[str, int] = {}
     while len(found) < len(set(writers)):
         # A watermark that somebody just moved to the list of ended journals cannot be locked: create it again.
-        connection.execute(statement("journal/create_watermarks"), {"writers": list(writers), "home_id": home_id})
+        new = {"writers": list(writers), "home_id": home_id, "version": wanted_version()}
+        connection.execute(statement("journal/create_watermarks"), new)
         rows = connection.execute(statement("journal/lock_watermarks"), {"writers": list(writers)}).fetchall()
         found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
     return found
@@ -22,7 +25,8 @@ def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[s
 
 def advance(connection: Connection, marks: Mapping[str, int]) -> None:
     """Move watermarks, in the transaction that stores the records."""
-    connection.execute(statement("journal/advance_watermarks"), {"writers": list(marks), "seqs": list(marks.values())})
+    moved = {"writers": list(marks), "seqs": list(marks.values()), "version": wanted_version()}
+    connection.execute(statement("journal/advance_watermarks"), moved)
 
 
 def end(connection: Connection, writers: Sequence[str]) -> None:
@@ -38,3 +42,9 @@ def read(connection: Connection, writers: Sequence[str]) -> dict[str, int]:
     """The watermarks of those of these journals that have one."""
     rows = connection.execute(statement("journal/read_watermarks"), {"writers": list(writers)}).fetchall()
     return {str(writer): int(cast(int, seq)) for writer, seq in rows}
+
+
+def of_older_versions(connection: Connection) -> list[tuple[str, datetime]]:
+    """The homes that processes have delivered from which do not know what is forgotten, and when each last did."""
+    rows: list[Any] = connection.execute(statement("journal/older_writers")).fetchall()
+    return [(str(home_id), at) for home_id, at in rows]

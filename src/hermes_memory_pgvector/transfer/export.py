@@ -68,8 +68,9 @@ def _forgotten(connection: Connection) -> Iterator[dict[str, Any]]:
             "kind": "receipt", "receipt": place, "at": time_text(at), "actor": actor, "home": home, "named": named,
             "finished": _time(finished), "counts": counts, "unreached": unreached, "key": bytes(key).hex(),
         }  # fmt: skip
-    for place, own, at in carried.tombstones(connection):
-        yield {"kind": "tombstone", "receipt": place, "hash": bytes(own).hex(), "at": time_text(at)}
+    for place, own, at, length in carried.tombstones(connection):
+        part = {} if length is None else {"length": length}
+        yield {"kind": "tombstone", "receipt": place, "hash": bytes(own).hex(), "at": time_text(at), **part}
     for home, target, own in carried.withheld(connection):
         yield {"kind": "withheld", "home": home, "target": target, "hash": bytes(own).hex()}
 

@@ -6,7 +6,7 @@ A process that is killed between two portions loses nothing: whoever starts agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -40,11 +40,13 @@ class TurnIntake:
         self._edges: list[RecordDelegation] = []
         self._chars = 0
         self.after_portion: Callable[[], None] = lambda: None
+        self.aliases: Mapping[str, str] = {}
+        """Themes that have another name by now."""
 
     def add(self, turn: AddTurn) -> None:
         """Take a turn that is not stored yet; its secrets stay behind."""
         if self._is_dry:
-            self._tally.themes[turn.theme].new += 1
+            self._tally.themes[self.aliases.get(turn.theme, turn.theme)].new += 1
             return
         turn = mask_turn(turn, self._masker)
         self._turns.append(turn)
@@ -64,9 +66,12 @@ class TurnIntake:
         portion, edges = self._turns, self._edges
         self._turns, self._edges, self._chars = [], [], 0
         with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=WRITER) as connection:
-            admitted = gate.enter(connection).admitted(connection, portion)
-            self._tally.left_out[FORGOTTEN] += len(portion) - len(admitted)
-            portion = admitted
+            # Under the names they were said under; they are stored under those that their themes have now.
+            opened = gate.enter(connection)
+            refused = opened.tombstones(connection, portion)
+            wanted = [turn for turn in portion if not refused.refuses(turn)]
+            self._tally.left_out[FORGOTTEN] += len(portion) - len(wanted)
+            portion = wanted
             stored = turns.insert(
                 connection,
                 portion,
@@ -76,7 +81,7 @@ class TurnIntake:
             for edge in edges:
                 turns.delegate(connection, edge)
         for turn in portion:
-            self._tally.themes[turn.theme].known += 1
+            self._tally.themes[opened.renamed(turn).theme].known += 1
         for theme, _ in stored:
             # Whoever stored the others did so after we had looked.
             self._tally.themes[theme].known -= 1

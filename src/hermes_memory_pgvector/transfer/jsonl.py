@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NoReturn, get_args
@@ -20,6 +20,7 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.store import carried, gate, memories, reach, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, MutedTurn, TurnVector
@@ -150,11 +151,11 @@ class _Import:
             self._receipts[int(document["receipt"])] = number
             self._tally.also[RECEIPTS] += is_new
 
-    def _store_tombstones(self, connection: Connection, brought: list[tuple[int, bytes, datetime]]) -> None:
-        unknown = {place for place, _, _ in brought} - self._receipts.keys()
+    def _store_tombstones(self, connection: Connection, brought: list[tuple[int, bytes, datetime, int | None]]) -> None:
+        unknown = {place for place, *_ in brought} - self._receipts.keys()
         if unknown:
             raise ConfigError(f"a tombstone names receipt {min(unknown)}, which does not stand before it")
-        stones = [CarriedTombstone(own, self._receipts[place], at) for place, own, at in brought]
+        stones = [CarriedTombstone(own, self._receipts[place], at, length) for place, own, at, length in brought]
         carried.store_tombstones(connection, stones)
 
     def _begin(self, header: Mapping[str, Any]) -> None:
@@ -183,8 +184,8 @@ class _Import:
         self, connection: Connection, values: list[list[Placed]], documents: list[Mapping[str, Any]]
     ) -> None:
         opened = gate.enter(connection)
-        values = [[replace(each, operation=opened.renamed(each.operation)) for each in placed] for placed in values]
-        keys = [_memory_key(each) for each in values]
+        # By the names that themes have now; what is stored goes in by its own, under which it may have been forgotten.
+        keys = [_memory_key(each, opened) for each in values]
         known = taking_along.held(connection, keys)
         missing = [each for place, each in enumerate(values) if place not in known]
         if missing and not self._has_events and not self._is_dry:
@@ -211,16 +212,17 @@ class _Import:
 
     def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
         opened = gate.enter(connection)
+        refused = opened.tombstones(connection, made)
+        wanted = [turn for turn in made if not refused.refuses(turn)]
+        self._tally.left_out[FORGOTTEN] += len(made) - len(wanted)
         made = [opened.renamed(turn) for turn in made]
+        admitted = [opened.renamed(turn) for turn in wanted]
         if self._is_dry:
-            self._count_turns(connection, made)
+            self._count_turns(connection, admitted)
             return
-        undated = {place for place, document in enumerate(documents) if document.get("undated")}
-        admitted = opened.admitted(connection, made, undated=undated)
-        self._tally.left_out[FORGOTTEN] += len(made) - len(admitted)
         stored = turns.insert(
             connection,
-            admitted,
+            wanted,
             retry_window=self._settings.turn_retry_window,
             wants_vector=partial(wants_vector, self._settings),
         )
@@ -321,7 +323,14 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
             case "receipt":
                 value = _receipt(document)
             case "tombstone":
-                value = (int(document["receipt"]), bytes.fromhex(document["hash"]), _moment(document["at"]))
+                length = document.get("length")
+                own = bytes.fromhex(document["hash"])
+                value = (
+                    int(document["receipt"]),
+                    own,
+                    _moment(document["at"]),
+                    None if length is None else int(length),
+                )
             case "withheld":
                 value = (_text(document, "home"), _target(document), bytes.fromhex(document["hash"]))
             case str() if kind == HEADER:
@@ -342,8 +351,8 @@ def _unknown(kind: Any) -> NoReturn:
     raise ValueError("it has no 'kind'" if kind is None else f"unknown kind {str(kind)[:40]!r}")
 
 
-def _memory_key(additions: list[Placed]) -> tuple[str, str, str]:
-    operation = additions[0].operation
+def _memory_key(additions: list[Placed], opened: Gate) -> tuple[str, str, str]:
+    operation = opened.renamed(additions[0].operation)
     assert isinstance(operation, AddMemory)
     return operation.theme, operation.target, operation.content
 
@@ -416,6 +425,7 @@ def _turn(document: Mapping[str, Any]) -> AddTurn:
         home_id=bounded(_text(document, "home")),
         origin=_origin(document),
         trust=_trust(document),
+        is_dated=not document.get("undated"),
     )
 
 

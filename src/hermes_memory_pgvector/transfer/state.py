@@ -89,6 +89,8 @@ class _Part:
 
     session: HostSession
     theme: SessionTheme
+    told: str
+    """The theme's name then; it may have another one by now."""
     said: list[Said]
     delegations: list[_Delegation] = field(default_factory=list)
 
@@ -149,7 +151,7 @@ class _Import:
     def run(self) -> None:
         with self._pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
             themes = overview.theme_names(connection)
-            self._aliases = gate.enter(connection).aliases
+            self._aliases = self._intake.aliases = gate.look(connection).aliases
         may_name = self._source.rules.may_name
         renamed = {new for old, new in self._aliases.items() if may_name(old)}
         self._possible = [theme for theme in themes if theme in renamed or may_name(theme)]
@@ -213,10 +215,11 @@ class _Import:
         if theme.theme is None:
             left_out[UNKNOWN_PARTNER] += len(said)
             return None, count
-        theme = replace(theme, theme=self._aliases.get(theme.theme, theme.theme))
+        told = theme.theme
+        theme = replace(theme, theme=self._aliases.get(told, told))
         left_out[UNDONE] += sum(line.is_rewound for line in lines)
         left_out[COPIED] += sum(bool(line.digests) and not line.is_rewound for line in lines) - len(said)
-        return _Part(session, theme, self._wanted(session, said), self._delegated(session)), count
+        return _Part(session, theme, told, self._wanted(session, said), self._delegated(session)), count
 
     def _wanted(self, session: HostSession, said: list[Said]) -> list[Said]:
         left_out = self._tally.left_out
@@ -297,6 +300,10 @@ class _Import:
 
     def _store_part(self, part: _Part, theme: str, stored: Sequence[StoredKey]) -> None:
         parent = session_name(part.session.parent_id)
+        # What was forgotten under the name it was said under stays forgotten.
+        said_in = part.told if self._aliases.get(part.told) == theme else theme
+        # A session whose parent is gone may begin with messages that the host has copied, and dated anew.
+        is_dated = not part.session.parent_id or part.session.parent_id in self._sessions
         new = missing(part.said, stored)
         self._tally.themes[theme].known += len(part.said) - len(new)
         for start in range(0, len(new), host_store.PAGE_ROWS):
@@ -314,16 +321,16 @@ class _Import:
                     metadata["tools"] = list(each.line.tools)
                 self._intake.add(
                     AddTurn(
-                        theme, part.name, role, forms[0], each.ordinal, when, False, parent_session_id=parent,
+                        said_in, part.name, role, forms[0], each.ordinal, when, False, parent_session_id=parent,
                         metadata=metadata, home_id=self._source.home_id, origin=RowOrigin.IMPORT,
-                        trust=each.line.trust,
+                        trust=each.line.trust, is_dated=is_dated,
                     )
                 )  # fmt: skip
-        self._delegate(part, theme, stored)
+        self._delegate(part, theme, said_in, stored)
 
-    def _delegate(self, part: _Part, theme: str, stored: Sequence[StoredKey]) -> None:
+    def _delegate(self, part: _Part, theme: str, said_in: str, stored: Sequence[StoredKey]) -> None:
         known = {row.digest for row in stored}
-        session = Session(theme, part.name, theme, platform=part.session.source)
+        session = Session(said_in, part.name, said_in, platform=part.session.source)
         home_id = self._source.home_id
         for each in part.delegations:
             when = Moment(int(each.at * 1e6), int(each.at * 1e6))

@@ -13,8 +13,8 @@ from hermes_memory_pgvector.care.forgetting import Forgetting, Plan, check_theme
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.store.erasure import Selection
 from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.values import Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import CHANGED, Asked, Document, Refused, digest_of, plain
@@ -63,10 +63,10 @@ def forget(asked: Asked) -> Document:
     """Erase a row, a session or a theme for good, and leave a receipt."""
     engine = access.engine_of(asked.home)
     selection, named = _selection(asked)
-    if selection.theme is not None:
-        with access.reading(asked.home) as connection:
-            check_theme(connection, selection.theme, waiting_themes(asked.home))
     forgetting = Forgetting(engine.pool, asked.home, engine.settings, [selection], named)
+    if selection.theme is not None and forgetting.unfinished() is None:
+        with access.reading(asked.home) as connection:
+            check_theme(connection, selection.theme, waiting_themes(asked.home, engine.settings))
     plan = forgetting.plan()
     # What a recall notes in the log meanwhile is no reason to ask again; what somebody said is.
     digest = digest_of(

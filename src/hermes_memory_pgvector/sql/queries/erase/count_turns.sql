@@ -11,5 +11,5 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(authors)s::text[] IS NULL
        OR EXISTS (SELECT FROM jsonb_path_query(turn.metadata, '$.author.*') AS value
                   WHERE lower(value #>> '{}') = ANY (%(authors)s::text[])))
-  AND turn.ts <= %(cut)s::timestamptz
+  AND (turn.ts <= %(cut)s::timestamptz OR turn.id <= %(horizon)s::bigint)
 GROUP BY 1 ORDER BY 2 DESC, 1;

@@ -1,2 +1,2 @@
 -- Every home's files as last compared.
-SELECT home_id, target, entries, withheld FROM memory_files ORDER BY home_id, target FOR UPDATE;
+SELECT home_id, target, entries FROM memory_files WHERE entries <> '[]'::jsonb ORDER BY home_id, target;

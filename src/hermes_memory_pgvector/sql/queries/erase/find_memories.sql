@@ -10,5 +10,5 @@ WHERE (%(theme)s::text IS NULL OR entry.agent_identity = %(theme)s::text)
   AND (%(needles)s::text[] IS NULL
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
                   WHERE strpos(lower(entry.content), lower(one.needle)) > 0))
-  AND entry.updated_at <= %(cut)s::timestamptz
+  AND (entry.updated_at <= %(cut)s::timestamptz OR entry.id <= %(horizon)s::bigint)
 ORDER BY entry.agent_identity, entry.target, entry.id;

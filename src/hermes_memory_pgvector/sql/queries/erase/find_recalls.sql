@@ -7,6 +7,6 @@ WHERE (%(theme)s::text IS NULL OR logged.agent_identity = %(theme)s::text)
   AND (%(needles)s::text[] IS NULL
        OR EXISTS (SELECT FROM unnest(%(needles)s::text[]) AS one (needle)
                   WHERE strpos(lower(logged.query), lower(one.needle)) > 0))
-  AND logged.at <= %(cut)s::timestamptz
+  AND (logged.at <= %(cut)s::timestamptz OR logged.id <= %(horizon)s::bigint)
 ORDER BY logged.agent_identity, logged.id
 LIMIT %(limit)s::integer;

@@ -1,0 +1,2 @@
+-- The former names of a theme.
+SELECT old FROM theme_aliases WHERE new = %(theme)s ORDER BY old;

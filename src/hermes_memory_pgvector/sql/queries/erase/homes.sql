@@ -1,0 +1,13 @@
+-- Every home that has ever delivered anything to this database, and when it was last heard of, if that is known.
+SELECT sign.home_id, max(sign.at)
+FROM (
+    SELECT home_id, since AS at FROM memory_sources
+    UNION ALL
+    SELECT home_id, greatest(updated_at, compared_at) FROM memory_files
+    UNION ALL
+    SELECT home_id, updated_at FROM journal_writers
+    UNION ALL
+    SELECT home_id, NULL FROM journals_ended
+) AS sign
+WHERE sign.home_id <> ''
+GROUP BY sign.home_id ORDER BY 2 DESC NULLS LAST, 1;
