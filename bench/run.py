@@ -14,7 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measure import Result
-from bench.scenarios import care, fleet, gateway, hook_latency, imports, ingest, loss, recall, start, store_rate
+from bench.scenarios import (
+    care,
+    fleet,
+    gateway,
+    hook_latency,
+    imports,
+    ingest,
+    loss,
+    recall,
+    start,
+    store_rate,
+    transfer,
+)
 from bench.stage import Stage
 from bench.system import our_system, peer_system
 
@@ -38,6 +50,7 @@ SCENARIOS = (
     Scenario("fleet", "what a provider per request costs a process", fleet.run),
     Scenario("gateway", "the same inside the real hermes-agent", gateway.run),
     Scenario("import", "how fast MEMORY.md is taken over", imports.run),
+    Scenario("transfer", "how fast a past moves in and everything moves out", transfer.run),
     Scenario("store", "what storing turns costs Postgres", store_rate.run),
     Scenario("care", "how long an operator waits for list, show, themes and history", care.run),
     Scenario("recall", "what recall finds, how fast, and how that grows", recall.run),

@@ -19,19 +19,16 @@ import pytest
 from hermes_memory_pgvector.config.home import homes_of, pseudonym_key
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
 from hermes_memory_pgvector.setup import archive, backup
 from hermes_memory_pgvector.store import sums
-from hermes_memory_pgvector.values import AddTurn, Moment
 from testing.agent import PLAIN, AgentHome
 from testing.command import Commands
+from testing.journals import leave_in_journal
 from testing.postgres import FAST
 from testing.stored import Stored
 from testing.waiting import wait_until
 
-NOW_US = 1_790_000_000_000_000
-MIB = 1024 * 1024
 WAITING = "A word of the profile that only its journal holds."
 
 
@@ -88,15 +85,6 @@ def bring(commands: Commands, home: Path, theme: str) -> None:
     file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
     done = commands.call("import", "jsonl", str(file), "--hermes-home", str(home))
     assert done.code == 0, done
-
-
-def leave_in_journal(home: Path, theme: str, content: str) -> None:
-    """A record of a process that died before it could deliver it."""
-    item = AddTurn(theme, "s2", "user", content, 1, Moment(NOW_US, NOW_US), is_live=True)
-    journal = Journal(home / "pgvector" / "journal", max_bytes=MIB)
-    journal.open()
-    journal.append(codec.encode([item]))
-    journal.close(Deadline.after(10))
 
 
 def agent_home(home: Path) -> AgentHome:

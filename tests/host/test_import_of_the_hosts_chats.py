@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from testing.hermes import MakeHome
 from testing.hermes_home import HermesHome
 from testing.llm_server import Call, Say, ScriptedLLM
+from testing.waiting import wait_until
 
 skill_commands: Any = importlib.import_module("agent.skill_commands")
 DRIVER = """
@@ -53,6 +55,12 @@ def question(number: int) -> str:
     return f"Question {number}: how many barrels of cider are there in cellar number {number} of the old mill?"
 
 
+def _round(start: int) -> list[Any]:
+    """More of everything, in a session of its own."""
+    numbers = range(start, start + 12)
+    return ["/new", *map(question, numbers), question(start), "/undo", "/branch", *map(question, numbers[:4])]
+
+
 def imported(home: HermesHome, source: HermesHome) -> dict[str, Any]:
     done = home.command("hermes-pgvector", "import", "state", "--json", "--home", str(source.path))
     assert done.code == 0, done
@@ -60,8 +68,14 @@ def imported(home: HermesHome, source: HermesHome) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("in_place", [True, pytest.param(False, marks=pytest.mark.large)])
-def test_an_imported_past_is_what_live_traffic_stores(make_home: MakeHome, llm: ScriptedLLM, *, in_place: bool) -> None:
+@pytest.mark.parametrize(
+    ("in_place", "rounds"),
+    [(True, 1), pytest.param(False, 1, marks=pytest.mark.large), pytest.param(True, 5, marks=pytest.mark.large)],
+    ids=["compressed in place", "compressed into a new session", "some hundred messages"],
+)
+def test_an_imported_past_is_what_live_traffic_stores(
+    make_home: MakeHome, llm: ScriptedLLM, *, in_place: bool, rounds: int
+) -> None:
     """Undo, a branch, repeated words, a helper, a picture, a compression and a new session, by the host itself."""
     goal = "Count the bridges within the old town walls and say how many there are"
     llm.when("ask a helper about the bridges", Call("delegate_task", {"goal": goal}), Say("The helper counts bridges."))
@@ -83,7 +97,8 @@ def test_an_imported_past_is_what_live_traffic_stores(make_home: MakeHome, llm: 
         "/new",
         question(1),
     ]
-    said = live.python(DRIVER, json.dumps(steps))
+    more = [step for number in range(1, rounds) for step in _round(100 * number)]
+    said = live.python(DRIVER, json.dumps([*steps, *more]))
     assert "Compacting context" in said
     stored = live.stored.rows(TURNS)
     assert len(stored) > 30
@@ -92,10 +107,40 @@ def test_an_imported_past_is_what_live_traffic_stores(make_home: MakeHome, llm: 
     assert empty.stored.rows(EDGES) == live.stored.rows(EDGES)
     assert set(empty.stored.rows(PARENTS)) <= set(live.stored.rows(PARENTS))
     assert empty.stored.rows(PARENTS)
-    assert (found["stored"], found["left_out"]["taken back with /undo"]) == (len(stored), 4)
+    assert (found["stored"], found["left_out"]["taken back with /undo"]) == (len(stored), 4 + 2 * (rounds - 1))
+    assert found["messages"] > 200 or rounds == 1
     for home in (live, empty):
         again = imported(home, live)
         assert (again["stored"], again["known"]) == (0, len(stored))
+
+
+@pytest.mark.large
+def test_a_gateway_that_goes_on_writing_loses_and_doubles_nothing(make_home: MakeHome) -> None:
+    """The store is imported again and again while requests of several themes are answered."""
+    home = make_home()
+    said = [(f"theme-{number % 3}", question(number)) for number in range(24)]
+    rounds: list[dict[str, Any]] = []
+    with home.gateway() as gateway:
+        is_over = threading.Event()
+
+        def keep_importing() -> None:
+            while not is_over.is_set() or not rounds:
+                rounds.append(imported(home, home))
+
+        importer = threading.Thread(target=keep_importing)
+        importer.start()
+        try:
+            answers = gateway.chat_all(said, at_once=3)
+        finally:
+            is_over.set()
+            importer.join()
+        assert all(answer.status == 200 for answer in answers)
+        wait_until(lambda: home.stored.count("conversations") >= 2 * len(said))
+    imported(home, home)
+    stored = home.stored.rows("SELECT agent_identity, content FROM conversations WHERE role = 'user' ORDER BY 1, 2")
+    assert stored == sorted(said), "each question once, in its own theme"
+    assert home.stored.count("conversations") == 2 * len(said)
+    assert imported(home, home)["stored"] == 0
 
 
 @pytest.mark.parametrize(
