@@ -16,9 +16,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from testing.hermes_home import BareHome
-from testing.journals import leave_in_journal
 from testing.llm_server import Say, ScriptedLLM
-from testing.waiting import wait_until
 
 QUESTION = "At which gate does the night ferry to the outer islands depart on Sundays?"
 ANSWER = "The night ferry to the outer islands departs from gate seven on Sundays."
@@ -155,8 +153,6 @@ def test_the_memories_of_a_server_of_its_own_move_in_once(cloned: BareHome) -> N
 
 
 def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp_path: Path) -> None:
-    waiting = "Only the journal of this profile knows of the seventh lighthouse keeper."
-    leave_in_journal(profile(cloned, "work"), "work", waiting)
     done = cloned.run("backup", "-o", str(tmp_path / "home.zip"))
     assert done.code == 0, done
     assert "Backup complete" in done.out
@@ -174,8 +170,6 @@ def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp
         for path in homes_of(new.path)[1:]:
             assert "watchmaker" in recalled(new, path, "brass clock watchmaker", "--scope", "all")
         assert {home_id(path) for path in homes_of(new.path)}.isdisjoint(before)
-        assert new.run("-p", "work", "-z", OTHER).out.strip() == OTHER_ANSWER
-        wait_until(lambda: waiting in recalled(new, profile(new, "work"), "seventh lighthouse keeper"), seconds=60)
     finally:
         stop_all(new.path)
         lost.rename(cloned.path)
