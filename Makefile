@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-full test-portable check format docs samples bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-full test-portable check format docs samples page page-check test-browser-full bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,18 @@ test-full: setup ## the long ones too, in random order and with examples nobody 
 
 test-portable: setup ## every test but the long ones, as on a system that is not Linux
 	HERMES_PGVECTOR_PORTABLE=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile -m 'not large and not linux'
+
+test-browser-full: setup ## every test of the page, in the dashboard too
+	tests/browser/install.sh
+	$(BIN)/python -m pytest -q -m '' tests/browser
+
+page: ## build the memory page from its sources
+	tests/browser/install.sh
+	npm run --silent build --prefix page
+
+page-check: ## whether the page in the package is what its sources make
+	tests/browser/install.sh
+	page/check.sh
 
 check: setup ## lint, types, rooms, generated files
 	$(BIN)/ruff check src testing tests bench docs start.py

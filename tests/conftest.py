@@ -28,7 +28,7 @@ settings.load_profile(PROFILE)
 
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"
-SLOWEST_FIRST = ["host", "docs", "faults", "database", "property", "unit"]
+SLOWEST_FIRST = ["browser", "host", "docs", "faults", "database", "property", "unit"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

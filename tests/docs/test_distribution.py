@@ -87,5 +87,7 @@ def test_the_metadata_is_complete(built: Path) -> None:
     ]
     assert [each.rpartition(".")[2] for each in minors] == ["11", "12", "13", "14"]
     assert f"version: {project['version']}" in (ROOT / f"src/{PACKAGE}/hermes_plugin/plugin.yaml").read_text()
+    manifest = (ROOT / f"src/{PACKAGE}/hermes_plugin/dashboard/manifest.json").read_text()
+    assert f'"version": "{project["version"]}"' in manifest
     assert f"hermes-pgvector = {project['scripts']['hermes-pgvector']}" in points
     assert "pgvector = hermes_memory_pgvector.hermes_plugin" in points

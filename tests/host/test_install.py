@@ -19,6 +19,16 @@ from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import plugin_folder
 
+FILES = {
+    "__init__.py",
+    "cli.py",
+    "plugin.yaml",
+    "dashboard/manifest.json",
+    "dashboard/plugin_api.py",
+    "dashboard/page/index.js",
+    "dashboard/page/style.css",
+}
+
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
@@ -45,7 +55,7 @@ def names(folder: Path) -> list[str]:
 def test_installs_the_plugin_and_the_gateway_hook(tmp_path: Path) -> None:
     result = plugin_folder.install(tmp_path)
     assert result.change == "installed"
-    assert tree(tmp_path / "plugins") == {"pgvector/__init__.py", "pgvector/cli.py", "pgvector/plugin.yaml"}
+    assert tree(tmp_path / "plugins") == {f"pgvector/{name}" for name in FILES}
     assert tree(tmp_path / "hooks") == {"pgvector/HOOK.yaml", "pgvector/handler.py"}
 
 
@@ -78,7 +88,7 @@ def test_an_older_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
     (folder / "store.py").write_text("from an older version")
     (folder / "cli.py").unlink()
     assert plugin_folder.install(tmp_path).change == "updated"
-    assert tree(folder) == {"__init__.py", "cli.py", "plugin.yaml"}
+    assert tree(folder) == FILES
 
 
 def test_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:

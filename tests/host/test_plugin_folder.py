@@ -67,6 +67,9 @@ def test_a_plugin_file_is_small_stateless_and_imports_inside_functions(source: P
         match statement:
             case ast.ImportFrom(module="typing" | "importlib") | ast.FunctionDef():
                 pass
+            case ast.ImportFrom(module="hermes_memory_pgvector.provider.dashboard") if source.name == "plugin_api.py":
+                # The dashboard imports it once, at its start, and looks for the router in it.
+                pass
             case ast.Expr(value=ast.Constant() | ast.Call(args=[])):
                 pass
             case other:

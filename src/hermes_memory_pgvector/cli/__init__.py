@@ -52,6 +52,7 @@ from hermes_memory_pgvector.cli import (
     tour,
     transcript,
     tree,
+    ui,
     undo,
     uninstall,
     unmute,
@@ -74,7 +75,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    reembed, backfill, index, journal, homes,
+    reembed, backfill, index, journal, homes, ui,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config.settings_file import data_folder, load
+from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
 from hermes_memory_pgvector.setup import database, parts, terminal
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 NAME = "try"
 HELP = "take a short tour in a temporary home; needs no hermes and leaves nothing behind"
 GROUP = "set up"
-EXAMPLES = (("try", "one minute, in a temporary home"),)
+EXAMPLES = (
+    ("try", "one minute, in a temporary home"),
+    ("try --ui", "the memory page of a made-up fleet, in your browser"),
+)
 
 SERVER_SECONDS = 180.0
 STORE_SECONDS = 30.0
@@ -62,12 +66,18 @@ TURNS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """No options."""
+    """Declare the options."""
+    parser.add_argument(
+        "--ui", action="store_true", help="the memory page of a fleet's last two weeks, in your browser"
+    )
+    parser.add_argument("--open", action="store_true", help="with --ui: open the page in your browser")
     parser.set_defaults(json=False)
 
 
-def run(args: argparse.Namespace) -> int:  # noqa: ARG001
+def run(args: argparse.Namespace) -> int:
     """Show writing, recall and the walls between themes."""
+    if args.ui:
+        return _show_page(opens=args.open)
     started = time.perf_counter()
     terminal.say("A tour of the pgvector memory, in a temporary home.")
     with _home() as home:
@@ -83,6 +93,30 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001
     terminal.say()
     terminal.say(f"Done in {terminal.seconds(time.perf_counter() - started)}; the temporary home is removed.")
     terminal.say(f"To give your own agent this memory: {terminal.command('up')}")
+    return 0
+
+
+def _show_page(*, opens: bool) -> int:
+    """Fill a temporary home with two weeks of a small fleet, and serve its page."""
+    from hermes_memory_pgvector.cli import ui
+    from hermes_memory_pgvector.setup import demo_home
+    from hermes_memory_pgvector.web.server import PageServer
+
+    for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
+        # The page reads settings like everybody else, and must not end up in a real database.
+        del os.environ[name]
+    terminal.say("The memory page of a made-up fleet, in a temporary home.")
+    with _home() as home:
+        with terminal.step("two weeks of five themes, with vectors"):
+            demo_home.fill(home)
+        terminal.say()
+        server = PageServer(home, "127.0.0.1", 0)
+        try:
+            ui.serve(server, json=False, opens=opens)
+        finally:
+            server.server_close()
+            _close()
+    terminal.say("The temporary home is removed.")
     return 0
 
 

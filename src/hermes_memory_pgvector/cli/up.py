@@ -16,6 +16,7 @@ from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_fold
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.setup import (
+    dashboard_tab,
     database,
     demonstration,
     host_install,
@@ -124,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
     shown = None
     if code == 0:
         shown = demonstration.show(home, quiet=quiet)
+    if quiet and args.yes and code == 0 and host is not None and host.sees_package:
+        changed += _turn_tab_on(home)
     is_done = not wanted.problem and (host is None or host.sees_package)
     if quiet:
         terminal.as_json(
@@ -147,6 +150,8 @@ def run(args: argparse.Namespace) -> int:
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
         if code == 0:
             import_.offer(home, yes=args.yes)
+        if code == 0 and host is not None and host.sees_package:
+            _offer_tab(home, yes=args.yes)
         _say_next(home, host, code)
     return code or (0 if is_done else 3)
 
@@ -320,6 +325,26 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)
         said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, unchanged")
     return ["memory.provider"] if is_new else []
+
+
+def _offer_tab(home: Path, *, yes: bool) -> None:
+    """Offer to show the memory tab in the host's dashboard."""
+    if dashboard_tab.state_of(home) != "off":
+        return
+    if terminal.confirm("   Show the memory as a tab of hermes' dashboard (plugins.enabled)?", yes=yes):
+        dashboard_tab.turn_on(home)
+        terminal.bullet("ok", "memory tab: on, from the next start of `hermes dashboard`")
+    else:
+        terminal.bullet(
+            "note", "the memory tab of hermes' dashboard is off; to turn it on", dashboard_tab.ENABLE_COMMAND
+        )
+
+
+def _turn_tab_on(home: Path) -> list[str]:
+    if dashboard_tab.state_of(home) != "off":
+        return []
+    dashboard_tab.turn_on(home)
+    return ["plugins.enabled"]
 
 
 def _offer_move(home: Path, *, may_move: bool, quiet: bool) -> bool:

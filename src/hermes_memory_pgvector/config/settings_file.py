@@ -42,6 +42,9 @@ ACCEPT_COMMAND = "hermes-pgvector config accept"
 MOST_TRIES = 20
 
 
+_ABSENT = object()
+
+
 def _working_folder() -> str:
     try:
         return os.getcwd()  # noqa: PTH109 - as a string
@@ -176,16 +179,21 @@ def set_provider(home: Path, name: str) -> bool:
 
 def has_section(home: Path, names: tuple[str, ...]) -> bool:
     """Whether config.yaml has this key, however deep."""
+    return section(home, names, _ABSENT) is not _ABSENT
+
+
+def section(home: Path, names: tuple[str, ...], default: Any = None) -> Any:
+    """What config.yaml holds under this key, however deep; the default when it is not there or cannot be read."""
     seen = files.look(home / "config.yaml")
     try:
         node: Any = parse_yaml(seen.data)
     except ConfigError:
-        return False
+        return default
     for name in names:
         if not isinstance(node, Mapping) or name not in node:
-            return False
+            return default
         node = node[name]
-    return True
+    return node
 
 
 def current_provider(home: Path) -> str:

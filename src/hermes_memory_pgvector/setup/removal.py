@@ -28,7 +28,7 @@ from hermes_memory_pgvector.config.settings_file import (
 )
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import env_file, host_python, parts, plugin_folder, terminal
+from hermes_memory_pgvector.setup import dashboard_tab, env_file, host_python, parts, plugin_folder, terminal
 
 STOP_SECONDS = 60.0
 
@@ -112,6 +112,10 @@ def _is_ours(folder: Path) -> bool:
 def _detach(home: Path) -> Iterator[Step]:
     if current_provider(home) == PROVIDER_NAME:
         yield Step(f"set memory.provider to '' in {home / 'config.yaml'}", partial(set_provider, home, ""))
+    if dashboard_tab.state_of(home) == "on":
+        yield Step(
+            f"take {PROVIDER_NAME} off plugins.enabled in {home / 'config.yaml'}", partial(dashboard_tab.turn_off, home)
+        )
     for folder in plugin_folder.ours(home):
         yield Step(f"remove the plugin folder {folder}", partial(plugin_folder.remove, home))
 

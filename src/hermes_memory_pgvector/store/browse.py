@@ -190,6 +190,11 @@ def fold_growth(connection: Connection, today: date) -> int:
         return connection.execute(statement("browse/fold_growth"), {"today": today}).rowcount if ours[0] else 0
 
 
+def date_growth(connection: Connection, theme: str) -> None:
+    """Count the rows of a theme on the days of which they tell; for a demonstration only."""
+    connection.execute(statement("browse/date_growth"), {"theme": theme})
+
+
 def memories(
     connection: Connection,
     theme: str | None,

@@ -6,6 +6,7 @@ start the engine's threads; what it leaves open is closed by a timer.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.engine.registry import engine_for
-from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.errors import MemoryPluginError, ServerError, ThreadUnavailable
+from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.pool import MAX_IDLE_SECONDS, Connection
@@ -59,6 +61,23 @@ def changing(home: Path) -> Iterator[Connection]:
     with engine_of(home).pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
         schema.verify(connection)
         yield connection
+
+
+def embed_soon(home: Path) -> None:
+    """Rows that were changed here want vectors; where no thread of the engine makes them, one is started for it."""
+    engine = engine_of(home)
+    engine.backlog.request()
+    if engine.tasks.is_running:
+        engine.tasks.wake()
+        return
+    with contextlib.suppress(ThreadUnavailable):
+        start_thread(lambda: _embed(engine), "hermes-pgvector-page-vectors")
+
+
+def _embed(engine: Engine) -> None:
+    # What cannot be done now, the next agent does.
+    with contextlib.suppress(MemoryPluginError):
+        engine.backlog.run()
 
 
 def _close_later(engine: Engine) -> None:

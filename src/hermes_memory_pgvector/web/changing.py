@@ -102,7 +102,9 @@ def _confirmed(asked: Asked, action: str, change: Change) -> Document:
             return {**planned, "digest": digest}
         if given != digest:
             raise Refused(NOT_THE_SAME, CHANGED, {**planned, "digest": digest})
-        return change(connection, True)
+        done = change(connection, True)
+    access.embed_soon(asked.home)
+    return done
 
 
 def _hand(asked: Asked) -> Hand:

@@ -81,6 +81,8 @@ def hit(each: Hit, terms: Sequence[Term]) -> Document:
         "target": each.target,
         "session_id": each.session_id,
         "role": each.role,
+        "origin": each.origin,
+        "trust": each.trust,
         "count": each.count,
         "parts": marked(shown, terms),
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 from hermes_memory_pgvector.care import activity as activity_of
 from hermes_memory_pgvector.care import themes
 from hermes_memory_pgvector.web import access
@@ -9,6 +12,10 @@ from hermes_memory_pgvector.web.asked import Asked, Document, plain
 
 PAGE = 50
 MOST = 200
+REMEMBERED_SECONDS = 25.0
+
+_remembered: dict[Path, tuple[float, Document]] = {}
+"""By home, when it was worked out, and the answer; replaced whole."""
 
 
 def fleet(asked: Asked) -> Document:
@@ -37,7 +44,20 @@ def fleet(asked: Asked) -> Document:
 def activity(asked: Asked) -> Document:
     """What came and what was asked on each of the last days, in one theme or in all."""
     theme = asked.text("theme") or None
+    if theme is None:
+        return _activity_of_all(asked)
     with access.reading(asked.home) as connection:
-        if theme is not None:
-            themes.require(connection, theme)
+        themes.require(connection, theme)
         return {"days": plain(activity_of.days(connection, theme))}
+
+
+def _activity_of_all(asked: Asked) -> Document:
+    """The same for all themes, which reads the whole recall log: every open page shares one answer for a while."""
+    now = time.monotonic()
+    known = _remembered.get(asked.home)
+    if known is not None and now - known[0] < REMEMBERED_SECONDS:
+        return known[1]
+    with access.reading(asked.home) as connection:
+        found: Document = {"days": plain(activity_of.days(connection))}
+    _remembered[asked.home] = now, found
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
 from hermes_memory_pgvector.store import browse
-from hermes_memory_pgvector.values import Kind
+from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
 
@@ -42,7 +42,14 @@ def rows(asked: Asked) -> Document:
         if which == "muted":
             found = see.muted(connection, theme=name, limit=limit)
         else:
-            found = see.rows(connection, kinds=(Kind(which),), theme=name, page=asked.text("page") or None, limit=limit)
+            found = see.rows(
+                connection,
+                kinds=(Kind(which),),
+                theme=name,
+                page=asked.text("page") or None,
+                limit=limit,
+                origin=asked.one_of("origin", "", *NAMED_ORIGINS) or None,
+            )
     return {"rows": [documents.row(each) for each in found.rows], "next": found.following}
 
 

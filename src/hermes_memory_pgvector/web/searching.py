@@ -11,14 +11,14 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.recall.explain import ExplainedHit, Explanation, explain
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.lexemes import Term, question_terms
-from hermes_memory_pgvector.values import TARGETS, Kind, Question, Scope, Target
+from hermes_memory_pgvector.values import NAMED_ORIGINS, TARGETS, Kind, Question, Scope, Target
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import Asked, Document, Refused, plain
 
 HITS = 10
 MOST = 20
 FILTERED = 60
-"""So many turns are looked at when only those of one role are wanted."""
+"""So many hits are looked at when only those of one role or origin are wanted."""
 ROLES = ("any", "user", "assistant", "tool", "system")
 WHAT = ("all", "memories", "memory", "user", "turns")
 
@@ -34,10 +34,10 @@ def search(asked: Asked) -> Document:
         with access.reading(asked.home) as connection:
             themes.require(connection, theme)
     found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
-    role = asked.one_of("role", *ROLES)
+    role, origin = asked.one_of("role", *ROLES), _origin(asked)
     limit = _limit(asked)
     return {
-        "groups": [_group(each, terms, role, limit) for each in found],
+        "groups": [_group(each, terms, role, origin, limit) for each in found],
         "degraded": next((each.degraded for each in found if each.degraded), None),
         "terms": [plain(term) for term in found[0].terms],
     }
@@ -64,7 +64,7 @@ def _questions(asked: Asked, most_chars: int) -> list[Question]:
             theme=theme,
             scope=Scope.CURRENT if theme else Scope.ALL,
             targets=targets or TARGETS,
-            limit=FILTERED if kind is Kind.TURN and role != "any" else _limit(asked),
+            limit=FILTERED if role != "any" or _origin(asked) != "any" else _limit(asked),
             since=asked.moment("since"),
             until=asked.moment("until", at_end=True),
             now=datetime.now(UTC),
@@ -73,12 +73,21 @@ def _questions(asked: Asked, most_chars: int) -> list[Question]:
     ]
 
 
+def _origin(asked: Asked) -> str:
+    return asked.one_of("origin", "any", *NAMED_ORIGINS)
+
+
 def _limit(asked: Asked) -> int:
     return asked.whole("limit", HITS, 1, MOST)
 
 
-def _group(found: Explanation, terms: Sequence[Term], role: str, limit: int) -> Document:
-    kept = [each for each in found.hits if role == "any" or each.hit.role in (None, role)]
+def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, limit: int) -> Document:
+    kept = [
+        each
+        for each in found.hits
+        if (role == "any" or each.hit.role in (None, role))
+        and (origin == "any" or origin in (each.hit.origin, each.hit.trust, *each.hit.tools))
+    ]
     period = found.period
     return {
         "kind": found.question.kind.value,

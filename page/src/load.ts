@@ -1,0 +1,98 @@
+// Data that is read once, or again and again while somebody looks: what is shown stays until the next answer is there.
+import { Refusal, read, type Query } from "./api";
+import { useCallback, useEffect, useRef, useState } from "./sdk";
+
+export interface Loaded<T> {
+  data: T | null;
+  error: Refusal | null;
+  /** Whether nothing has been shown yet for this question. */
+  waits: boolean;
+  reload(): void;
+}
+
+interface State<T> {
+  key: string;
+  data: T | null;
+  error: Refusal | null;
+}
+
+export function useLoad<T>(name: string, query: Query = {}, options: { every?: number; when?: boolean } = {}): Loaded<T> {
+  const { every = 0, when = true } = options;
+  const key = `${name} ${JSON.stringify(query)} ${location.search}`;
+  const [state, setState] = useState<State<T>>({ key: "", data: null, error: null });
+  const asked = useRef(0);
+  const ask = useCallback(() => {
+    if (!when) return Promise.resolve();
+    const number = ++asked.current;
+    return read<T>(name, query).then(
+      (data) => {
+        if (number === asked.current) setState({ key, data, error: null });
+      },
+      (error: Refusal) => {
+        if (number === asked.current) setState((before) => ({ key, data: before.key === key ? before.data : null, error }));
+      },
+    );
+  }, [key, when]);
+  useEffect(() => {
+    let timer = 0;
+    let stopped = false;
+    const round = () => {
+      // The host sets ?profile= after the first render; what is not looked at is not asked for.
+      const done = document.hidden && every ? Promise.resolve() : ask();
+      void done.then(() => {
+        if (every && !stopped) timer = window.setTimeout(round, every);
+      });
+    };
+    timer = window.setTimeout(round, 0);
+    return () => {
+      stopped = true;
+      asked.current++;
+      clearTimeout(timer);
+    };
+  }, [ask, every]);
+  const current = state.key === key;
+  return {
+    data: current ? state.data : null,
+    error: current ? state.error : null,
+    waits: when && !(current && (state.data || state.error)),
+    reload: () => void ask(),
+  };
+}
+
+/** Pages of a list, one below the other; `key` begins a new list. */
+export function usePages<T>(name: string, query: Query, rowsOf: (document: any) => T[]): Loaded<T[]> & { more: (() => void) | null; busy: boolean } {
+  const key = `${name} ${JSON.stringify(query)} ${location.search}`;
+  const [state, setState] = useState<{ key: string; rows: T[] | null; next: string | null; error: Refusal | null; busy: boolean }>({
+    key: "", rows: null, next: null, error: null, busy: false,
+  });
+  const asked = useRef(0);
+  const load = useCallback((page: string | null, before: T[]) => {
+    const number = ++asked.current;
+    setState((now) => ({ ...now, busy: true }));
+    read<{ next: string | null }>(name, { ...query, page }).then(
+      (document) => {
+        if (number === asked.current) setState({ key, rows: [...before, ...rowsOf(document)], next: document.next, error: null, busy: false });
+      },
+      (error: Refusal) => {
+        if (number === asked.current) setState((now) => ({ ...now, key, rows: now.key === key ? now.rows : null, error, busy: false }));
+      },
+    );
+  }, [key]);
+  useEffect(() => {
+    const timer = window.setTimeout(() => load(null, []), 0);
+    return () => {
+      asked.current++;
+      clearTimeout(timer);
+    };
+  }, [load]);
+  const current = state.key === key;
+  const { rows, next } = state;
+  return {
+    data: current ? rows : null,
+    error: current ? state.error : null,
+    waits: !(current && (rows || state.error)),
+    reload: () => load(null, []),
+    more: current && next && rows ? () => load(next, rows) : null,
+    busy: state.busy,
+  };
+}

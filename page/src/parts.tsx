@@ -1,0 +1,151 @@
+// Small parts that every view uses.
+import type { Level } from "./api";
+import { ago, when } from "./words";
+import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from "./sdk";
+
+// Signs that show as nothing or change what stands around them: controls, bidi marks, zero-width signs, tags.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+// Within words of some scripts and in joined emoji these two have their place.
+const JOINERS = "\u200c\u200d";
+
+/** Stored text: always text, in its own direction, with signs that would hide shown by their numbers. */
+export function Stored({ text }: { text: string }) {
+  const parts: Node[] = [];
+  let at = 0;
+  for (const found of text.matchAll(HIDDEN)) {
+    if (JOINERS.includes(found[0]) && !/[\s!-~]/.test(text[found.index - 1] ?? " ")) continue;
+    if (found.index > at) parts.push(text.slice(at, found.index));
+    const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    parts.push(<span key={found.index} className="pgv-hidden-sign" title={`hidden sign U+${code}`}>{`U+${code}`}</span>);
+    at = found.index + found[0].length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return <bdi className="pgv-stored" dir="auto">{parts}</bdi>;
+}
+
+export function Time({ at, full = false }: { at: string | null; full?: boolean }) {
+  if (!at) return <span>never</span>;
+  return <time dateTime={at} title={when(at)}>{full ? when(at) : ago(at)}</time>;
+}
+
+const SIGNS: Record<Level, string> = { ok: "✓", warning: "!", problem: "✕" };
+const LEVELS: Record<Level, string> = { ok: "OK", warning: "Warning", problem: "Problem" };
+
+export function LevelMark({ level }: { level: Level }) {
+  return (
+    <span className={`pgv-level pgv-level-${level}`}>
+      <span aria-hidden="true" className="pgv-level-sign">{SIGNS[level]}</span>
+      {LEVELS[level]}
+    </span>
+  );
+}
+
+/** A command that somebody may want in a terminal. */
+export function Command({ text }: { text: string }) {
+  const [said, setSaid] = useState("");
+  const copy = () => {
+    const done = (worked: boolean) => {
+      setSaid(worked ? "Copied" : "Select and copy it");
+      setTimeout(() => setSaid(""), 2500);
+    };
+    if (!navigator.clipboard) done(false);
+    else navigator.clipboard.writeText(text).then(() => done(true), () => done(false));
+  };
+  return (
+    <span className="pgv-command">
+      <code>{text}</code>
+      <button type="button" className="pgv-plain" onClick={copy} aria-label={`Copy the command ${text}`}>
+        <span role="status">{said || "Copy"}</span>
+      </button>
+    </span>
+  );
+}
+
+export function Trouble({ error, children, reload }: Props<{ error: { message: string }; reload?: () => void }>) {
+  return (
+    <div className="pgv-note pgv-trouble" role="alert">
+      <p><strong>This could not be read. </strong>{error.message}</p>
+      {children}
+      {reload ? <button type="button" className="pgv-button" onClick={reload}>Try again</button> : null}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: Props<{ title: string }>) {
+  return (
+    <div className="pgv-note pgv-empty">
+      <p className="pgv-empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+export function Waiting({ what }: { what: string }) {
+  return <p className="pgv-waiting" role="status">Reading {what}…</p>;
+}
+
+export function More({ more, busy }: { more: (() => void) | null; busy: boolean }) {
+  if (!more) return null;
+  return (
+    <p className="pgv-more">
+      <button type="button" className="pgv-button" onClick={more} disabled={busy}>{busy ? "Reading…" : "Show more"}</button>
+    </p>
+  );
+}
+
+/** A question in the middle of the page; Escape and the first button leave everything as it is. */
+export function Dialog({ title, onClose, children }: Props<{ title: string; onClose: () => void }>) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const shown = box.current;
+    const before = document.activeElement as HTMLElement | null;
+    if (shown && !shown.open) shown.showModal();
+    return () => {
+      shown?.close();
+      before?.focus?.();
+    };
+  }, []);
+  return (
+    <dialog ref={box} className="pgv-dialog" aria-labelledby="pgv-dialog-title" onCancel={(event: Event | any) => { event.preventDefault(); onClose(); }}>
+      <h2 id="pgv-dialog-title" className="pgv-h2">{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+const ORIGINS: Record<string, string> = {
+  user: "said by a user", assistant: "said by an agent", delegation: "a subagent's work", memory_tool: "saved by an agent", background_review: "saved by a review",
+  file: "from a file", operator: "put in by an operator", import: "imported",
+};
+
+/** Who put the words there, and whether a stranger may have had a hand in them. */
+export function Origin({ origin, trust }: { origin: string; trust: string | null }) {
+  const told = ORIGINS[origin];
+  return (
+    <Fragment>
+      {told ? <span className="pgv-faint">{told}</span> : null}
+      {trust === "untrusted" ? <strong className="pgv-trust" title="The turn that wrote it read a stranger's text, such as a web page">! untrusted</strong> : null}
+      {trust === "exposed" ? <span className="pgv-trust" title="A stranger's text stood in the conversation before">exposed</span> : null}
+    </Fragment>
+  );
+}
+
+export const ORIGIN_CHOICES: [string, string][] = [
+  ["", "Any origin"], ["untrusted", "Untrusted: read a stranger's text"], ["exposed", "Exposed to a stranger's text"], ["memory_tool", "Saved by an agent"],
+  ["file", "From MEMORY.md or USER.md"], ["user", "Said by a user"], ["assistant", "Said by an agent"], ["delegation", "A subagent's work"],
+  ["operator", "Put in by an operator"], ["import", "Imported"], ["web", "With a web page"], ["mcp", "With an MCP server"],
+];
+
+export const Fact = ({ name, children }: Props<{ name: string }>) => (
+  <div className="pgv-fact">
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+export const Pair = ({ name, children }: Props<{ name: string }>) => (
+  <Fragment>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </Fragment>
+);

@@ -1,0 +1,121 @@
+"""`ui`: the memory page in a browser, without the host's dashboard."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.setup import terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.web.server import PageServer
+
+NAME = "ui"
+HELP = "open the memory page in a browser: see, search and correct what is stored"
+GROUP = "run"
+EXAMPLES = (
+    ("ui", "serve the page on this machine and print its address"),
+    ("ui --listen 127.0.0.1:9121 --open", "on a port of your choice, in your browser"),
+    ("ui --listen 0.0.0.0:9121 --token-file ~/.hermes/page.token", "for others, who need the token of the file"),
+)
+
+DEFAULT = "127.0.0.1:0"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    parser.add_argument(
+        "--listen", type=_address, default=DEFAULT, metavar="HOST:PORT", help=f"default: {DEFAULT}, any free port"
+    )
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="a file with the token that opens the page, as often as needed"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in your browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until somebody presses Ctrl-C."""
+    from hermes_memory_pgvector.web.server import PageServer
+
+    home = options.home_of(args)
+    host, port = args.listen
+    token = "" if args.token_file is None else _token(args.token_file.expanduser())
+    with contextlib.closing(_Closing(PageServer(home, host, port, token))) as served:
+        return serve(served.server, json=args.json, opens=args.open)
+
+
+def serve(server: PageServer, *, json: bool, opens: bool) -> int:
+    """Tell where the page is, and answer until the end."""
+    if json:
+        terminal.as_json({"url": server.url, "home": str(server.home)})
+    else:
+        terminal.say(f"The memory of {server.home}, in your browser:")
+        terminal.say(f"  {server.url}")
+        once = "" if server.doorkeeper.is_lasting else "The address works once. "
+        terminal.say(f"{once}Ctrl-C ends the page.")
+    if opens:
+        import webbrowser
+
+        webbrowser.open(server.url)
+    with _ending():
+        server.serve_forever(poll_interval=0.2)
+    return 0
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """End in peace when the system or the terminal says so."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        terminal.complain("the page has ended")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Closing:
+    """A server that gives its port back, and the engine its connections."""
+
+    def __init__(self, server: PageServer) -> None:
+        self.server = server
+
+    def close(self) -> None:
+        """Close both."""
+        from hermes_memory_pgvector.deadline import Deadline
+        from hermes_memory_pgvector.engine.registry import close_all
+
+        self.server.server_close()
+        close_all(Deadline.after(5))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"expected HOST:PORT, such as 127.0.0.1:9121, not {text!r}")
+    return host, int(port)
+
+
+def _token(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise ConfigError(f"{path} can be read by others; close it to them: chmod 600 {path}")
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{path} holds no token: one line of letters and digits is needed")
+    return token

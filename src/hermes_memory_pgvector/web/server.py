@@ -1,0 +1,296 @@
+"""The memory page on its own: a small web server for those without the host's dashboard.
+
+It listens on the loopback interface. Its address carries a token that works once: the browser that opens it first gets
+a session, and everything else needs that session. Requests must name this server as their host and come from its own
+page, so neither a web site nor another local program's page reaches it through the browser. On other interfaces it
+serves only those who know the token of a file.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.web import routes
+from hermes_memory_pgvector.web.asked import Asked
+
+logger = logging.getLogger(__name__)
+
+API = "/api/plugins/pgvector/"
+OWN_HEADER = "X-Pgvector-Page"
+SESSION_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 32
+MOST_BODY = 1024 * 1024
+IDLE_SECONDS = 30.0
+LEAST_TOKEN = 24
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+ASSETS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "/assets/index.js": (("hermes_plugin", "dashboard", "page", "index.js"), "text/javascript; charset=utf-8"),
+    "/assets/style.css": (("hermes_plugin", "dashboard", "page", "style.css"), "text/css; charset=utf-8"),
+    "/assets/shell.js": (("web", "static", "shell.js"), "text/javascript; charset=utf-8"),
+    "/assets/icon.svg": (("web", "static", "icon.svg"), "image/svg+xml"),
+    "/assets/shell.css": (("web", "static", "shell.css"), "text/css; charset=utf-8"),
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(slots=True)
+class Doorkeeper:
+    """Who may come in: one token, and the sessions it was exchanged for. Thread-safe."""
+
+    token: str
+    is_lasting: bool = False
+    """Whether the token works more than once."""
+    _sessions: dict[str, float] = field(default_factory=dict)
+    _is_used: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def enter(self, token: str) -> str | None:
+        """A new session for whoever knows the token; None for everybody else."""
+        with self._lock:
+            if self._is_used or not hmac.compare_digest(token.encode(), self.token.encode()):
+                return None
+            self._is_used = not self.is_lasting
+            session = secrets.token_urlsafe(32)
+            self._sessions[session] = time.monotonic()
+            while len(self._sessions) > MOST_SESSIONS:
+                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each])]
+            return session
+
+    def knows(self, session: str) -> bool:
+        """Whether this is a session that was used not too long ago; using it keeps it alive."""
+        now = time.monotonic()
+        with self._lock:
+            known = next((each for each in self._sessions if hmac.compare_digest(each, session)), None)
+            if known is None or now - self._sessions[known] > SESSION_SECONDS:
+                return False
+            self._sessions[known] = now
+            return True
+
+
+class PageServer(ThreadingHTTPServer):
+    """The page of one home."""
+
+    daemon_threads = True
+
+    def __init__(self, home: Path, host: str, port: int, token: str = "") -> None:
+        """`token` is the content of a token file; without one, the server makes a token that works once."""
+        if not is_loopback(host) and not token:
+            raise ConfigError(f"{host} can be reached by others: give the token they need with --token-file")
+        if token and len(token) < LEAST_TOKEN:
+            raise ConfigError(f"the token has {len(token)} characters; it needs {LEAST_TOKEN} or more")
+        self.home = home
+        self.doorkeeper = Doorkeeper(token or secrets.token_urlsafe(32), is_lasting=bool(token))
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), Handler)
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or type(error).__name__}") from None
+        shown = f"[{host}]" if ":" in host else host
+        self.origin = f"http://{shown}:{self.server_port}"
+        self.cookie = f"pgv_session_{self.server_port}"
+        """Browsers keep cookies by host, not by port."""
+        self.hosts = frozenset(
+            f"{name}{port}" for name in {*LOOPBACK_NAMES, shown} for port in self._ports()
+        ) if is_loopback(host) else None  # fmt: skip
+        """The names by which we may be called; None for any, where a token from a file is needed anyway."""
+
+    @property
+    def url(self) -> str:
+        """Where to open the page; the token is in it unless it is the operator's own."""
+        return f"{self.origin}/" if self.doorkeeper.is_lasting else f"{self.origin}/?token={self.doorkeeper.token}"
+
+    def _ports(self) -> tuple[str, ...]:
+        return (f":{self.server_port}", "") if self.server_port == 80 else (f":{self.server_port}",)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is no event; what else happens is answered before it comes here."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection of a browser."""
+
+    server: PageServer
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_SECONDS
+
+    def do_GET(self) -> None:
+        """The page, its files, and what it reads."""
+        url = urlsplit(self.path)
+        if not self._is_called_by_name():
+            return
+        if url.path in ASSETS:
+            parts, kind = ASSETS[url.path]
+            self._send(HTTPStatus.OK, asset(parts), kind)
+        elif url.path == "/":
+            self._send_page({name: values[0] for name, values in parse_qs(url.query).items()})
+        elif url.path.startswith(API):
+            query = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+            self._answer(routes.READS, url.path.removeprefix(API), query, {})
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
+
+    def do_POST(self) -> None:
+        """What the page changes, and the token that somebody types."""
+        path = urlsplit(self.path).path
+        if not self._is_called_by_name() or (body := self._body()) is None:
+            return
+        if path == "/" and self._is_own_origin():
+            given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+            self._enter(given.strip())
+        elif path.startswith(API) and self._is_own_origin():
+            try:
+                document = json.loads(body)
+            except ValueError:
+                document = None
+            if not isinstance(document, dict):
+                self._refuse(HTTPStatus.BAD_REQUEST, "The body is not a JSON object.")
+            else:
+                self._answer(routes.CHANGES, path.removeprefix(API), {}, document)
+        else:
+            self._refuse(HTTPStatus.FORBIDDEN, "This server answers only its own page.")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: addresses may hold a token or what somebody looks for."""
+
+    def _answer(
+        self, handlers: Mapping[str, routes.Handler], name: str, query: Mapping[str, str], body: Mapping[str, Any]
+    ) -> None:
+        handler = handlers.get(name)
+        if not self._is_own_page():
+            self._refuse(HTTPStatus.FORBIDDEN, "This server answers only its own page.")
+        elif not self._has_session():
+            self._refuse(HTTPStatus.UNAUTHORIZED, "This page's session is over: start hermes-pgvector ui again.")
+        elif handler is None:
+            self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
+        else:
+            status, document = routes.answer(handler, Asked(self.server.home, query, body))
+            self._send_json(status, document)
+
+    def _send_page(self, query: Mapping[str, str]) -> None:
+        if "token" in query:
+            self._enter(query["token"])
+        elif self._has_session():
+            self._send(HTTPStatus.OK, asset(("web", "static", "index.html")), "text/html; charset=utf-8")
+        else:
+            self._send(HTTPStatus.UNAUTHORIZED, asset(("web", "static", "enter.html")), "text/html; charset=utf-8")
+
+    def _enter(self, token: str) -> None:
+        session = self.server.doorkeeper.enter(token)
+        if session is None and not self._has_session():
+            self._send(HTTPStatus.FORBIDDEN, asset(("web", "static", "enter.html")), "text/html; charset=utf-8")
+            return
+        self.send_response(HTTPStatus.SEE_OTHER)
+        self.send_header("Location", "/")
+        if session is not None:
+            self.send_header("Set-Cookie", f"{self.server.cookie}={session}; HttpOnly; SameSite=Strict; Path=/")
+        self._end(b"", "text/plain; charset=utf-8")
+
+    def _has_session(self) -> bool:
+        try:
+            cookies = SimpleCookie(self.headers.get("Cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self.server.cookie)
+        return found is not None and self.server.doorkeeper.knows(found.value)
+
+    def _is_called_by_name(self) -> bool:
+        """Whether the browser means us: a web site whose name leads to this machine has another one."""
+        names = self.headers.get_all("Host") or []
+        if len(names) == 1 and (self.server.hosts is None or names[0].lower() in self.server.hosts):
+            return True
+        self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This server is not known by that name.")
+        return False
+
+    def _is_own_origin(self) -> bool:
+        """Whether our own page sent this: browsers say where a change comes from, and scripts cannot lie about it."""
+        host = self.headers.get("Host", "")
+        return self.headers.get("Origin", "").lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+    def _is_own_page(self) -> bool:
+        """Whether a script of our own page asks: others may not add the header without asking first."""
+        site = self.headers.get("Sec-Fetch-Site", "same-origin")
+        return site == "same-origin" and self.headers.get(OWN_HEADER) == "1"
+
+    def _body(self) -> bytes | None:
+        """What was sent; None when it was refused."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdecimal() or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "The request does not say how long it is.")
+        elif len(length) > 9 or int(length) > MOST_BODY:
+            self.close_connection = True
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "That is too much for one request.")
+        else:
+            return self.rfile.read(int(length))
+        return None
+
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        # Whatever else was sent is not read, so nothing may follow it on this connection.
+        self.close_connection = True
+        self._send_json(status, {"detail": sentence})
+
+    def _send_json(self, status: int, document: Mapping[str, Any]) -> None:
+        self._send(status, json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"), "application/json")
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self._end(body, kind)
+
+    def _end(self, body: bytes, kind: str) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """Nothing about versions."""
+        return "hermes-pgvector"
+
+
+def asset(parts: tuple[str, ...]) -> bytes:
+    """A file of the page as it is in this package."""
+    return files("hermes_memory_pgvector").joinpath(*parts).read_bytes()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
