@@ -68,8 +68,9 @@ def _run(options: argparse.Namespace) -> int:
         known = ", ".join(scenario.name for scenario in run.SCENARIOS)
         print(f"no such scenario: {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
-    if options.alone and not (only and set(only) <= {"recall", "care", "store", "transfer"}):
-        print("--alone needs --only recall, care, store or transfer: the other scenarios compare", file=sys.stderr)
+    alone = {"recall", "care", "store", "transfer", "reembed"}
+    if options.alone and not (only and set(only) <= alone):
+        print(f"--alone needs --only {', '.join(sorted(alone))}: the other scenarios compare", file=sys.stderr)
         return 2
     # Whoever stops a run, its server and its files go too.
     signal.signal(signal.SIGTERM, _stop)

@@ -23,6 +23,7 @@ from bench.scenarios import (
     ingest,
     loss,
     recall,
+    reembed,
     start,
     store_rate,
     transfer,
@@ -53,6 +54,7 @@ SCENARIOS = (
     Scenario("transfer", "how fast a past moves in and everything moves out", transfer.run),
     Scenario("store", "what storing turns costs Postgres", store_rate.run),
     Scenario("care", "how long an operator waits for list, show, themes and history", care.run),
+    Scenario("reembed", "how fast reembed makes new vectors, and how long the switch takes", reembed.run),
     Scenario("recall", "what recall finds, how fast, and how that grows", recall.run),
 )
 

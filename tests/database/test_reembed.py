@@ -15,6 +15,8 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.settings import Settings, parse
+from hermes_memory_pgvector.config.settings import shown as shown_value
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
@@ -405,3 +407,66 @@ def test_a_process_that_has_not_noticed_the_switch_never_compares_two_models(fle
     finally:
         for each in (prepared, unprepared):
             each.close(Deadline.after(5))
+
+
+def test_a_home_with_another_model_is_told_and_takes_nobodys_vectors_away(fleet: Fleet) -> None:
+    fleet.fill(1_100)
+    settings_file.update(fleet.home, ("memory", "pgvector"), {"embed_url": fleet.new.url, "embed_model": NEW})
+    migrated = fleet.commands.call("migrate", "--json", "--admin-dsn", fleet.database.owner_dsn)
+    assert (migrated.code, migrated.json["kept_model"]) == (3, f"{MODEL} ({DIM} dimensions)")
+    assert fleet.current() == (1, MODEL, DIM)
+    told = fleet.commands.call("migrate", "--admin-dsn", fleet.database.owner_dsn)
+    assert "hermes-pgvector reembed" in told.out
+    status = fleet.commands.call("status")
+    assert f"the database's vectors are of {MODEL}, this home embeds with {NEW}" in status.out
+    assert "hermes-pgvector reembed" in status.out
+    checks = fleet.commands.call("doctor", "--json").json["checks"]
+    (model,) = [each for each in checks if each["name"] == "model"]
+    assert (model["level"], model["hint"]) == ("problem", "hermes-pgvector reembed")
+    # Its own settings name the new model: that is what it changes to.
+    assert fleet.reembed("--no-switch", code=3)["model"]["name"] == NEW
+    fleet.commands.configure(dsn=fleet.database.runtime_dsn, embed_url=fleet.old.url, embed_model=MODEL)
+    checks = fleet.commands.call("doctor", "--json").json["checks"]
+    (change,) = [each for each in checks if each["name"] == "reembed"]
+    assert (change["level"], f"embed_next model={NEW}" in change["hint"]) == ("warning", True)
+    # At once, however many rows there are, only where somebody says so.
+    settings_file.update(fleet.home, ("memory", "pgvector"), {"embed_url": fleet.new.url, "embed_model": NEW})
+    switched = fleet.commands.call("migrate", "--json", "--switch-model", "--admin-dsn", fleet.database.owner_dsn)
+    assert (switched.code, switched.json["kept_model"]) == (0, None)
+    assert fleet.current() == (2, NEW, NEW_DIM)
+    assert fleet.stored.count("reembedding") == 0
+
+
+def test_the_agents_role_cannot_change_the_model_and_is_told_whose_login_can(fleet: Fleet) -> None:
+    fleet.fill(10)
+    refused = fleet.commands.call("reembed", "--url", fleet.new.url, "--model", NEW)
+    assert refused.code == 1
+    assert "--admin-dsn OWNER_DSN" in refused.err
+    assert fleet.current() == (1, MODEL, DIM)
+    for wrong in (("--rate", "0"), ("--rate", "many"), ("--status", "--model", "x"), ("--execute",)):
+        assert fleet.commands.run("reembed", *wrong).code == 2
+    for wrong in (("--dim", "many"), ("--url", "nowhere"), ("--url", "http://u:p@host")):
+        assert fleet.commands.call("reembed", "--model", "x", *wrong).code == 1
+
+
+def test_a_next_embedder_is_described_in_one_setting() -> None:
+    def parsed(**raw: Any) -> Settings:
+        found = parse({"memory.pgvector": {"embed_url": "http://old", "embed_api_key_env": "OLD_KEY", **raw}})
+        assert found.problems == ()
+        return found.settings
+
+    assert parsed().next_embedder is None
+    one = parsed(embed_next="model=bge-m3,url=http://new?api-version=2").next_embedder
+    assert one is not None
+    # The key of one endpoint is not sent to another.
+    assert (one.embed_model, one.embed_url, one.embed_api_key_env) == ("bge-m3", "http://new?api-version=2", "")
+    same_place = parsed(embed_next={"model": "bge-m3", "dim": 64}).next_embedder
+    assert same_place is not None
+    assert (same_place.embed_url, same_place.embed_api_key_env, same_place.embed_dim) == ("http://old", "OLD_KEY", 64)
+    local = parsed(embed_next={"protocol": "local"}).next_embedder
+    assert local is not None
+    assert local.uses_local_model
+    for wrong in ("bge-m3", {"modell": "x"}, {"dim": "many"}, ["x"], 7):
+        assert parse({"memory.pgvector": {"embed_next": wrong}}).problems
+    shown = shown_value(parsed(embed_next="model=x,url=http://user:word@new"), "embed_next")
+    assert "word" not in str(shown)
