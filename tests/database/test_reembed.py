@@ -219,7 +219,7 @@ def models_of(load: Load, text: str, answer: dict[str, Any]) -> set[bool]:
     return possible
 
 
-@pytest.mark.parametrize("rows", [1_000, pytest.param(100_000, marks=pytest.mark.large)])
+@pytest.mark.parametrize("rows", [1_000, pytest.param(100_000, marks=[pytest.mark.large, pytest.mark.timeout(1_800)])])
 def test_agents_write_and_ask_while_the_model_changes(tmp_path: Path, database: Database, rows: int) -> None:
     with EmbedServer(dim=DIM) as old, OtherModel(dim=DIM) as new:
         fleet = Fleet(tmp_path, database, old, new)
