@@ -328,16 +328,14 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
 
 
 def _offer_tab(home: Path, *, yes: bool) -> None:
-    """Offer to show the memory tab in the host's dashboard."""
+    """Show the memory tab in the host's dashboard where every question is answered with yes; otherwise say how."""
     if dashboard_tab.state_of(home) != "off":
         return
-    if terminal.confirm("   Show the memory as a tab of hermes' dashboard (plugins.enabled)?", yes=yes):
+    if yes:
         dashboard_tab.turn_on(home)
         terminal.bullet("ok", "memory tab: on, from the next start of `hermes dashboard`")
     else:
-        terminal.bullet(
-            "note", "the memory tab of hermes' dashboard is off; to turn it on", dashboard_tab.ENABLE_COMMAND
-        )
+        terminal.bullet("note", "to see the memory as a tab of hermes' dashboard", dashboard_tab.ENABLE_COMMAND)
 
 
 def _turn_tab_on(home: Path) -> list[str]:
