@@ -144,7 +144,7 @@ def test_a_time_before_the_history_is_kept_is_answered_with_a_warning(commands: 
     assert commands.call(*then, "--json").json["warning"] is None
     assert "history" not in commands.call(*then).out
     commands.configure(dsn=with_password(filled.runtime_dsn)[0], embed_model=MODEL, history_days=7)
-    told = "the history is kept for 7 days (history_days): from before"
+    told = "the history is kept for 7 days (history_days): of the time before"
     assert told in commands.call(*then, "--json").json["warning"]
     assert told in commands.call(*then).out
     assert told in commands.call("list", "--theme", "market", "--as-of", "2026-02-01").out
@@ -207,7 +207,7 @@ def test_sessions_of_all_themes_last_used_first(commands: Commands) -> None:
     assert [row["session_id"] for row in within] == ["s1", "p"]
     out = commands.call("sessions").out
     assert out.splitlines()[0].split() == [
-        "theme", "session", "turns", "subagents", "first", "(UTC)", "last", "(UTC)", "begins", "with",
+        "theme", "session", "turns", "last", "(UTC)", "first", "(UTC)", "subagents", "begins", "with",
     ]  # fmt: skip
     assert "theme" not in commands.call("sessions", "--theme", "garden").out.splitlines()[0]
     assert commands.call("sessions", "--since", "1d").out == "There is no session that this names.\n"

@@ -16,6 +16,6 @@ def gaps_at(at: datetime, history_days: int) -> str | None:
     if since is None or at >= since:
         return None
     return (
-        f"the history is kept for {history_days} days (history_days): from before {since:%Y-%m-%d}, only memories that "
-        "still exist are known"
+        f"the history is kept for {history_days} days (history_days): of the time before {since:%Y-%m-%d}, only "
+        "memories that still exist are known"
     )

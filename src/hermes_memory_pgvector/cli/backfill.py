@@ -54,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
         terminal.as_json(document)
     else:
         took = terminal.seconds(time.perf_counter() - started)
-        terminal.bullet("ok", f"{terminal.count(embedded, 'row')} embedded with {model.name} in {took}")
+        if embedded or left:
+            terminal.bullet("ok", f"{terminal.count(embedded, 'row')} embedded with {model.name} in {took}")
+        else:
+            terminal.bullet("ok", f"nothing to do: every row that should have a vector of {model.name} has one")
         if left:
             waiting = f"{terminal.number(remaining)} waiting" if remaining else "more than the limit"
             terminal.bullet(

@@ -38,7 +38,7 @@ def hand_of(args: argparse.Namespace) -> Hand:
 
 def tell_dry_run(*command: str) -> None:
     """Say that nothing was changed, and how to change it."""
-    terminal.bullet("note", "dry run: nothing was changed", terminal.command(*command, "--execute"))
+    terminal.bullet("warning", "dry run: nothing was changed", f"to do it: {terminal.command(*command, '--execute')}")
 
 
 def tell_correction(args: argparse.Namespace, found: Correction, *command: str) -> int:

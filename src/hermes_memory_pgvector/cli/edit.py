@@ -71,7 +71,7 @@ def _tell(args: argparse.Namespace, found: Edit) -> int:
         return 0
     for line in difflib.unified_diff(found.before.splitlines(), found.after.splitlines(), lineterm="", n=1):
         if not line.startswith(("---", "+++", "@@")):
-            terminal.say(f"  {terminal.one_line(line)}")
+            terminal.wrap([terminal.one_line(line[1:])], 4, first=[f"  {line[:1]} "])
     for blocked in found.blocked:
         correcting.tell_blocked(found.target or "memory", blocked)
     if found.executed:

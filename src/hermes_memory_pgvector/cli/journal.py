@@ -185,7 +185,9 @@ def _say_accepted(where: str, *, changed: bool, json: bool) -> None:
     if json:
         terminal.as_json({"database": where, "changed": changed})
     else:
-        terminal.bullet("ok", f"the journal {'now belongs' if changed else 'already belonged'} to {where}")
+        terminal.bullet(
+            "ok", f"the journal {'now belongs' if changed else 'already belonged'} to this database: {where}"
+        )
 
 
 def _accept_everywhere(home: Path, *, json: bool) -> int:

@@ -56,7 +56,7 @@ def tell(args: argparse.Namespace, found: Muting, done: str) -> int:
     for row in found.rows:
         terminal.wrap([rows.line(row.content)], 6, first=[f"  {row_name(row)}  {terminal.one_line(row.theme)}  "])
     for name in found.unchanged:
-        terminal.bullet("note", f"{name} is {done} already")
+        terminal.bullet("note", f"{name} is {'muted already' if done == 'muted' else 'not muted'}")
     if found.executed:
         terminal.bullet("ok", f"{done}: {terminal.count(len(found.rows), 'row')}")
     elif found.rows:

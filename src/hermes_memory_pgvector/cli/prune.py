@@ -1,4 +1,4 @@
-"""`prune`: delete turns that are older than they are kept."""
+"""`prune`: delete turns that are past their time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Pool
 
 NAME = "prune"
-HELP = "delete turns that are older than they are kept (a dry run without --execute)"
+HELP = "delete turns that are past their time (ttl_days, ttl); a dry run without --execute"
 GROUP = "erase"
 EXAMPLES = (
-    ("prune", "what ttl_days and ttl let go: a dry run"),
+    ("prune", "what is older than ttl_days and ttl allow: a dry run"),
     ("prune --theme marketing --older-than 90d --execute", "everything of a theme that is older than 90 days"),
 )
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         if (number := counts.get(name, 0))
     )
     if not what:
-        terminal.bullet("ok", "nothing is older than it is kept")
+        terminal.bullet("ok", "nothing to prune: nothing is that old")
     elif args.execute:
         terminal.bullet("ok", f"pruned: {what}")
     else:

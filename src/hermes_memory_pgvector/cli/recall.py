@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         where = f"theme {theme}" if args.scope == "current" else f"scope {args.scope}"
         terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
     else:
-        terminal.say(nothing_found(list(zip(questions, answers, strict=True))))
+        terminal.wrap([nothing_found(list(zip(questions, answers, strict=True)))], 2, first=[""])
     for warning in filter(None, (degraded, gaps)):
         terminal.bullet("warning", warning)
     return 0

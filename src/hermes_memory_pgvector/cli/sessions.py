@@ -47,20 +47,20 @@ def run(args: argparse.Namespace) -> int:
     # One theme need not be told on every line.
     own = () if args.theme else ("theme",)
     terminal.table(
-        (*own, "session", "turns", "subagents", "first (UTC)", "last (UTC)", "begins with"),
+        (*own, "session", "turns", "last (UTC)", "first (UTC)", "subagents", "begins with"),
         [
             (
                 *(row.theme for _ in own),
                 row.session_id,
                 terminal.number(row.turns),
-                terminal.number(row.delegations),
-                times.shown(row.first),
                 times.shown(row.last),
+                times.shown(row.first),
+                terminal.number(row.delegations),
                 rows.line(row.begins_with, 80),
             )
             for row in page.rows
         ],
-        right=(len(own) + 1, len(own) + 2),
+        right=(len(own) + 1, len(own) + 4),
     )
     if page.following:
         terminal.say(f"  next page: --page {page.following}")

@@ -102,6 +102,9 @@ def _tell(args: argparse.Namespace, document: dict[str, Any], what: str, text: s
         return
     letter = {"memory": "m", "turn": "t", "event": "e"}[str(document["kind"])]
     number = document.get("id") or document.get("event")
-    theme = terminal.one_line(document["agent_identity"])
-    first = f"{times.shown(document['ts'])}  {letter}{number}  {theme}/{what}  "
-    terminal.wrap([rows.line(text)], 6, first=[first])
+    first = [
+        f"{times.shown(document['ts'])}  {letter}{number}  ",
+        terminal.styled(document["agent_identity"], "name"),
+        f"/{what}  ",
+    ]
+    terminal.wrap([rows.line(text)], 6, first=first)

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.say("Nothing is stored yet.")
         return 0
     terminal.table(
-        ("theme", "memories", "turns", "today", "7 days", "last write", "last recall", ""),
+        ("theme", "memories", "turns", "today", "7 days", "last write", "last recall", "access"),
         [
             (
                 theme.theme,

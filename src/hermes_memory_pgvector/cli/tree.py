@@ -40,6 +40,14 @@ class HelpFormatter(argparse.HelpFormatter):
         width = width or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
         super().__init__(prog, max_help_position=26, width=width)
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """Leave room for the names of commands, which stand further in than argparse reckons with."""
+        super().add_argument(action)
+        if isinstance(action, Commands) and action.help is not argparse.SUPPRESS:
+            inset = self._current_indent + 2 * self._indent_increment
+            longest = max(map(len, action.helps), default=0) + inset
+            self._action_max_length = max(self._action_max_length, longest)
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" not in text:
             return super()._fill_text(text, width, indent)

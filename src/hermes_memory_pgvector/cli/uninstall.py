@@ -83,4 +83,5 @@ def _tell_rest(plan: Plan, package: str, *, executed: bool) -> None:
         for each in plan.stays:
             terminal.bullet("note", each)
     if package:
-        terminal.say(f"The package itself: {package}")
+        terminal.say("The package itself stays. To remove it:")
+        terminal.say(f"  {package}")

@@ -91,7 +91,8 @@ def complain(text: str) -> None:
 
 def fail(text: str, hint: str = "") -> None:
     """Print an error to standard error: who speaks, what is wrong, and how to mend it."""
-    _wrapped([*_with_command(text)], [Styled(f"{PROGRAM}: ", "problem")], stream=sys.stderr, indent=2)
+    first: list[Part] = [Styled(f"{PROGRAM}: ", "problem")]
+    _ending_in_a_command(_with_command(text), first, indent=2, stream=sys.stderr)
     if hint:
         _hint(hint, stream=sys.stderr)
 
@@ -124,8 +125,8 @@ def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "", *, indent: i
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = (), indent: int = 2) -> None:
     """Print aligned columns; those in `right` are numbers.
 
-    On a terminal that is too narrow, long texts wrap within their column; the last one moves below its row where its
-    column would be a thin strip.
+    On a terminal that is too narrow, long texts wrap within their column. Where the last one would be a thin strip, it
+    moves below its row, and so do the columns before it that do not fit either.
     """
     cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
     widths = [max(_width(cell.text) for cell in column) for column in zip(*cells, strict=True)]
@@ -133,24 +134,38 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence
     if room is None or indent + sum(widths) + 2 * (len(widths) - 1) <= room:
         for line in _aligned(cells, widths, right, indent, 2):
             say(*line)
-    elif (gap := _gap_beside(widths, room - indent)) and len(cells[0]) - 1 not in right:
-        for line, row in zip(_aligned([row[:-1] for row in cells], widths, right, indent, gap), cells, strict=True):
-            say(*line)
-            if row is not cells[0] and row[-1].text:
-                wrap([row[-1] if isinstance(row[-1], Styled) else row[-1].text], indent + 4)
-    else:
+    elif len(widths) - 1 in right or _has_room_for_text(widths, room - indent):
         _fitted(cells, right, indent)
+    else:
+        kept, gap = _beside(widths[:-1], room - indent)
+        for line, row in zip(_aligned([row[:kept] for row in cells], widths, right, indent, gap), cells, strict=True):
+            say(*line)
+            if row is not cells[0]:
+                _tell_below(cells[0], row, kept, indent + 4)
 
 
-def _gap_beside(widths: list[int], room: int) -> int:
-    """The gap between all columns but the last, when that last one has too little room beside them; 0 if it has some.
+def _has_room_for_text(widths: list[int], room: int) -> bool:
+    """Whether the last column is wide enough to be read beside the others."""
+    return room - sum(widths[:-1]) - 2 * len(widths[:-1]) >= min(widths[-1], TEXT_WIDTH)
 
-    It stays 0 when those columns do not even fit alone.
-    """
-    others = widths[:-1]
-    if not others or room - sum(others) - 2 * len(others) >= min(widths[-1], TEXT_WIDTH):
-        return 0
-    return next((gap for gap in (2, 1) if sum(others) + gap * (len(others) - 1) <= room), 0)
+
+def _beside(widths: list[int], room: int) -> tuple[int, int]:
+    """How many columns fit beside each other, and the gap between them."""
+    for gap in (2, 1):
+        if sum(widths) + gap * (len(widths) - 1) <= room:
+            return len(widths), gap
+    fitting = [count for count in range(1, len(widths)) if sum(widths[:count]) + 2 * (count - 1) <= room]
+    return max(fitting, default=1), 2
+
+
+def _tell_below(head: Sequence[Styled | _Plain], row: Sequence[Styled | _Plain], kept: int, indent: int) -> None:
+    """Print what had no room beside the first columns: values with their names, and the text."""
+    beside = zip(head[kept:-1], row[kept:-1], strict=True)
+    named = [f"{name.text} {cell.text}" for name, cell in beside if cell.text not in ("", one_line(None))]
+    if named:
+        wrap([Styled(", ".join(named), "faint")], indent)
+    if row[-1].text:
+        wrap([row[-1] if isinstance(row[-1], Styled) else row[-1].text], indent)
 
 
 def _aligned(
@@ -286,16 +301,19 @@ def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
     arrow = "→" if console.speaks_unicode(stream) else "->"
     first: list[Part] = ["   ", Styled(arrow, "faint"), " "]
     hint = completed(hint)
-    parts = _with_command(hint)
+    _ending_in_a_command(_with_command(hint), first, indent=5, stream=stream)
+
+
+def _ending_in_a_command(parts: list[Part], first: list[Part], *, indent: int, stream: IO[str] | None) -> None:
+    """Print a sentence; a command on a line of its own can be copied whole, however long it is."""
     room = console.width(stream)
-    if len(parts) == 2 and room is not None and _width(hint) + 5 > room:
-        # A command on a line of its own can be copied whole, however long it is.
-        _wrapped(parts[:1], first, indent=5, stream=stream)
-        console.write("     ", parts[1], stream=stream)
+    if len(parts) == 2 and room is not None and _width(console.plain([*first, *parts])) > room:
+        _wrapped([console.plain(parts[:1]).rstrip()], first, indent=indent, stream=stream)
+        console.write(" " * indent, parts[1], stream=stream)
     elif len(parts) == 1 and isinstance(parts[0], Styled):
         console.write(*first, *parts, stream=stream)
     else:
-        _wrapped(parts, first, indent=5, stream=stream)
+        _wrapped(parts, first, indent=indent, stream=stream)
 
 
 def _with_command(text: str) -> list[Part]:

@@ -229,8 +229,11 @@ def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[
         held = overview.entries_held(connection, home_id(home), target)
         unseen, stale = len(set(entries) - held), len(held - set(entries))
         if unseen or stale:
-            text = f"{name}: {unseen} entries not stored yet, {stale} stored entries no longer in the file"
-            yield warning("mirror", text, "this is fixed the next time hermes runs")
+            said = [f"{terminal.count(unseen, 'entry', 'entries')} not stored yet"] if unseen else []
+            said += (
+                [f"{terminal.count(stale, 'stored entry', 'stored entries')} no longer in the file"] if stale else []
+            )
+            yield warning("mirror", f"{name}: {', '.join(said)}", "this is fixed the next time hermes runs")
         else:
             yield ok("mirror", f"{name}: {terminal.count(len(entries), 'entry', 'entries')}, all stored")
 
