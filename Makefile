@@ -24,7 +24,8 @@ test: ## every test but the long ones, the same each time; what CI runs
 test-full: setup ## the long ones too, in random order and with examples nobody has tried
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n 4 --dist loadfile -m ''
 
-test-portable: setup ## every test but the long ones, as on a system that is not Linux
+test-portable: setup ## every test but the long ones, as on a system that is not Linux; not as root
+	@test "$$(id -u)" -ne 0 || { echo "run it as an ordinary user: without /proc, root cannot hand its folders to Postgres"; exit 1; }
 	HERMES_PGVECTOR_PORTABLE=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile -m 'not large and not linux'
 
 test-browser-full: setup ## every test of the page, in the dashboard too

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -169,6 +170,28 @@ def test_a_text_that_would_be_a_thin_strip_stands_below_its_row() -> None:
     assert " ".join(line.strip() for line in lines[2:]) == row[-1].strip()
     assert all(line.startswith("      ") for line in lines[2:])
     assert all(len(line) <= 60 for line in lines)
+
+
+def test_columns_that_do_not_fit_either_stand_below_with_their_names() -> None:
+    with watched() as screen:
+        row = ("e4", "2026-11-16 07:48:30", "workshop/memory", "3f0c9a1e", "20261112_091500_a1b2c3", "The lathe " * 9)
+        terminal.table(("event", "when", "theme", "home", "session", "text"), [row, (*row[:4], None, "Short")])
+    lines = screen.lines
+    assert lines[0] == "  event  when                 theme            home"
+    assert lines[1] == "  e4     2026-11-16 07:48:30  workshop/memory  3f0c9a1e"
+    assert lines[2] == "      session 20261112_091500_a1b2c3"
+    assert lines[3].startswith("      The lathe")
+    assert lines[-2:] == [lines[1], "      Short"]
+    assert all(len(line) <= 60 for line in lines)
+
+
+def test_a_command_at_the_end_of_an_error_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched() as screen:
+        monkeypatch.setattr(sys, "stderr", sys.stdout)
+        terminal.fail("no home 3f0c9a1e holds memories here; see: hermes-pgvector homes list --json")
+    assert screen.lines == [
+        "hermes-pgvector: no home 3f0c9a1e holds memories here; see:", "  hermes-pgvector homes list --json",
+    ]  # fmt: skip
 
 
 def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:

@@ -90,17 +90,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def dispatch(args: argparse.Namespace) -> int:
     """Run the chosen command; turn our own errors into one sentence and an exit code."""
-    run = getattr(args, "pgvector_run", None)
-    if run is None:
+    if getattr(args, "pgvector_run", None) is None:
         args.pgvector_parser.print_help()
         return 2
     # Commands print what goes wrong; without a handler, logging would print it a second time.
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
     console.use_colours(getattr(args, "color", None) or "auto")
-    terminal.complete_commands(own_commands.completed_for(args))
+    with terminal.completing(own_commands.completed_for(args)):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     try:
-        return int(run(args))
+        return int(args.pgvector_run(args))
     except KeyboardInterrupt:
         terminal.complain("interrupted")
         return INTERRUPTED

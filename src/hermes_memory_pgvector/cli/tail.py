@@ -13,6 +13,7 @@ from hermes_memory_pgvector.cli import options, reach, rows, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.setup.console import Part
 from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _tell(args: argparse.Namespace, document: dict[str, Any], what: str, text: s
         return
     letter = {"memory": "m", "turn": "t", "event": "e"}[str(document["kind"])]
     number = document.get("id") or document.get("event")
-    first = [
+    first: list[Part] = [
         f"{times.shown(document['ts'])}  {letter}{number}  ",
         terminal.styled(document["agent_identity"], "name"),
         f"/{what}  ",

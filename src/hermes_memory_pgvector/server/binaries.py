@@ -93,7 +93,11 @@ def initialise(
             if "invalid locale" not in outcome.output:
                 break
     if outcome.returncode != 0:
-        raise ServerError(f"The database could not be created: {reason_in(outcome.output)}")
+        reason = reason_in(outcome.output)
+        if reason == "permission denied" and account.switches and not descriptors:
+            # Without Linux's way to hand a folder down, whoever runs the server has to reach it by its path.
+            reason += f": uid {account.uid}, who runs root's server, cannot reach {data}; run this as an ordinary user"
+        raise ServerError(f"The database could not be created: {reason}")
 
 
 def _version_of(postgres: Path) -> str | None:

@@ -13,7 +13,7 @@
     confirm("Remove it?", yes=args.yes)              yes or no; False where nobody can answer
     ask("Home", default), ask_secret("Password")     a line; a line without echo
     number, count, size, seconds, ago, one_line      values as people read them
-    command("prune", "--execute")                    a command for the reader to run; see `complete_commands`
+    command("prune", "--execute")                    a command for the reader to run; see `completing`
 
 Stored texts (hits, rows, turns) are printed by `cli/entries.py`, dry runs by `cli/dry_run.py`. Strings are never read
 as markup. Whatever comes from outside goes through `one_line` first; `table`, `pairs` and `entries` do it themselves.
@@ -64,9 +64,15 @@ class _Reader:
     completed: Callable[[str], str] = staticmethod(lambda text: text)
 
 
-def complete_commands(completed: Callable[[str], str]) -> None:
+@contextmanager
+def completing(how: Callable[[str], str]) -> Iterator[None]:
     """Pass sentences through this before they are printed: it makes the commands in them ones the reader can run."""
-    _Reader.completed = staticmethod(completed)
+    former = _Reader.completed
+    _Reader.completed = staticmethod(how)
+    try:
+        yield
+    finally:
+        _Reader.completed = staticmethod(former)
 
 
 def completed(text: str) -> str:
