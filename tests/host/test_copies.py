@@ -114,6 +114,26 @@ def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHom
         cloned.run("profile", "rename", "labour", name)
 
 
+def test_a_deleted_profile_leaves_nothing_and_takes_nothing_along(cloned: BareHome) -> None:
+    before = EmbeddedPostgres(server_of(cloned.path)).status().pid
+    done = cloned.run("profile", "create", "brief", "--clone-all", "--clone-from", "work", "--no-alias")
+    assert done.code == 0, done
+    told = cloned.run("-p", "brief", "pgvector", "mute", "t999999")
+    assert told.code == 1, told
+    dry = cloned.run("-p", "brief", "pgvector", "forget", "--theme", "work")
+    assert "hermes -p brief pgvector forget --theme work --execute" in dry.out
+    assert json.loads(cloned.run("-p", "brief", "pgvector", "status", "--json").out)["home"] == str(
+        profile(cloned, "brief")
+    )
+    done = cloned.run("profile", "delete", "brief", "--yes")
+    assert done.code == 0, done
+    assert not profile(cloned, "brief").exists()
+    assert EmbeddedPostgres(server_of(cloned.path)).status().pid == before
+    assert "gate seven" in recalled(cloned, cloned.path, "night ferry gate")
+    assert "watchmaker" in recalled(cloned, profile(cloned, "work"), "brass clock watchmaker")
+    assert cloned.run("pgvector", "doctor").code == 0
+
+
 def _export_and_import(cloned: BareHome, tmp_path: Path) -> None:
     before = EmbeddedPostgres(profile(cloned, "labour") / "pgvector").status().pid
     done = cloned.run("profile", "export", "labour", "-o", str(tmp_path / "labour.tar.gz"))

@@ -1,0 +1,197 @@
+"""What holds for every command there is, so that a new one cannot forget it.
+
+Each has an example, names its home, prints JSON that the reference describes; what changes stored rows is a dry run
+that changes nothing until `--execute`, which leaves a row in the audit log. A command that is in no table here fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from docs.pages import page
+
+from hermes_memory_pgvector import cli
+from hermes_memory_pgvector.cli import tree
+from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, ReplaceMemory
+from testing.command import Commands, with_password
+from testing.postgres import MODEL, Database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+Leaf = tuple[str, argparse.ArgumentParser]
+
+WITHOUT_JSON = {"try", "completion"}
+"""A tour that is watched, and a script for the shell."""
+
+CHANGING: dict[str, tuple[str, ...]] = {
+    "undo": ("e2",),
+    "restore": ("--theme", "market", "--at", "2026-02-25T06:15:30"),
+    "edit": ("t101", "--text", "Where do we moor the tug?"),
+    "mute": ("t101",),
+    "unmute": ("t101",),
+    "journal dead drop": ("1",),
+    "homes adopt": ("home-b",),
+    "prune": ("--theme", "market", "--older-than", "2026-03-02"),
+    "remap": ("market", "harbour"),
+    "scan": (),
+    "forget": ("--theme", "garden"),
+}
+"""For every command that takes --execute, in an order in which each finds something to do: how to call it."""
+ELSEWHERE = {
+    "uninstall": "changes files and no row: tests/unit/test_removal.py",
+    "promote": "needs two servers: tests/database/test_promote.py",
+    "reembed": "needs two models: tests/database/test_reembed.py",
+    "restore-backup": "replaces whole databases: tests/database/test_backup.py",
+}
+
+READING: dict[str, tuple[str, ...]] = {
+    "doctor": (),
+    "config show": (),
+    "config get": ("embed_model",),
+    "config set": ("prefetch_limit", "6"),
+    "config unset": ("prefetch_limit",),
+    "config accept": (),
+    "status": (),
+    "themes": (),
+    "list": (),
+    "sessions": (),
+    "transcript": ("s1", "--theme", "market"),
+    "why": ("--theme", "market"),
+    "why-not": ("m1", "--query", "prices"),
+    "recall": ("prices in spring", "--theme", "market"),
+    "history": (),
+    "audit": (),
+    "install": (),
+    "journal status": (),
+    "journal accept-database": (),
+    "journal dead list": (),
+    "journal dead show": ("1",),
+    "homes list": (),
+}
+"""Commands whose JSON is compared with the reference as it comes."""
+
+
+def minute(number: int) -> Moment:
+    at = (1_772_000_000 + 60 * number) * 1_000_000
+    return Moment(at, at)
+
+
+OPERATIONS: list[MemoryOperation] = [
+    AddMemory("market", "memory", "Prices rise in spring", minute(1), "home-b"),
+    ReplaceMemory("market", "memory", "Prices fall in spring", "Prices rise", minute(2), "home-b"),
+    AddMemory("market", "memory", "The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a", minute(3), "home-b"),
+    AddMemory("garden", "memory", "Roses need sun", minute(4), "home-b"),
+]
+TURNS = """
+INSERT INTO conversations (agent_identity, id, session_id, role, content, ts) VALUES
+    ('market', 101, 's1', 'user', 'Where do we moor the pilot boat?', '2026-03-05 10:00Z'),
+    ('market', 102, 's1', 'assistant', 'At the northern quay.', '2026-03-01 10:01Z'),
+    ('garden', 105, 's1', 'user', 'When do we cut the roses?', '2026-03-04 08:00Z')"""
+
+
+@pytest.fixture
+def stored(database: Database) -> Stored:
+    letter = codec.encode([AddMemory("market", "memory", "Never stored", minute(5), "home-b")])
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute(TURNS)
+        for number, operation in enumerate(OPERATIONS, start=1):
+            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+        owner.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,))
+    return Stored(database.owner_dsn)
+
+
+@pytest.fixture
+def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", history_days=0)
+    return made
+
+
+def leaves(
+    parser: argparse.ArgumentParser, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command that can be run, with its parser; aliases are the same commands."""
+    below = tree.commands_of(parser)
+    if below is None:
+        yield " ".join(path), parser
+        return
+    for name, each in below.parsers.items():
+        if each.prog.endswith(f" {name}"):
+            yield from leaves(each, (*path, name))
+
+
+def every_command() -> dict[str, argparse.ArgumentParser]:
+    parser = tree.Parser(prog="hermes-pgvector")
+    cli.configure(parser)
+    return dict(leaves(parser))
+
+
+def documented() -> dict[str, set[str]]:
+    """Command by command, the keys that the reference names."""
+    found: dict[str, set[str]] = {}
+    for line in page("docs/reference/json.md").text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| `"):
+            for command in re.findall(r"`([^`]+)`", cells[0]):
+                found[command] = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", cells[1].split("; ")[0])))
+    return found
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_every_command_has_an_example_its_home_and_a_documented_document(name: str) -> None:
+    parser = every_command()[name]
+    assert parser.description
+    assert f"hermes-pgvector {name}" in (parser.epilog or ""), "an example below the help"
+    for action in parser._actions:
+        assert action.help, f"a line of help for {action.option_strings or action.dest}"
+    if name not in WITHOUT_JSON:
+        assert {"--hermes-home", "--json", "--color"} <= set(tree.options_of(parser))
+        assert name in documented(), "a line in docs/reference/json.md"
+
+
+def test_every_command_that_takes_execute_is_tried_here() -> None:
+    executing = {name for name, parser in every_command().items() if "--execute" in tree.options_of(parser)}
+    assert executing == {*CHANGING, *ELSEWHERE}
+
+
+def test_dry_runs_change_nothing_and_what_is_executed_is_audited(commands: Commands, stored: Stored) -> None:
+    for name, arguments in CHANGING.items():
+        words = (*name.split(), *arguments)
+        with nothing_changes(stored):
+            told, dry = commands.call(*words), commands.call(*words, "--json")
+        assert (told.code, dry.code) == (0, 0), (name, told, dry)
+        assert dry.json["executed"] is False, name
+        again = re.search(r"hermes-pgvector (.*--execute)", told.out)
+        assert again is not None, (name, told.out)
+        before = stored.count("audit_log")
+        done = commands.call(*words, "--execute", "--json")
+        assert (done.code, done.json["executed"]) == (0, True), (name, done)
+        new = stored.rows("SELECT action, actor, counts FROM audit_log ORDER BY id OFFSET %s", before)
+        assert {row[0] for row in new} == {name}, (name, new)
+        assert all(row[1] and row[2] for row in new)
+        assert documented()[name] - set(dry.json) == set(), name
+
+
+def keys_of(document: Any) -> set[str]:
+    first = document[0] if isinstance(document, list) else document
+    return set(first)
+
+
+def test_documents_have_the_keys_of_the_reference(commands: Commands) -> None:
+    reference, differing = documented(), {}
+    for name, arguments in READING.items():
+        done = commands.call(*name.split(), *arguments, "--json")
+        assert done.code in (0, 1, 2), (name, done)
+        if keys_of(done.json) != reference[name]:
+            differing[name] = keys_of(done.json) ^ reference[name]
+    assert differing == {}
