@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.care import ids, themes, timeline
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.store import browse, history
+from hermes_memory_pgvector.store import browse, history, quarantine
 from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
@@ -52,6 +52,8 @@ class Shown:
     """How many vectors of that model it has."""
     history: tuple[Event, ...]
     """What happened to a memory, oldest first; a turn has none."""
+    quarantines: tuple[int, ...] = ()
+    """The batches it is held back with."""
 
     @property
     def name(self) -> str:
@@ -192,7 +194,8 @@ def show(connection: Connection, name: RowName, theme: str | None = None) -> Sho
     if isinstance(row, StoredMemory):
         events, _ = history.of_theme(connection, row.theme, row.target)
         told = timeline.lineage(events, row.content)
-    return Shown(row, None if model is None else model.name, vectors, told)
+    held = quarantine.of_row(connection, kind, row.theme, row.id)
+    return Shown(row, None if model is None else model.name, vectors, told, held)
 
 
 def _noun(kind: Kind | None) -> str:

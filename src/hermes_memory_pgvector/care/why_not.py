@@ -13,10 +13,11 @@ from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.store import dead_letters, recall_log
 from hermes_memory_pgvector.store.browse import StoredMemory
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, is_private_theme
+from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Trust, is_private_theme
 
 Stage = Literal[
-    "not stored", "other theme", "muted", "outside the time", "no vector yet", "below the floor", "same text",
+    "not stored", "other theme", "muted", "quarantined", "untrusted",
+    "outside the time", "no vector yet", "below the floor", "same text",
     "beyond the candidates", "beyond the limit", "already shown", "found",
 ]  # fmt: skip
 WIDE = 200
@@ -61,6 +62,10 @@ def why_not(
     question = replace(question, kind=kind)
     if row.muted_at is not None:
         return WhyNot(label, "muted", f"it is muted; `unmute {label} --execute` brings it back")
+    if shown.quarantines:
+        number = shown.quarantines[0]
+        told = f"it is in quarantine; `quarantine --undo {number} --execute` brings batch {number} back"
+        return WhyNot(label, "quarantined", told)
     outside = _outside(question, row.theme)
     if outside:
         return WhyNot(label, "other theme", outside)
@@ -73,6 +78,9 @@ def why_not(
             return WhyNot(
                 label, "already shown", f"session {session_id} was given it in answer {before}; it is not repeated"
             )
+    if _is_distrusted(question, row.trust):
+        told = f"it is {row.trust}, and prefetch_trust keeps that from being offered unasked; the tools find it"
+        return WhyNot(label, "untrusted", told)
     found = _look_for(search, question, row.theme, row.id, row.content, label)
     if found is not None:
         return found
@@ -80,6 +88,12 @@ def why_not(
         told = "it has no vector yet, and its words do not match well enough; `backfill` makes vectors"
         return WhyNot(label, "no vector yet", told)
     return _too_far(search, nearness, question, row.theme, row.id, label)
+
+
+def _is_distrusted(question: Question, trust: str | None) -> bool:
+    if question.trust is None:
+        return False
+    return trust == Trust.UNTRUSTED or (question.trust == "strict" and trust == Trust.EXPOSED)
 
 
 def _look_for(search: Search, question: Question, theme: str, row_id: int, content: str, label: str) -> WhyNot | None:

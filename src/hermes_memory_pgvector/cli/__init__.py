@@ -37,6 +37,7 @@ from hermes_memory_pgvector.cli import (
     own_commands,
     promote,
     prune,
+    quarantine,
     recall,
     reembed,
     remap,
@@ -72,7 +73,7 @@ from hermes_memory_pgvector.setup import console, terminal
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
     status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
-    history, undo, restore, edit, mute, unmute, remap,
+    history, undo, restore, edit, mute, unmute, quarantine, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
     reembed, backfill, index, journal, homes, ui,

@@ -44,7 +44,7 @@ def _document(shown: Shown) -> dict[str, Any]:
     vector = {"model": shown.model, "vectors": shown.vectors, "state": _state(shown)}
     common = {
         "id": row.id, "agent_identity": row.theme, "content": row.content, "muted_at": row.muted_at,
-        "origin": row.origin, "trust": row.trust, "home_id": row.home_id,
+        "origin": row.origin, "trust": row.trust, "home_id": row.home_id, "quarantines": list(shown.quarantines),
     }  # fmt: skip
     if isinstance(row, StoredMemory):
         return {
@@ -83,6 +83,9 @@ def _tell(shown: Shown) -> None:
             facts.append(("continues", row.parent_session_id))
     facts.append(("origin", origin_told(row.origin, row.trust, row.metadata.get("tools"), row.home_id)))
     facts.append(("vector", _state(shown)))
+    if shown.quarantines:
+        batches = ", ".join(map(str, shown.quarantines))
+        facts.append(("quarantine", f"batch {batches}; `quarantine --undo {shown.quarantines[0]}` brings it back"))
     if row.muted_at is not None:
         facts.append(("muted", f"since {times.shown(row.muted_at)} UTC; `unmute {shown.name}` brings it back"))
     if row.metadata:

@@ -52,6 +52,8 @@ class Stored:
     dead_letters: int
     expiring: tuple[Due, ...]
     """Turns that are about to go because they are older than they are kept."""
+    quarantined: dict[str, int]
+    """How many turns and memories are kept out of recall."""
     masked_secrets: dict[str, int]
     """By kind: how many secrets were masked in what is stored."""
     marks: dict[str, int]
@@ -89,7 +91,16 @@ def run(args: argparse.Namespace) -> int:
 def read(home: Path, settings: Settings, top: int) -> Stored:
     """Read everything in one connection."""
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.store import dead_letters, expiry, overview, reembedding, schema, vectors, watermarks
+    from hermes_memory_pgvector.store import (
+        dead_letters,
+        expiry,
+        overview,
+        quarantine,
+        reembedding,
+        schema,
+        vectors,
+        watermarks,
+    )
     from hermes_memory_pgvector.store.current_model import current_model
 
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(home), None)
@@ -107,6 +118,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             dead_letters=len(dead_letters.newest(connection, 10_000)),
             expiring=tuple(expiry.due(connection, rules, SOON_DAYS)) if not rules.is_empty else (),
             masked_secrets=overview.masked_secrets(connection),
+            quarantined=dict(zip(("turns", "memories"), quarantine.totals(connection), strict=True)),
             marks=watermarks.read(connection, journal_report.writers(home)),
             objection=journal_database.objection(home, settings, connection),
         )
@@ -202,6 +214,10 @@ def _tell_stored(where: str, stored: Stored) -> None:
             f"in {terminal.count(contents.theme_count, 'theme')}",
         ),
     ]
+    held = stored.quarantined
+    if any(held.values()):
+        told = f"{terminal.count(held['memories'], 'memory', 'memories')}, {terminal.count(held['turns'], 'turn')}"
+        rows.append(("quarantine", f"{told} kept out of recall; see: {terminal.command('quarantine', '--list')}"))
     if stored.masked_secrets:
         kinds = ", ".join(f"{terminal.number(found)} {kind}" for kind, found in stored.masked_secrets.items())
         rows.append(("secrets", f"{terminal.number(sum(stored.masked_secrets.values()))} masked: {kinds}"))

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
             since=args.since,
             until=args.until,
             is_ambient=args.prefetch,
+            trust=settings.prefetch_trust if args.prefetch and settings.prefetch_trust != "all" else None,
             now=datetime.now(UTC),
         )
 

@@ -22,7 +22,8 @@ BEGIN
         WITH secured AS (
             SELECT c.oid, c.relname::text AS name,
                    c.relname IN ('memory_entries', 'conversations', 'memory_sources', 'memory_operations', 'delegations',
-                                 'pending_vectors', 'theme_growth', 'recall_log', 'theme_indexes')
+                                 'pending_vectors', 'theme_growth', 'recall_log', 'theme_indexes', 'quarantined_turns',
+                                 'quarantined_memories')
                    OR c.relname ~ '^(turn|memory)_vectors_[0-9]+$' AS has_theme
             FROM pg_catalog.pg_class AS c
             WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
@@ -66,6 +67,10 @@ BEGIN
                 ('theme_aliases', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('theme_aliases', 'hermes_login_reads', 'SELECT', 'PUBLIC',
                  'new = ANY (((SELECT hermes_granted_themes()))::text[])'),
+                -- Which batches are held back: names and times.
+                ('quarantines', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('quarantines', 'hermes_login_reads', 'SELECT', 'PUBLIC',
+                 'theme IS NULL OR theme = ANY (((SELECT hermes_granted_themes()))::text[])'),
                 ('login_grants', 'hermes_fleet', 'SELECT', fleet, 'true'),
                 ('login_grants', 'hermes_login_reads', 'SELECT', 'PUBLIC', 'login = session_user'),
                 ('login_themes', 'hermes_fleet', 'SELECT', fleet, 'true'),

@@ -83,6 +83,7 @@ def begin(connection: Connection, old: str, new: str) -> None:
     connection.execute(statement("remap/revive"), {"theme": new})
     connection.execute(statement("remap/redirect"), {"old": old, "new": new})
     connection.execute(statement("remap/begin"), {"old": old, "new": new})
+    connection.execute(statement("quarantine/move"), {"old": old, "new": new})
 
 
 def finish(connection: Connection, old: str) -> None:

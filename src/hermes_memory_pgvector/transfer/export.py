@@ -96,28 +96,33 @@ def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, target, content, created, updated, metadata, muted, origin, home, trust, homes, vectors = row
+    theme, target, content, created, updated, metadata, muted, origin, home, trust, held, homes, vectors = row
     return {
         "kind": "memory", "theme": theme, "target": target, "content": hide(content), "created_at": time_text(created),
         "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide),
-        **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_vectors(vectors),
+        **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_held(held), **_vectors(vectors),
     }  # fmt: skip
 
 
 def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, session_id, role, content, at, metadata, parent, ordinal, muted, origin, home, trust, digest, vectors = row
+    theme, session_id, role, content, at, metadata, parent, ordinal, muted, *told = row
+    origin, home, trust, held, digest, vectors = told
     # Whoever hides secrets does not say what the words once were, either.
     former = {} if digest is None or hide is not _same else {"digest": digest}
     return {
         "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
         "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),
-        **former, **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_vectors(vectors),
+        **former, **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_held(held), **_vectors(vectors),
     }  # fmt: skip
 
 
 def _known(**values: str | None) -> dict[str, str]:
     """What is known of where a row comes from."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _held(at: datetime | None) -> dict[str, str]:
+    return {} if at is None else {"quarantined": time_text(at)}
 
 
 def _muted(at: datetime | None) -> dict[str, str]:

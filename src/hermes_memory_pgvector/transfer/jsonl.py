@@ -17,7 +17,7 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import carried, gate, memories, reach, taking_along, turns, vectors
+from hermes_memory_pgvector.store import carried, gate, memories, quarantine, reach, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.gate import Gate
@@ -209,6 +209,10 @@ class _Import:
         muted = [(theme, row_id, at) for theme, row_id, at in marks if row_id is not None and at is not None]
         if muted:
             taking_along.mute_memories(connection, muted)
+        marks = [(key[0], known.get(place), _held_since(documents[place])) for place, key in enumerate(keys)]
+        held = [(theme, row_id, at) for theme, row_id, at in marks if row_id is not None and at is not None]
+        if held:
+            quarantine.bring_memories(connection, held)
 
     def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
         opened = gate.enter(connection)
@@ -249,6 +253,13 @@ class _Import:
         ]
         if muted:
             taking_along.mute_turns(connection, muted)
+        held = [
+            MutedTurn(turn.theme, turn.session_id, _digest(turn), turn.ordinal, at)
+            for turn, at in zip(made, map(_held_since, documents), strict=True)
+            if at is not None
+        ]
+        if held:
+            quarantine.bring_turns(connection, held)
 
     def _count_turns(self, connection: Connection, made: list[AddTurn]) -> None:
         themes, sessions = {turn.theme for turn in made}, {turn.session_id for turn in made}
@@ -338,6 +349,7 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
             case _:
                 value = _unknown(kind)
         _muted_at(document)
+        _held_since(document)
     except KeyError as error:
         reason = f"a {kind} has no {str(error.args[0])[:40]!r}"
     except (TypeError, ValueError, OverflowError) as error:
@@ -442,6 +454,11 @@ def _digest(turn: AddTurn) -> str:
 
 def _muted_at(document: Mapping[str, Any]) -> datetime | None:
     at = document.get("muted")
+    return None if at is None else _moment(at)
+
+
+def _held_since(document: Mapping[str, Any]) -> datetime | None:
+    at = document.get("quarantined")
     return None if at is None else _moment(at)
 
 

@@ -3,6 +3,8 @@
 -- theme, since, until (of its last change): null for no such limit.
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
        memory.muted_at, memory.origin, memory.home_id, memory.trust,
+       (SELECT min(batch.at) FROM quarantined_memories AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
+        WHERE held.agent_identity = memory.agent_identity AND held.id = memory.id) AS quarantined,
        (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{{}}') FROM memory_sources AS held
         WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)

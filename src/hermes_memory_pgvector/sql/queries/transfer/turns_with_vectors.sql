@@ -3,6 +3,8 @@
 -- theme, session_id, since, until, origin: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
        turn.ordinal, turn.muted_at, turn.origin, turn.home_id, turn.trust,
+       (SELECT min(batch.at) FROM quarantined_turns AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
+        WHERE held.agent_identity = turn.agent_identity AND held.id = turn.id) AS quarantined,
        CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
         FROM {turn_vectors} AS own WHERE own.agent_identity = turn.agent_identity AND own.id = turn.id) AS vectors

@@ -13,11 +13,15 @@ CROSS JOIN LATERAL (
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) < (hit.ts, hit.id)
        AND c.muted_at IS NULL
+       AND NOT EXISTS (SELECT FROM quarantined_turns AS held
+                       WHERE held.agent_identity = c.agent_identity AND held.id = c.id)
      ORDER BY c.ts DESC, c.id DESC LIMIT 1)
     UNION ALL
     (SELECT 'after', c.role, c.ts, c.content, c.trust IS NOT DISTINCT FROM 'untrusted' FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) > (hit.ts, hit.id)
        AND c.muted_at IS NULL
+       AND NOT EXISTS (SELECT FROM quarantined_turns AS held
+                       WHERE held.agent_identity = c.agent_identity AND held.id = c.id)
      ORDER BY c.ts, c.id LIMIT 1)
 ) AS beside;

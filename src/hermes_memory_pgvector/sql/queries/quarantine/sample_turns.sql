@@ -1,0 +1,11 @@
+-- Some turns that a rule is about, the newest first.
+SELECT turn.agent_identity, turn.id, turn.ts, turn.session_id, turn.role, left(turn.content, 2000), turn.muted_at,
+       hermes_origin_of_turn(turn.origin, turn.role), turn.trust
+FROM conversations AS turn
+WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
+  AND (%(session_id)s::text IS NULL OR turn.session_id = %(session_id)s::text)
+  AND (%(origin)s::text IS NULL OR hermes_is_from(
+           hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, %(origin)s::text))
+  AND (%(since)s::timestamptz IS NULL OR turn.ts >= %(since)s::timestamptz)
+  AND (%(until)s::timestamptz IS NULL OR turn.ts < %(until)s::timestamptz)
+ORDER BY turn.ts DESC, turn.id DESC LIMIT %(limit)s::integer;
