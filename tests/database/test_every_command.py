@@ -41,6 +41,7 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "journal dead drop": ("1",),
     "homes adopt": ("home-b",),
     "prune": ("--theme", "market", "--older-than", "2026-03-02"),
+    "quarantine": ("--session", "s1", "--theme", "market"),
     "remap": ("market", "harbour"),
     "scan": (),
     "forget": ("--theme", "garden"),
