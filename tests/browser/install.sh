@@ -11,5 +11,6 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" fonts-dejavu-core
 fi
 if [ ! -e page/node_modules/.package-lock.json ] || [ page/package-lock.json -nt page/node_modules/.package-lock.json ]; then
-  npm ci --prefix page
+  # Not `npm ci`: it refuses a lockfile without the optional builds for other systems, which a registry may not have.
+  npm install --no-save --prefix page
 fi
