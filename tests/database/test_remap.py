@@ -18,6 +18,7 @@ from hermes_memory_pgvector.store import gate, memories, remap, turns
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
@@ -149,7 +150,7 @@ def test_a_move_that_was_interrupted_goes_on(
 
     try:
         while True:
-            with pool.connection(Deadline.after(10)) as connection:
+            with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
                 plan = remapping.plan(connection, "sales", "marketing")
             agent_home.provider("sales").sync_turn(f"Meanwhile {interruptions}", "Yes, go on", session_id="meanwhile")
             agent_home.settle()

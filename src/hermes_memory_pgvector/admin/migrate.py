@@ -358,7 +358,7 @@ def _fleet(connection: psycopg.Connection, role: str) -> list[str]:
     """The roles that run the fleet's agents, with this one: not the logins that were granted single themes."""
     if connection.execute("SELECT 1 FROM login_grants WHERE login = %s", (role,)).fetchone() is not None:
         raise SchemaError(
-            f'"{role}" is a login that was granted single themes (hermes-pgvector grants), not the role of the fleet; '
+            f'"{role}" is a login that was granted single themes, not the role of the fleet; '
             "name another one: hermes-pgvector migrate --runtime-role ROLE"
         )
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None
@@ -416,7 +416,8 @@ def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:
 
 
 def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
-    return sql.SQL(sql_text("policies.sql")).format(fleet=sql.Literal(list(fleet)))
+    roles = sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(map(sql.Literal, fleet)))
+    return sql.SQL(sql_text("policies.sql")).format(fleet=roles)
 
 
 def fleet_roles(connection: psycopg.Connection) -> list[str]:

@@ -136,6 +136,8 @@ class VectorIndexes:
             )
         with connection, translated():
             schema.verify(connection)
+            # Whoever may only look still sees how large each theme is.
+            connection.execute("SELECT set_config('hermes.purpose', 'overview', false)")
             model = current_model(connection)
             if model is None:
                 raise SchemaError(f"there are no vector tables yet; run: {MIGRATE_COMMAND}")
