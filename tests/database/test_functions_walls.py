@@ -98,3 +98,46 @@ def test_reach_follows_the_same_rules_as_the_policies(database: Database) -> Non
         ]:
             runtime.execute(NAMED, (purpose, ["a"]))
             assert one(runtime, "SELECT reached()::text") == expected
+
+
+def test_gate_tells_a_login_of_its_own_themes_alone(session: psycopg.Connection, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("INSERT INTO theme_aliases (old, new) VALUES ('a', 'launch'), ('b', 'kitchen'), ('c', 'team-1')")
+        asked = b"SELECT aliases, keys, login, may_write, may_create FROM hermes_gate()"
+        everything = {"a": "launch", "b": "kitchen", "c": "team-1"}
+        assert owner.execute(asked).fetchone() == (everything, None, None, None, None)
+        assert session.execute(asked).fetchone() == (
+            {"a": "launch", "c": "team-1"}, None, "hermes", True, False,
+        )  # fmt: skip
+        owner.execute("INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'x', '{}')")
+        owner.execute("INSERT INTO tombstones SELECT 'x', id, now() FROM erasure_receipts")
+    assert session.execute("SELECT keys = ARRAY(SELECT key FROM erasure_key) FROM hermes_gate()").fetchone() == (True,)
+
+
+def test_forgotten_answers_for_the_hashes_that_are_asked(session: psycopg.Connection, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'x', '{}')")
+        owner.execute("INSERT INTO tombstones SELECT 'x', id, '2026-05-01' FROM erasure_receipts")
+    found = session.execute("SELECT hash, until::date::text FROM hermes_forgotten(ARRAY['x', 'y']::bytea[])").fetchall()
+    assert found == [(b"x", "2026-05-01")]
+
+
+def test_claim_themes_refuses_what_is_anybodys(session: psycopg.Connection, database: Database) -> None:
+    wanted = "SELECT hermes_claim_themes(ARRAY['launch', 'team-9', 'new', 'used', 'renamed', 'others', 'a*', ''])"
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute("INSERT INTO theme_growth (agent_identity) VALUES ('used')")
+        owner.execute("INSERT INTO theme_aliases (old, new) VALUES ('renamed', 'x')")
+        owner.execute("INSERT INTO login_grants (login, may_write, may_create) VALUES ('somebody', true, true)")
+        owner.execute("INSERT INTO login_themes (login, theme) VALUES ('somebody', 'oth*')")
+        refused = ["", "a*", "new", "others", "renamed", "used"]
+        assert one(session, wanted) == refused
+        owner.execute("UPDATE login_grants SET may_create = true WHERE login = 'hermes'")
+        assert one(session, wanted) == [each for each in refused if each != "new"]
+        assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "new", "team-*"]
+        session.rollback()
+        owner.execute("UPDATE login_grants SET may_write = false WHERE login = 'hermes'")
+        assert one(session, "SELECT hermes_claim_themes(ARRAY['launch'])") == ["launch"]
+
+
+def test_forgotten_parts_are_those_with_a_length(session: psycopg.Connection) -> None:
+    assert session.execute("SELECT * FROM hermes_forgotten_parts('-infinity')").fetchall() == []

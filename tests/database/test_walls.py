@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
 import psycopg
@@ -13,8 +14,10 @@ from psycopg.conninfo import make_conninfo
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseUnavailable
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.store import reach
+from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import Reach
 from testing.postgres import DIM, MODEL, Database
@@ -214,3 +217,62 @@ def test_migrating_again_leaves_every_policy_alone(database: Database) -> None:
     before = policies()
     migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
     assert policies() == before
+
+
+def _as_before(owner: psycopg.Connection) -> None:
+    """The database as the version before left it: no policy, no column or table that came with them."""
+    for table, policy in owner.execute("SELECT polrelid::regclass::text, polname FROM pg_policy").fetchall():
+        owner.execute(f'DROP POLICY "{policy}" ON {table}'.encode())
+        owner.execute(f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY".encode())
+    owner.execute("DROP TABLE login_themes, login_grants")
+    for table in ("memory_files", "journal_writers", "journals_ended", "dead_letters", "erasure_receipts"):
+        owner.execute(f"ALTER TABLE {table} DROP COLUMN login".encode())
+    owner.execute("DELETE FROM hermes_pgvector_migrations WHERE name IN ('walls', 'text_statistics')")
+
+
+def test_an_upgrade_under_load_waits_for_nobody_long_and_older_processes_hold_their_writes(database: Database) -> None:
+    say = "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('a', 's', 'user', %s)"
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        _as_before(owner)
+    stored: list[str] = []
+    refusals: list[DatabaseError] = []
+    is_started, is_over = threading.Event(), threading.Event()
+
+    def older_process(number: int) -> None:
+        """Writes, and does not say what it is about."""
+        with psycopg.connect(database.runtime_dsn) as connection:
+            for count in range(100_000):
+                text = f"{number}/{count}"
+                try:
+                    with translated(), connection.transaction():
+                        connection.execute("SELECT count(*) FROM journal_writers")
+                        connection.execute(say, (text,))
+                        connection.execute("SELECT count(*) FROM memory_operations")
+                except DatabaseError as error:
+                    refusals.append(error)
+                    if not isinstance(error, DatabaseUnavailable):
+                        return
+                else:
+                    stored.append(text)
+                    is_started.set()
+                if is_over.is_set():
+                    return
+
+    threads = [threading.Thread(target=older_process, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    assert is_started.wait(30)
+    try:
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        for thread in threads:
+            thread.join(30)
+    finally:
+        is_over.set()
+    assert not any(thread.is_alive() for thread in threads)
+    # Refused as a matter of configuration, which the journal waits for: never as bad data.
+    final = [error for error in refusals if not isinstance(error, DatabaseUnavailable)]
+    assert [(type(error), error.sqlstate) for error in final] == [(DatabaseDenied, "42501")] * 3
+    with pool_of(database.runtime_dsn) as pool, pool.transaction(Deadline.after(10), reach=reach.WRITER) as connection:
+        connection.execute(say, ("of the new version",))
+        rows = connection.execute("SELECT content FROM conversations").fetchall()
+    assert sorted(str(row[0]) for row in rows) == sorted([*stored, "of the new version"])

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.recall import prefetch
-from hermes_memory_pgvector.recall.log import MAX_WAITING, RecallLog
+from hermes_memory_pgvector.recall.log import MAX_WAITING, CrossRead, RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.recall.shown import MAX_HITS, MAX_SESSIONS, ShownHits
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Session
@@ -92,7 +92,8 @@ def test_the_log_counts_what_tools_read_of_other_themes_and_forgets_nothing_it_i
     assert [(answer.caller, answer.scope, answer.query) for answer in answers] == [
         ("tool", "current", "what?"), ("tool", "all", "what?"), ("tool", "garden", "what?"),
     ]  # fmt: skip
-    assert reads == {("marketing", "all"): (1, 1), ("marketing", "garden"): (1, 1)}
+    read = CrossRead(1, 1, (("garden", "m2"),))
+    assert reads == {("marketing", "all"): read, ("marketing", "garden"): read}
     log.give_back(answers, reads)
     assert log.take() == (answers, reads)
 

@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
+from hermes_memory_pgvector.admin.logins import give_all_rights
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
 from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_functions, model_functions, shared_functions
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
@@ -165,6 +166,7 @@ def apply(
             fleet = _fleet(connection, runtime_role)
             _grant(connection, runtime_role, fleet, outcome)
             secure(connection, fleet)
+            give_all_rights(connection)
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")

@@ -25,6 +25,8 @@ from hermes_memory_pgvector.cli import (
     edit,
     export,
     forget,
+    grant,
+    grants,
     history,
     homes,
     import_,
@@ -43,6 +45,7 @@ from hermes_memory_pgvector.cli import (
     remap,
     restore,
     restore_backup,
+    revoke_login,
     scan,
     sessions,
     show,
@@ -76,7 +79,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, quarantine, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    reembed, backfill, index, journal, homes, ui,
+    reembed, backfill, index, journal, homes, ui, grant, grants, revoke_login,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130

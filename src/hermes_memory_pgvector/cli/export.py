@@ -9,6 +9,7 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, SchemaError
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.store.reach import OVERVIEW, within
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 NAME = "export"
@@ -75,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
     is_stream = args.output == line_file.STANDARD
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        taking_along.snapshot(pool, Deadline.after(READ_SECONDS)) as connection,
+        taking_along.snapshot(
+            pool, Deadline.after(READ_SECONDS), OVERVIEW if wanted.theme is None else within(wanted.theme)
+        ) as connection,
     ):
         version = schema.verify(connection).version
         model = current_model(connection) if args.vectors else None

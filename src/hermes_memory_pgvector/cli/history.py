@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Show a page of the history, newest first."""
     from hermes_memory_pgvector.care import changes, ids
 
-    with reach.reading(args) as connection:
+    with reach.reading(args, theme=args.theme) as connection:
         page = changes.history(
             connection,
             theme=args.theme,

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     gaps = None
     kinds = (Kind.MEMORY,) if args.memories else (Kind.TURN,) if args.turns else see.BOTH
-    with reach.reading(args) as connection:
+    with reach.reading(args, theme=args.theme) as connection:
         if args.as_of is not None:
             page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit)
             gaps = horizon.gaps_at(args.as_of, load(options.home_of(args)).settings.history_days)

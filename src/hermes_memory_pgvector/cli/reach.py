@@ -11,7 +11,7 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
+from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW, within
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Connection
@@ -20,8 +20,9 @@ READ_SECONDS = 60.0
 
 
 @contextmanager
-def reading(args: argparse.Namespace) -> Iterator[Connection]:
-    """A connection to a database that has our schema."""
+def reading(args: argparse.Namespace, *, theme: str | None = None) -> Iterator[Connection]:
+    """A connection to a database that has our schema; with a theme, it sees that one alone."""
+    from hermes_memory_pgvector.care import themes
     from hermes_memory_pgvector.store import schema
 
     home = options.home_of(args)
@@ -31,6 +32,8 @@ def reading(args: argparse.Namespace) -> Iterator[Connection]:
         pool.transaction(deadline, reach=OVERVIEW, pause_seconds=READ_SECONDS) as connection,
     ):
         schema.verify(connection)
+        if theme is not None:
+            pool.say(connection, within(themes.require(connection, theme)))
         yield connection
 
 

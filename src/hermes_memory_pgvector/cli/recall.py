@@ -15,6 +15,7 @@ from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.values import Hit, Neighbour, Question
 
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     with parts.open_engine(home) as engine:
         theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
         try:
-            questions = _questions(args, theme, engine.settings.query_max_chars)
+            questions = _questions(args, theme, engine.settings)
         except BadArgument as problem:
             terminal.complain(f"hermes-pgvector: {problem.sentence}")
             return 2
@@ -165,14 +166,22 @@ def _explain(
     return 0
 
 
-def _questions(args: argparse.Namespace, theme: str, max_chars: int) -> list[Question]:
+def _questions(args: argparse.Namespace, theme: str, settings: Settings) -> list[Question]:
     from hermes_memory_pgvector.recall.tools import parse
     from hermes_memory_pgvector.values import Session
 
     given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context", "group_by")}
     session = Session(theme, "", theme)
     return [
-        parse(tool, given, session, scope_default="current", max_query_chars=max_chars) for tool in KINDS[args.kind]
+        parse(
+            tool,
+            given,
+            session,
+            scope_default="current",
+            max_query_chars=settings.query_max_chars,
+            cross_theme=settings.cross_theme,
+        )
+        for tool in KINDS[args.kind]
     ]
 
 

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Show a page of sessions."""
     from hermes_memory_pgvector.care import see
 
-    with reach.reading(args) as connection:
+    with reach.reading(args, theme=args.theme) as connection:
         page = see.sessions(
             connection, args.theme, since=args.since, until=args.until, page=args.page, limit=args.limit
         )

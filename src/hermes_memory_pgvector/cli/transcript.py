@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the session."""
     from hermes_memory_pgvector.care import see
 
-    with reach.reading(args) as connection:
+    with reach.reading(args, theme=args.theme) as connection:
         found = see.transcript(connection, args.session, theme=args.theme, page=args.page, limit=args.limit)
     if args.json:
         terminal.as_json(_document(found))

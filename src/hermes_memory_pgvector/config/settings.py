@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hermes_memory_pgvector.config import cross_theme as cross_themes
+
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 MEBIBYTE = 1024 * 1024
@@ -373,6 +375,15 @@ class Settings:
         0.0, "Days after which age halves a hit's weight; 0 ignores age.", at_least=0.0, at_most=36500
     )
     scope_default: str = text("current", "Scope of the recall tools when the model gives none: current or all.")
+    cross_theme: str = _declare(
+        cross_themes.ALLOW,
+        Declaration(
+            "What the recall tools reach beyond their own theme: allow, deny, or a list of themes for each reader "
+            "(a map, or reader=a|b,other=c; * stands for anybody or anything). Private themes are never reached.",
+            cross_themes.parse,
+            expects="allow, deny, or a map of readers to themes",
+        ),
+    )
     tool_budget: float = decimal(4.0, "Seconds a recall tool may take.", at_least=0.1, at_most=60)
 
     sync_turns: bool = flag(True, "Store conversation turns.")

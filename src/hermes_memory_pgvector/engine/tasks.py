@@ -48,6 +48,8 @@ DATABASE_SECONDS = 60.0
 WARM_UP_SECONDS = 30.0
 NEVER_AGAIN_SECONDS = 86_400.0
 MAX_THEMES = 1000
+MAX_SUBJECT = 200
+"""What an audit row takes as its subject."""
 
 Task = Callable[[], float]
 """Does what is due and returns the seconds until it wants to run again."""
@@ -286,19 +288,38 @@ class KeepRecallLog:
             with self._pool.transaction(deadline, reach=UPKEEP) as connection:
                 told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
                 recall_log.insert(connection, told)
-                for (reader, read), (questions, hits) in counted.items():
-                    audit_log.insert(
-                        connection,
-                        actor="recall tool",
-                        home_id=self._home_id,
-                        action="read",
-                        theme=reader,
-                        subject=f"scope {read}"[:200],
-                        counts={"questions": questions, "hits_of_other_themes": hits},
-                    )
+                for (reader, named), read in counted.items():
+                    # The first row counts; those after it name the rows that were given.
+                    counts = {"questions": read.questions, "hits_of_other_themes": read.hits}
+                    for subject in (f"scope {named}"[:MAX_SUBJECT], *named_rows(read.rows)):
+                        audit_log.insert(
+                            connection,
+                            actor="recall tool",
+                            home_id=self._home_id,
+                            action="read",
+                            theme=reader,
+                            subject=subject,
+                            counts=counts,
+                        )
+                        counts = {}
         except MemoryPluginError:
             self._log.give_back(answers, reads)
             raise
+
+
+def named_rows(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Rows by theme, as lines that an audit row has room for."""
+    lines: list[str] = []
+    for theme in dict.fromkeys(each for each, _ in rows):
+        head = f"rows of {theme[: MAX_SUBJECT // 2]}:"
+        line = head
+        for name in (name for each, name in rows if each == theme):
+            if len(line) + len(name) >= MAX_SUBJECT:
+                lines.append(line)
+                line = head
+            line = f"{line} {name}"
+        lines.append(line)
+    return lines
 
 
 class CheckSearch:

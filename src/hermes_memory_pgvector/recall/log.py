@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.recall.recall import Answer, Search
 from hermes_memory_pgvector.store.recall_log import Caller, LoggedAnswer, LoggedHit, Outcome
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
-from hermes_memory_pgvector.values import Hit, Question, Scope, Session
+from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Session
 
 MAX_WAITING = 1000
 """While the database is out of reach, so many answers wait; older ones go."""
@@ -24,8 +24,27 @@ NO_THEME = "(no such theme)"
 """Stands where the model named a theme that does not exist: what it made up is nobody's to keep."""
 
 Judge = Callable[[Hit], Outcome]
-CrossReads = dict[tuple[str, str], tuple[int, int]]
-"""By reader and what was read (a theme, or "all"): how many questions, and how many hits of other themes."""
+MAX_ROWS = 500
+"""So many rows of other themes are named for each reader until they are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossRead:
+    """What a theme has read of others."""
+
+    questions: int = 0
+    hits: int = 0
+    rows: tuple[tuple[str, str], ...] = ()
+    """Theme and name of each row that was given, once."""
+
+    def plus(self, more: CrossRead) -> CrossRead:
+        """Both together."""
+        rows = tuple(dict.fromkeys((*self.rows, *more.rows)))[:MAX_ROWS]
+        return CrossRead(self.questions + more.questions, self.hits + more.hits, rows)
+
+
+CrossReads = dict[tuple[str, str], CrossRead]
+"""By reader and what was read (a theme, or "all")."""
 
 
 class RecallLog:
@@ -36,8 +55,7 @@ class RecallLog:
         self._with_text = with_text
         self._masker = masker
         self._waiting: deque[LoggedAnswer] = deque(maxlen=MAX_WAITING)
-        self._questions: Counter[tuple[str, str]] = Counter()
-        self._hits: Counter[tuple[str, str]] = Counter()
+        self._reads: CrossReads = {}
         self._taking = threading.Lock()
         """Upkeep takes what waits, and so does whoever ends an agent; a hook that puts something down does not wait."""
 
@@ -90,17 +108,15 @@ class RecallLog:
         """What waits to be stored; it no longer waits here."""
         with self._taking:
             answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            keys = list(self._questions) if with_reads else []
-            reads = {key: (self._questions.pop(key), self._hits.pop(key, 0)) for key in keys}
+            reads = {key: self._reads.pop(key) for key in (list(self._reads) if with_reads else [])}
         return answers, reads
 
     def give_back(self, answers: Sequence[LoggedAnswer], reads: CrossReads) -> None:
         """It could not be stored: it waits again, as far as there is room."""
         for answer in reversed(answers[-(MAX_WAITING - len(self._waiting)) :] if answers else []):
             self._waiting.appendleft(answer)
-        for key, (questions, hits) in reads.items():
-            self._questions[key] += questions
-            self._hits[key] += hits
+        for key, read in reads.items():
+            self._reads[key] = read.plus(self._reads.get(key, CrossRead()))
 
     @staticmethod
     def without_made_up_themes(
@@ -110,10 +126,9 @@ class RecallLog:
         plain = {*themes, *(scope.value for scope in Scope), EVERYWHERE, FURTHER}
         told = [each if each.scope in plain else replace(each, scope=NO_THEME) for each in answers]
         summed: CrossReads = {}
-        for (reader, read), (questions, hits) in reads.items():
-            key = (reader, read if read in plain else NO_THEME)
-            earlier = summed.get(key, (0, 0))
-            summed[key] = (earlier[0] + questions, earlier[1] + hits)
+        for (reader, named), read in reads.items():
+            key = (reader, named if named in plain else NO_THEME)
+            summed[key] = summed.get(key, CrossRead()).plus(read)
         return told, summed
 
     def _count(self, session: Session, question: Question, answer: Answer) -> None:
@@ -123,7 +138,8 @@ class RecallLog:
             key = (session.theme, question.theme)
         else:
             return
-        if key not in self._questions and len(self._questions) >= MAX_READ:
+        if key not in self._reads and len(self._reads) >= MAX_READ:
             key = (session.theme, FURTHER)
-        self._questions[key] += 1
-        self._hits[key] += sum(hit.theme != session.theme for hit in answer.hits)
+        given = [hit for hit in answer.hits if hit.theme != session.theme]
+        rows = tuple((hit.theme, f"{'m' if hit.kind is Kind.MEMORY else 't'}{hit.id}") for hit in given)
+        self._reads[key] = self._reads.get(key, CrossRead()).plus(CrossRead(1, len(given), rows))

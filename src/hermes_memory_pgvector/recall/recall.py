@@ -44,7 +44,7 @@ from hermes_memory_pgvector.store.search import (
 from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope, is_private_theme
 
 logger = logging.getLogger(__name__)
 
@@ -343,7 +343,10 @@ def reach_of(questions: Sequence[Question]) -> Reach:
     """What questions of one asker are about."""
     first = questions[0]
     if any(question.scope is Scope.ALL for question in questions):
-        return everywhere(first.theme)
+        if first.others is None:
+            return everywhere(first.theme)
+        shared = sorted(each for each in first.others if not is_private_theme(each))
+        return within(first.theme, *shared, own=first.theme)
     return within(*(question.theme for question in questions), own="" if first.scope is Scope.NAMED else first.theme)
 
 

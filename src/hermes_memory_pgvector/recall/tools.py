@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
+from hermes_memory_pgvector.config.cross_theme import ALLOW
+from hermes_memory_pgvector.config.cross_theme import others as readable_by
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
 from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Answer, Search
@@ -131,10 +133,18 @@ def answer(
     scope_default: str,
     max_query_chars: int,
     search: Search,
+    cross_theme: str = ALLOW,
 ) -> str:
     """The JSON answer to one tool call."""
     try:
-        question = parse(name, arguments, session, scope_default=scope_default, max_query_chars=max_query_chars)
+        question = parse(
+            name,
+            arguments,
+            session,
+            scope_default=scope_default,
+            max_query_chars=max_query_chars,
+            cross_theme=cross_theme,
+        )
         found = search([question])[0]
     except BadArgument as problem:
         return error(problem.sentence)
@@ -188,7 +198,15 @@ def error(sentence: str) -> str:
     return json.dumps({"error": sentence}, ensure_ascii=False)
 
 
-def parse(name: str, arguments: Any, session: Session, *, scope_default: str, max_query_chars: int) -> Question:
+def parse(
+    name: str,
+    arguments: Any,
+    session: Session,
+    *,
+    scope_default: str,
+    max_query_chars: int,
+    cross_theme: str = ALLOW,
+) -> Question:
     """A question from a model's arguments; raises BadArgument when they make none."""
     if name not in TOOL_NAMES:
         raise BadArgument(f"There is no tool with that name; use {MEMORY_TOOL} or {TURN_TOOL}.")
@@ -198,12 +216,14 @@ def parse(name: str, arguments: Any, session: Session, *, scope_default: str, ma
     if not text:
         raise BadArgument("Give a query: a question, keywords, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
-    scope, theme = _scope(given.get("scope"), session, kind, scope_default)
+    others = readable_by(cross_theme, session.theme)
+    scope, theme = _scope(given.get("scope"), session, kind, scope_default, others)
     return Question(
         text=text[:max_query_chars],
         kind=kind,
         theme=theme,
         scope=scope,
+        others=others,
         session_id=session.session_id,
         targets=_targets(given.get("target")),
         limit=limit_of(given.get("limit")),
@@ -245,18 +265,20 @@ def is_by_session(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() == BY_SESSION
 
 
-def _scope(value: Any, session: Session, kind: Kind, default: str) -> tuple[Scope, str]:
+def _scope(value: Any, session: Session, kind: Kind, default: str, others: frozenset[str] | None) -> tuple[Scope, str]:
     word = theme_name(value) or theme_name(default) or "current"
     if word == "current" or word == session.theme:
         return Scope.CURRENT, session.theme
     if word == "all":
-        return Scope.ALL, session.theme
+        return Scope.CURRENT if others is not None and not others else Scope.ALL, session.theme
     if word == "session":
         if kind is Kind.MEMORY:
             return Scope.CURRENT, session.theme
         return Scope.SESSION, session.theme
     if is_private_theme(word):
         raise BadArgument("That theme is private: only its own conversation can recall it.")
+    if others is not None and word not in others:
+        raise BadArgument("Your theme may not read that one. Ask in your own: scope 'current'.")
     return Scope.NAMED, word
 
 

@@ -42,10 +42,14 @@ BEGIN
                  'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
                  ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])')
             ) AS rule (policy, command, roles, visible)
-            WHERE s.has_theme
+            WHERE s.has_theme AND (s.name, rule.policy) <> ('recall_log', 'hermes_login')
             UNION ALL
             SELECT s.oid, rule.policy, rule.command, rule.roles, rule.visible
             FROM (VALUES
+                -- Reading leaves its traces, too: whoever may read a theme may add what it was asked.
+                ('recall_log', 'hermes_login', 'ALL', 'PUBLIC',
+                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'),
                 -- The texts of a home: as the fleet's writer and its operator, or of this login.
                 ('memory_files', 'hermes_fleet', 'ALL', fleet,
                  format('%s IN (''writer'', ''upkeep'', ''operator'', ''overview'')', purpose)),

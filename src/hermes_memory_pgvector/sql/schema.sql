@@ -272,6 +272,34 @@ BEGIN
                        ORDER BY key LIMIT candidate_limit) AS n);
 END $$;
 
+CREATE FUNCTION public.hermes_claim_themes(wanted text[]) RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    granted record;
+    refused text[] := ARRAY[]::text[];
+    one     text;
+BEGIN
+    SELECT g.may_write, g.may_create INTO granted FROM "public".login_grants AS g WHERE g.login = session_user;
+    FOR one IN SELECT DISTINCT w.theme FROM unnest(wanted) AS w (theme) ORDER BY 1 LOOP
+        CONTINUE WHEN granted.may_write AND EXISTS (
+            SELECT FROM "public".login_themes AS t
+            WHERE t.login = session_user AND one LIKE "public".hermes_theme_pattern(t.theme));
+        IF granted.may_write AND granted.may_create AND strpos(one, '*') = 0 AND one <> '' THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended('hermes-claim ' || one, 7));
+            IF NOT EXISTS (SELECT FROM "public".login_themes AS t WHERE one LIKE "public".hermes_theme_pattern(t.theme))
+               AND NOT EXISTS (SELECT FROM "public".theme_growth AS g WHERE g.agent_identity = one)
+               AND NOT EXISTS (SELECT FROM "public".theme_aliases AS a WHERE one IN (a.old, a.new)) THEN
+                INSERT INTO "public".login_themes (login, theme, is_begun) VALUES (session_user, one, true);
+                CONTINUE;
+            END IF;
+        END IF;
+        refused := refused || one;
+    END LOOP;
+    RETURN refused;
+END $$;
+
 CREATE FUNCTION public.hermes_code(vector public.halfvec) RETURNS bit varying
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -318,6 +346,7 @@ CREATE TABLE public.conversations (
     CONSTRAINT conversations_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'system'::text, 'tool'::text])))
 )
 WITH (toast_tuple_target='8160');
+ALTER TABLE ONLY public.conversations ALTER COLUMN content SET STATISTICS 0;
 ALTER TABLE ONLY public.conversations ALTER COLUMN lexemes SET STATISTICS 400;
 
 ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
@@ -330,9 +359,8 @@ CREATE FUNCTION public.hermes_count_rows(source public.conversations, theme text
     AS $$
 DECLARE
     total double precision := (
-        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1 ELSE (
-                   SELECT s.fraction FROM lexeme_statistics AS s
-                   WHERE s.source = 'conversations' AND s.lexeme = '~=' || theme) END
+        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1
+                   ELSE nullif((hermes_term_fractions('conversations', ARRAY['~=' || theme]))[1], 0) END
         FROM pg_catalog.pg_class AS c WHERE c.oid = '"conversations"'::regclass);
 BEGIN
     IF total IS NULL THEN
@@ -357,6 +385,7 @@ CREATE TABLE public.memory_entries (
     CONSTRAINT memory_entries_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 )
 WITH (toast_tuple_target='8160');
+ALTER TABLE ONLY public.memory_entries ALTER COLUMN content SET STATISTICS 0;
 ALTER TABLE ONLY public.memory_entries ALTER COLUMN lexemes SET STATISTICS 400;
 
 ALTER TABLE ONLY public.memory_entries FORCE ROW LEVEL SECURITY;
@@ -369,9 +398,8 @@ CREATE FUNCTION public.hermes_count_rows(source public.memory_entries, theme tex
     AS $$
 DECLARE
     total double precision := (
-        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1 ELSE (
-                   SELECT s.fraction FROM lexeme_statistics AS s
-                   WHERE s.source = 'memory_entries' AND s.lexeme = '~=' || theme) END
+        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1
+                   ELSE nullif((hermes_term_fractions('memory_entries', ARRAY['~=' || theme]))[1], 0) END
         FROM pg_catalog.pg_class AS c WHERE c.oid = '"memory_entries"'::regclass);
 BEGIN
     IF total IS NULL THEN
@@ -391,20 +419,14 @@ CREATE FUNCTION public.hermes_excluded(source public.conversations, theme text, 
     SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_variable
-DECLARE
-    excluded bigint[] := (
-        SELECT array_agg(q.id) FROM "quarantined_turns" AS q
-        WHERE CASE WHEN all_themes THEN q.agent_identity = theme OR NOT hermes_is_private(q.agent_identity)
-                   ELSE q.agent_identity = theme END);
 BEGIN
     IF trust IS NULL THEN
-        RETURN excluded;
+        RETURN NULL;
     END IF;
-    RETURN excluded || (
-        SELECT array_agg(r.id) FROM "conversations" AS r
-        WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
-          AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                   ELSE r.agent_identity = theme END);
+    RETURN (SELECT array_agg(r.id) FROM "conversations" AS r
+            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                       ELSE r.agent_identity = theme END);
 END $$;
 
 CREATE FUNCTION public.hermes_excluded(source public.memory_entries, theme text, all_themes boolean, trust text) RETURNS bigint[]
@@ -414,20 +436,14 @@ CREATE FUNCTION public.hermes_excluded(source public.memory_entries, theme text,
     SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_variable
-DECLARE
-    excluded bigint[] := (
-        SELECT array_agg(q.id) FROM "quarantined_memories" AS q
-        WHERE CASE WHEN all_themes THEN q.agent_identity = theme OR NOT hermes_is_private(q.agent_identity)
-                   ELSE q.agent_identity = theme END);
 BEGIN
     IF trust IS NULL THEN
-        RETURN excluded;
+        RETURN NULL;
     END IF;
-    RETURN excluded || (
-        SELECT array_agg(r.id) FROM "memory_entries" AS r
-        WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
-          AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                   ELSE r.agent_identity = theme END);
+    RETURN (SELECT array_agg(r.id) FROM "memory_entries" AS r
+            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                       ELSE r.agent_identity = theme END);
 END $$;
 
 CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
@@ -597,6 +613,40 @@ BEGIN
     RETURN NEXT;
 END $_$;
 
+CREATE FUNCTION public.hermes_forgotten(hashes bytea[]) RETURNS TABLE(hash bytea, until timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$ SELECT t.hash, max(t.forgotten_at) FROM "public".tombstones AS t WHERE t.hash = ANY (hashes) GROUP BY t.hash $$;
+
+CREATE FUNCTION public.hermes_forgotten_parts(since timestamp with time zone) RETURNS TABLE(key bytea, part_length integer, hash bytea, until timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(receipt.key, own.key), part.part_length::integer, part.hash, part.forgotten_at
+    FROM "public".tombstones AS part JOIN "public".erasure_receipts AS receipt ON receipt.id = part.receipt_id,
+         "public".erasure_key AS own
+    WHERE part.part_length IS NOT NULL AND part.forgotten_at >= since
+    $$;
+
+CREATE FUNCTION public.hermes_gate(OUT aliases jsonb, OUT keys bytea[], OUT until timestamp with time zone, OUT parts_until timestamp with time zone, OUT login text, OUT may_write boolean, OUT may_create boolean) RETURNS record
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    SELECT g.login, g.may_write, g.may_create INTO login, may_write, may_create
+    FROM "public".login_grants AS g WHERE g.login = session_user;
+    SELECT jsonb_object_agg(a.old, a.new) INTO aliases FROM "public".theme_aliases AS a
+    WHERE hermes_gate.login IS NULL OR EXISTS (
+        SELECT FROM "public".login_themes AS t
+        WHERE t.login = session_user AND a.new LIKE "public".hermes_theme_pattern(t.theme));
+    until := (SELECT max(t.forgotten_at) FROM "public".tombstones AS t);
+    IF until IS NOT NULL THEN
+        parts_until := (SELECT max(t.forgotten_at) FROM "public".tombstones AS t WHERE t.part_length IS NOT NULL);
+        keys := ARRAY(SELECT k.key FROM "public".erasure_key AS k
+                      UNION SELECT r.key FROM "public".erasure_receipts AS r WHERE r.key IS NOT NULL);
+    END IF;
+END $$;
+
 CREATE FUNCTION public.hermes_granted_themes() RETURNS text[]
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -623,39 +673,6 @@ BEGIN
                    JOIN pg_catalog.pg_index AS i ON i.indexrelid = to_regclass(quote_ident(t.index_name))
                    WHERE t.agent_identity = theme AND i.indrelid = vectors AND i.indisvalid);
 END $$;
-
-CREATE FUNCTION public.hermes_hold_late() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'public', 'public', 'pg_temp'
-    AS $$
-    BEGIN
-        IF NOT EXISTS (SELECT FROM quarantines WHERE undone_at IS NULL AND is_rule) THEN
-            RETURN NULL;
-        END IF;
-        IF TG_TABLE_NAME = 'conversations' THEN
-            INSERT INTO quarantined_turns (agent_identity, id, quarantine_id)
-            SELECT turn.agent_identity, turn.id, rule.id FROM quarantines AS rule JOIN added AS turn
-              ON (rule.theme IS NULL OR turn.agent_identity = rule.theme)
-             AND (rule.session_id IS NULL OR turn.session_id = rule.session_id)
-             AND (rule.origin IS NULL OR hermes_is_from(
-                      hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, rule.origin))
-             AND (rule.since IS NULL OR turn.ts >= rule.since) AND (rule.until IS NULL OR turn.ts < rule.until)
-            WHERE rule.undone_at IS NULL AND rule.is_rule
-            ON CONFLICT DO NOTHING;
-        ELSE
-            INSERT INTO quarantined_memories (agent_identity, id, quarantine_id)
-            SELECT entry.agent_identity, entry.id, rule.id FROM quarantines AS rule JOIN added AS entry
-              ON (rule.theme IS NULL OR entry.agent_identity = rule.theme)
-             AND (rule.session_id IS NULL OR entry.metadata ->> 'session_id' = rule.session_id)
-             AND (rule.origin IS NULL OR hermes_is_from(
-                      hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, rule.origin))
-             AND (rule.since IS NULL OR entry.updated_at >= rule.since)
-             AND (rule.until IS NULL OR entry.updated_at < rule.until)
-            WHERE rule.undone_at IS NULL AND rule.is_rule
-            ON CONFLICT DO NOTHING;
-        END IF;
-        RETURN NULL;
-    END $$;
 
 CREATE FUNCTION public.hermes_is_from(origin text, trust text, metadata jsonb, named text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1276,6 +1293,7 @@ CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer)
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     UPDATE "public".embedding_models SET candidates = least(25600, greatest(candidates, needed)) WHERE id = model_id
+      AND NOT EXISTS (SELECT FROM "public".login_grants AS g WHERE g.login = session_user)
     $$;
 
 CREATE FUNCTION public.hermes_rank(similarity real, unrelated real, coverage real, session_coverage real, answers_when boolean, is_in_period boolean, is_by_speaker boolean, is_by_author boolean, age interval, half_life_days real) RETURNS real
@@ -1542,14 +1560,16 @@ BEGIN
 END $$;
 
 CREATE FUNCTION public.hermes_term_fractions(source text, terms text[]) RETURNS real[]
-    LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET search_path TO 'public', 'public', 'pg_temp'
+    LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
+DECLARE
+    is_granted CONSTANT boolean := EXISTS (SELECT FROM "public".login_grants AS g WHERE g.login = session_user);
 BEGIN
     RETURN ARRAY(
-        SELECT coalesce((SELECT s.fraction FROM lexeme_statistics AS s
-                         WHERE s.source = hermes_term_fractions.source AND s.lexeme = t.lexeme), 0)
+        SELECT coalesce((SELECT s.fraction FROM "public".lexeme_statistics AS s
+                         WHERE NOT is_granted AND s.source = hermes_term_fractions.source AND s.lexeme = t.lexeme), 0)
         FROM unnest(terms) WITH ORDINALITY AS t (lexeme, place) ORDER BY t.place);
 END $$;
 
@@ -1908,6 +1928,9 @@ CREATE TABLE public.memory_operations (
     CONSTRAINT memory_operations_action_check CHECK ((action = ANY (ARRAY['add'::text, 'replace'::text, 'remove'::text]))),
     CONSTRAINT memory_operations_target_check CHECK ((target = ANY (ARRAY['memory'::text, 'user'::text])))
 );
+ALTER TABLE ONLY public.memory_operations ALTER COLUMN content SET STATISTICS 0;
+ALTER TABLE ONLY public.memory_operations ALTER COLUMN old_text SET STATISTICS 0;
+ALTER TABLE ONLY public.memory_operations ALTER COLUMN previous SET STATISTICS 0;
 
 ALTER TABLE ONLY public.memory_operations FORCE ROW LEVEL SECURITY;
 
@@ -1942,49 +1965,6 @@ CREATE TABLE public.pending_vectors (
 
 ALTER TABLE ONLY public.pending_vectors FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.quarantined_memories (
-    agent_identity text NOT NULL,
-    id bigint NOT NULL,
-    quarantine_id bigint NOT NULL
-);
-
-ALTER TABLE ONLY public.quarantined_memories FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.quarantined_turns (
-    agent_identity text NOT NULL,
-    id bigint NOT NULL,
-    quarantine_id bigint NOT NULL
-);
-
-ALTER TABLE ONLY public.quarantined_turns FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.quarantines (
-    id bigint NOT NULL,
-    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    actor text NOT NULL,
-    home_id text DEFAULT ''::text NOT NULL,
-    theme text,
-    session_id text,
-    origin text,
-    since timestamp with time zone,
-    until timestamp with time zone,
-    is_rule boolean DEFAULT true NOT NULL,
-    undone_at timestamp with time zone,
-    CONSTRAINT quarantines_actor_check CHECK (((actor <> ''::text) AND (length(actor) <= 200))),
-    CONSTRAINT quarantines_check CHECK (((NOT is_rule) OR (session_id IS NOT NULL) OR (origin IS NOT NULL) OR (since IS NOT NULL)))
-);
-
-ALTER TABLE ONLY public.quarantines FORCE ROW LEVEL SECURITY;
-
-CREATE SEQUENCE public.quarantines_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-ALTER SEQUENCE public.quarantines_id_seq OWNED BY public.quarantines.id;
-
 CREATE TABLE public.recall_log (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -2000,6 +1980,7 @@ CREATE TABLE public.recall_log (
     CONSTRAINT recall_log_caller_check CHECK ((caller = ANY (ARRAY['prefetch'::text, 'tool'::text]))),
     CONSTRAINT recall_log_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'turn'::text])))
 );
+ALTER TABLE ONLY public.recall_log ALTER COLUMN query SET STATISTICS 0;
 
 ALTER TABLE ONLY public.recall_log FORCE ROW LEVEL SECURITY;
 
@@ -2086,8 +2067,6 @@ ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('publ
 
 ALTER TABLE ONLY public.memory_operations ALTER COLUMN id SET DEFAULT nextval('public.memory_operations_id_seq'::regclass);
 
-ALTER TABLE ONLY public.quarantines ALTER COLUMN id SET DEFAULT nextval('public.quarantines_id_seq'::regclass);
-
 ALTER TABLE ONLY public.recall_log ALTER COLUMN id SET DEFAULT nextval('public.recall_log_id_seq'::regclass);
 
 ALTER TABLE ONLY public.theme_growth ALTER COLUMN id SET DEFAULT nextval('public.theme_growth_id_seq'::regclass);
@@ -2170,15 +2149,6 @@ ALTER TABLE ONLY public.memory_vectors_1
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
-ALTER TABLE ONLY public.quarantined_memories
-    ADD CONSTRAINT quarantined_memories_pkey PRIMARY KEY (agent_identity, id, quarantine_id);
-
-ALTER TABLE ONLY public.quarantined_turns
-    ADD CONSTRAINT quarantined_turns_pkey PRIMARY KEY (agent_identity, id, quarantine_id);
-
-ALTER TABLE ONLY public.quarantines
-    ADD CONSTRAINT quarantines_pkey PRIMARY KEY (id);
-
 ALTER TABLE ONLY public.recall_log
     ADD CONSTRAINT recall_log_pkey PRIMARY KEY (agent_identity, id);
 
@@ -2244,10 +2214,6 @@ CREATE INDEX memory_vectors_1_codes ON public.memory_vectors_1 USING btree (agen
 
 CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
 
-CREATE INDEX quarantined_memories_batch ON public.quarantined_memories USING btree (quarantine_id);
-
-CREATE INDEX quarantined_turns_batch ON public.quarantined_turns USING btree (quarantine_id);
-
 CREATE INDEX recall_log_timeline ON public.recall_log USING btree (agent_identity, at DESC);
 
 CREATE INDEX tombstones_parts ON public.tombstones USING btree (forgotten_at) WHERE (part_length IS NOT NULL);
@@ -2257,8 +2223,6 @@ CREATE INDEX tombstones_receipt ON public.tombstones USING btree (receipt_id);
 CREATE INDEX tombstones_until ON public.tombstones USING btree (forgotten_at);
 
 CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
-
-CREATE TRIGGER changed_in_quarantine AFTER UPDATE ON public.memory_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
 
 CREATE TRIGGER growth_by_delete AFTER DELETE ON public.conversations REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_gone();
 
@@ -2275,10 +2239,6 @@ CREATE TRIGGER growth_by_truncate AFTER TRUNCATE ON public.memory_entries FOR EA
 CREATE TRIGGER growth_by_update AFTER UPDATE ON public.conversations REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
 
 CREATE TRIGGER growth_by_update AFTER UPDATE ON public.memory_entries REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
-
-CREATE TRIGGER late_to_quarantine AFTER INSERT ON public.conversations REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
-
-CREATE TRIGGER late_to_quarantine AFTER INSERT ON public.memory_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
 
 CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.conversations FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
 
@@ -2300,18 +2260,6 @@ ALTER TABLE ONLY public.memory_sources
 
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.quarantined_memories
-    ADD CONSTRAINT quarantined_memories_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.quarantined_memories
-    ADD CONSTRAINT quarantined_memories_quarantine_id_fkey FOREIGN KEY (quarantine_id) REFERENCES public.quarantines(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.quarantined_turns
-    ADD CONSTRAINT quarantined_turns_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.quarantined_turns
-    ADD CONSTRAINT quarantined_turns_quarantine_id_fkey FOREIGN KEY (quarantine_id) REFERENCES public.quarantines(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.reembedding
     ADD CONSTRAINT reembedding_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;
@@ -2365,12 +2313,6 @@ CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((( SELEC
 
 CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
-CREATE POLICY hermes_fleet ON public.quarantined_memories TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
-
-CREATE POLICY hermes_fleet ON public.quarantined_turns TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
-
-CREATE POLICY hermes_fleet ON public.quarantines TO hermes USING (true);
-
 CREATE POLICY hermes_fleet ON public.recall_log TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
 CREATE POLICY hermes_fleet ON public.theme_aliases TO hermes USING (true);
@@ -2396,10 +2338,6 @@ CREATE POLICY hermes_fleet_reads ON public.memory_sources FOR SELECT TO hermes U
 CREATE POLICY hermes_fleet_reads ON public.memory_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
 CREATE POLICY hermes_fleet_reads ON public.pending_vectors FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
-
-CREATE POLICY hermes_fleet_reads ON public.quarantined_memories FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
-
-CREATE POLICY hermes_fleet_reads ON public.quarantined_turns FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
 CREATE POLICY hermes_fleet_reads ON public.recall_log FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
@@ -2435,11 +2373,7 @@ CREATE POLICY hermes_login ON public.memory_vectors_1 USING (((agent_identity = 
 
 CREATE POLICY hermes_login ON public.pending_vectors USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
-CREATE POLICY hermes_login ON public.quarantined_memories USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
-
-CREATE POLICY hermes_login ON public.quarantined_turns USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
-
-CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login ON public.theme_growth USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
@@ -2464,12 +2398,6 @@ CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (((ag
 CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
-
-CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
-
-CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
-
-CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING (((theme IS NULL) OR (theme = ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[]))));
 
 CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
@@ -2511,12 +2439,6 @@ CREATE POLICY hermes_owner ON public.memory_vectors_1 TO hermes_owner USING (tru
 
 CREATE POLICY hermes_owner ON public.pending_vectors TO hermes_owner USING (true);
 
-CREATE POLICY hermes_owner ON public.quarantined_memories TO hermes_owner USING (true);
-
-CREATE POLICY hermes_owner ON public.quarantined_turns TO hermes_owner USING (true);
-
-CREATE POLICY hermes_owner ON public.quarantines TO hermes_owner USING (true);
-
 CREATE POLICY hermes_owner ON public.recall_log TO hermes_owner USING (true);
 
 CREATE POLICY hermes_owner ON public.theme_aliases TO hermes_owner USING (true);
@@ -2548,12 +2470,6 @@ ALTER TABLE public.memory_sources ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.memory_vectors_1 ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.pending_vectors ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.quarantined_memories ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.quarantined_turns ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.quarantines ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_log ENABLE ROW LEVEL SECURITY;
 

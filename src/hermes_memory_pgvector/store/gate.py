@@ -7,15 +7,18 @@ statements: one that waits, and one that reads what is so after the wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.tombstones import Tombstones, micros
 from hermes_memory_pgvector.values import AddTurn, WriteItem
+
+NO_PRIVILEGE = "42501"
 
 _Item = TypeVar("_Item", bound=WriteItem)
 
@@ -31,6 +34,27 @@ class Gate:
     """What was said later than this nobody has forgotten."""
     parts_until: datetime | None = None
     """The same for texts that are forgotten as parts of others."""
+    login: str | None = None
+    """The login, if it was granted single themes; None for the fleet's own."""
+    may_write: bool = True
+
+    def require(self, connection: Connection, themes: Iterable[str]) -> None:
+        """Raise unless this login may write to these themes; one that may create themes gets those that are nobody's.
+
+        A login that may only read waits for an operator. One theme that it was not granted must not hold up the others.
+        """
+        if self.login is None:
+            return
+        wanted = sorted(set(themes))
+        if not self.may_write:
+            raise DatabaseDenied(reads_only(self.login), sqlstate=NO_PRIVILEGE)
+        row: Any = connection.execute(statement("gate/claim"), {"themes": wanted}).fetchone()
+        if row[0]:
+            raise DatabaseRejected(
+                f'login "{self.login}" was not granted the theme; '
+                f"to grant it: hermes-pgvector grant {self.login} --themes THEMES",
+                sqlstate=NO_PRIVILEGE,
+            )
 
     def renamed(self, item: _Item) -> _Item:
         """The item under the name its theme has now."""
@@ -50,6 +74,7 @@ class Gate:
         They come with the names they were said under: what was forgotten under that name stays forgotten, and so do
         words that were forgotten under any name of the theme.
         """
+        self.require(connection, (self.renamed(item).theme for item in items))
         known = self.tombstones(connection, items)
         return [self.renamed(item) for item in items if not known.refuses(item)]
 
@@ -57,6 +82,11 @@ class Gate:
         if self.until is None:
             return False
         return item.when.wall_us <= micros(self.until) or (isinstance(item, AddTurn) and not item.is_dated)
+
+
+def reads_only(login: str) -> str:
+    """Why nothing is stored under a login that may only read."""
+    return f'login "{login}" may only read; to let it write: hermes-pgvector grant {login} --themes THEMES'
 
 
 def enter(connection: Connection) -> Gate:
@@ -68,8 +98,15 @@ def enter(connection: Connection) -> Gate:
 def look(connection: Connection) -> Gate:
     """What is so at this moment, for somebody who stores nothing."""
     row: Any = connection.execute(statement("gate/open")).fetchone()
-    aliases, keys, until, parts_until = row
-    return Gate(aliases or {}, () if until is None else tuple(map(bytes, keys)), until, parts_until)
+    aliases, keys, until, parts_until, login, may_write = row
+    return Gate(
+        aliases or {},
+        () if until is None else tuple(map(bytes, keys)),
+        until,
+        parts_until,
+        login,
+        login is None or bool(may_write),
+    )
 
 
 def close(connection: Connection) -> None:

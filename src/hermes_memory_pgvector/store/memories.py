@@ -75,6 +75,7 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
     if not placed:
         return []
     opened = gate.enter(connection)
+    opened.require(connection, (opened.renamed(item.operation).theme for item in placed))
     known = opened.tombstones(connection, [item.operation for item in placed])
     kept: list[Placed] = []
     for item in sorted(placed, key=lambda each: each.order):

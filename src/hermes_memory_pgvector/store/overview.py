@@ -173,3 +173,19 @@ def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
     """The homes that hold memories: id, how many, and when each was last seen."""
     rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()
     return [(str(home_id), int(entries), at) for home_id, entries, at in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedLogin:
+    """A login that was granted single themes."""
+
+    login: str
+    rights: str
+    """What it does in its themes, as a verb."""
+    themes: tuple[str, ...]
+
+
+def granted_logins(connection: Connection) -> list[GrantedLogin]:
+    """The logins that see only some themes, as far as this role may know."""
+    rows: list[Any] = connection.execute(statement("overview/logins")).fetchall()
+    return [GrantedLogin(login, rights, tuple(themes)) for login, rights, themes in rows]

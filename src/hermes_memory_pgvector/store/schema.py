@@ -25,6 +25,9 @@ class SchemaState:
     server: int
     role: str
     is_superuser: bool
+    login: str = ""
+    """The login, if it was granted single themes; empty for the fleet's own."""
+    may_write: bool = True
 
     @property
     def news(self) -> str:
@@ -80,9 +83,11 @@ def verify(connection: Connection) -> SchemaState:
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
-    if not may_write:
+    granted: Any = connection.execute(statement("schema/login")).fetchone()
+    if not may_write and granted is None:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
-    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
+    login, may_write = granted or ("", True)
+    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser), login, bool(may_write))
 
 
 def is_recent(version: str, wanted: tuple[int, ...] = MINIMUM_PGVECTOR) -> bool:

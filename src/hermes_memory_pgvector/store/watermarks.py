@@ -6,21 +6,30 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from hermes_memory_pgvector.errors import DatabaseDenied
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.schema import wanted_version
 from hermes_memory_pgvector.store.statements import statement
+
+ATTEMPTS = 20
 
 
 def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[str, int]:
     """The watermarks of journals, locked until the transaction ends."""
     found: dict[str, int] = {}
-    while len(found) < len(set(writers)):
+    for _ in range(ATTEMPTS):
         # A watermark that somebody just moved to the list of ended journals cannot be locked: create it again.
         new = {"writers": list(writers), "home_id": home_id, "version": wanted_version()}
         connection.execute(statement("journal/create_watermarks"), new)
         rows = connection.execute(statement("journal/lock_watermarks"), {"writers": list(writers)}).fetchall()
         found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
-    return found
+        if len(found) == len(set(writers)):
+            return found
+    raise DatabaseDenied(
+        "this home's journal was begun under another login of the database; "
+        f"to let this one go on with it: hermes-pgvector grant LOGIN --themes THEMES --home {home_id}",
+        sqlstate="42501",
+    )
 
 
 def advance(connection: Connection, marks: Mapping[str, int]) -> None:

@@ -54,6 +54,9 @@ class BacklogStatus:
     breaker: BreakerStatus
 
 
+READS_ONLY = "this login may only read: rows get their vectors from processes with another one"
+
+
 class Backlog:
     """Embeds waiting rows. One thread calls `run`; any thread may call the rest."""
 
@@ -80,6 +83,7 @@ class Backlog:
         self._requested = 1
         self._served = 0
         self._look_again_at = 0.0
+        self._may_store = True
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
         self._problem = ""
@@ -185,7 +189,7 @@ class Backlog:
             model = self._read_model()
         if info is None:
             info = self._choose(model)
-        self._note(mismatch(model, info))
+        self._note(mismatch(model, info) if self._may_store else READS_ONLY)
         problem = self._problem
         self._usable = None if problem else model
         return self._usable
@@ -216,6 +220,7 @@ class Backlog:
 
     def _read_model(self) -> EmbeddingModel | None:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
+            self._may_store = vectors.may_store(connection)
             return self._current_model.read(connection)
 
 

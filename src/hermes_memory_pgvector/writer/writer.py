@@ -31,7 +31,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import dead_letters, schema, watermarks
+from hermes_memory_pgvector.store import dead_letters, gate, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -209,7 +209,10 @@ class Writer(Service):
         if self._is_verified or not (self._own_waits() or self._journal.writers()):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
-            news = schema.verify(connection).news
+            state = schema.verify(connection)
+        if not state.may_write:
+            raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
+        news = state.news
         self._is_verified = True
         if news and news != self._logged_news:
             logger.warning("%s", news)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import ModelInfo
     from hermes_memory_pgvector.store.overview import ServerFacts
     from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.store.schema import SchemaState
     from hermes_memory_pgvector.values import EmbeddingModel
 
 DATABASE_SECONDS = 60.0
@@ -94,6 +95,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield warning("schema", state.news, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
+                yield from _logins(connection, state)
                 yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, home, settings, seen)
                 yield from _mirror(connection, home, settings)
@@ -104,6 +106,21 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
         )
     except MemoryPluginError as error:
         yield problem("database", f"{parts.describe_database(home, settings)}: {error}", hint, unreachable=True)
+
+
+def _logins(connection: Connection, state: SchemaState) -> Iterator[Finding]:
+    """Who may see what."""
+    from hermes_memory_pgvector.store import overview
+
+    granted = overview.granted_logins(connection)
+    if state.login:
+        own = next(each for each in granted if each.login == state.login)
+        yield ok(
+            "login", f"{state.login} {own.rights} {', '.join(own.themes) or 'no theme yet'}, and sees nothing else"
+        )
+        return
+    told = "; ".join(f"{each.login} {each.rights} {', '.join(each.themes) or 'no theme yet'}" for each in granted)
+    yield ok("logins", f"{state.role} sees every theme" + (f"; {told}" if told else "; no login has themes of its own"))
 
 
 def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:

@@ -5,9 +5,8 @@ CREATE OR REPLACE FUNCTION hermes_count_rows(source {table}, theme text, all_the
     AS $$
 DECLARE
     total double precision := (
-        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1 ELSE (
-                   SELECT s.fraction FROM lexeme_statistics AS s
-                   WHERE s.source = {table_name} AND s.lexeme = '~=' || theme) END
+        SELECT greatest(c.reltuples, 1) * CASE WHEN all_themes THEN 1
+                   ELSE nullif((hermes_term_fractions({table_name}, ARRAY['~=' || theme]))[1], 0) END
         FROM pg_catalog.pg_class AS c WHERE c.oid = '{table}'::regclass);
 BEGIN
     IF total IS NULL THEN

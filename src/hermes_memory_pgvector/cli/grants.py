@@ -1,0 +1,55 @@
+"""`grants`: who may see what."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.setup import database, terminal
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.admin.logins import Login
+
+NAME = "grants"
+HELP = "list the logins that see only some themes (needs the owner's login)"
+GROUP = "run"
+EXAMPLES = (("grants", "who may see what"),)
+REMEDY = "hermes-pgvector grants --admin-dsn OWNER_DSN"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_common(parser)
+    options.add_admin_dsn(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List them."""
+    from hermes_memory_pgvector.admin import logins
+
+    home = options.home_of(args)
+    admin = database.admin_dsn(home, load(home).settings, args.admin_dsn, may_create=False)
+    with database.explaining_denial(admin, "look at logins", REMEDY):
+        found = logins.listed(admin)
+    if args.json:
+        terminal.as_json({"logins": [asdict(each) for each in found]})
+        return 0
+    if not found:
+        terminal.say("No login was granted single themes: all agents use the fleet's own, which sees them all.")
+        return 0
+    rows = [(each.login, rights(each), ", ".join((*each.themes, *each.begun)) or "none yet") for each in found]
+    terminal.table(("login", "may", "themes"), rows)
+    for each in found:
+        if not each.exists:
+            terminal.bullet("warning", f"{terminal.one_line(each.login)} cannot log in: there is no such role")
+    return 0
+
+
+def rights(login: Login) -> str:
+    """What a login may do in its themes."""
+    if not login.may_write:
+        return "read"
+    return "read, write, begin themes" if login.may_create else "read, write"
