@@ -7,7 +7,8 @@ END $$;
 GRANT SELECT ON
     memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended,
     pending_vectors, dead_letters, theme_growth, recall_log, theme_aliases, theme_indexes, erasure_receipts, audit_log,
-    embedding_models, hermes_pgvector_migrations, hermes_pgvector_installation, login_grants, login_themes TO {role};
+    embedding_models, hermes_pgvector_migrations, hermes_pgvector_installation, login_grants, login_themes,
+    quarantines, quarantined_turns, quarantined_memories TO {role};
 -- Reading leaves its traces, too.
 GRANT INSERT ON recall_log TO {role};
 GRANT INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};

@@ -419,14 +419,20 @@ CREATE FUNCTION public.hermes_excluded(source public.conversations, theme text, 
     SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_variable
+DECLARE
+    excluded bigint[] := (
+        SELECT array_agg(q.id) FROM "quarantined_turns" AS q
+        WHERE CASE WHEN all_themes THEN q.agent_identity = theme OR NOT hermes_is_private(q.agent_identity)
+                   ELSE q.agent_identity = theme END);
 BEGIN
     IF trust IS NULL THEN
-        RETURN NULL;
+        RETURN excluded;
     END IF;
-    RETURN (SELECT array_agg(r.id) FROM "conversations" AS r
-            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
-              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                       ELSE r.agent_identity = theme END);
+    RETURN excluded || (
+        SELECT array_agg(r.id) FROM "conversations" AS r
+        WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+          AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                   ELSE r.agent_identity = theme END);
 END $$;
 
 CREATE FUNCTION public.hermes_excluded(source public.memory_entries, theme text, all_themes boolean, trust text) RETURNS bigint[]
@@ -436,14 +442,20 @@ CREATE FUNCTION public.hermes_excluded(source public.memory_entries, theme text,
     SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_variable
+DECLARE
+    excluded bigint[] := (
+        SELECT array_agg(q.id) FROM "quarantined_memories" AS q
+        WHERE CASE WHEN all_themes THEN q.agent_identity = theme OR NOT hermes_is_private(q.agent_identity)
+                   ELSE q.agent_identity = theme END);
 BEGIN
     IF trust IS NULL THEN
-        RETURN NULL;
+        RETURN excluded;
     END IF;
-    RETURN (SELECT array_agg(r.id) FROM "memory_entries" AS r
-            WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
-              AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
-                       ELSE r.agent_identity = theme END);
+    RETURN excluded || (
+        SELECT array_agg(r.id) FROM "memory_entries" AS r
+        WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
+          AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)
+                   ELSE r.agent_identity = theme END);
 END $$;
 
 CREATE FUNCTION public.hermes_fill_lexemes() RETURNS trigger
@@ -673,6 +685,39 @@ BEGIN
                    JOIN pg_catalog.pg_index AS i ON i.indexrelid = to_regclass(quote_ident(t.index_name))
                    WHERE t.agent_identity = theme AND i.indrelid = vectors AND i.indisvalid);
 END $$;
+
+CREATE FUNCTION public.hermes_hold_late() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'public', 'pg_temp'
+    AS $$
+    BEGIN
+        IF NOT EXISTS (SELECT FROM quarantines WHERE undone_at IS NULL AND is_rule) THEN
+            RETURN NULL;
+        END IF;
+        IF TG_TABLE_NAME = 'conversations' THEN
+            INSERT INTO quarantined_turns (agent_identity, id, quarantine_id)
+            SELECT turn.agent_identity, turn.id, rule.id FROM quarantines AS rule JOIN added AS turn
+              ON (rule.theme IS NULL OR turn.agent_identity = rule.theme)
+             AND (rule.session_id IS NULL OR turn.session_id = rule.session_id)
+             AND (rule.origin IS NULL OR hermes_is_from(
+                      hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, rule.origin))
+             AND (rule.since IS NULL OR turn.ts >= rule.since) AND (rule.until IS NULL OR turn.ts < rule.until)
+            WHERE rule.undone_at IS NULL AND rule.is_rule
+            ON CONFLICT DO NOTHING;
+        ELSE
+            INSERT INTO quarantined_memories (agent_identity, id, quarantine_id)
+            SELECT entry.agent_identity, entry.id, rule.id FROM quarantines AS rule JOIN added AS entry
+              ON (rule.theme IS NULL OR entry.agent_identity = rule.theme)
+             AND (rule.session_id IS NULL OR entry.metadata ->> 'session_id' = rule.session_id)
+             AND (rule.origin IS NULL OR hermes_is_from(
+                      hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, rule.origin))
+             AND (rule.since IS NULL OR entry.updated_at >= rule.since)
+             AND (rule.until IS NULL OR entry.updated_at < rule.until)
+            WHERE rule.undone_at IS NULL AND rule.is_rule
+            ON CONFLICT DO NOTHING;
+        END IF;
+        RETURN NULL;
+    END $$;
 
 CREATE FUNCTION public.hermes_is_from(origin text, trust text, metadata jsonb, named text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1965,6 +2010,49 @@ CREATE TABLE public.pending_vectors (
 
 ALTER TABLE ONLY public.pending_vectors FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.quarantined_memories (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    quarantine_id bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.quarantined_memories FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.quarantined_turns (
+    agent_identity text NOT NULL,
+    id bigint NOT NULL,
+    quarantine_id bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.quarantined_turns FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.quarantines (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    actor text NOT NULL,
+    home_id text DEFAULT ''::text NOT NULL,
+    theme text,
+    session_id text,
+    origin text,
+    since timestamp with time zone,
+    until timestamp with time zone,
+    is_rule boolean DEFAULT true NOT NULL,
+    undone_at timestamp with time zone,
+    CONSTRAINT quarantines_actor_check CHECK (((actor <> ''::text) AND (length(actor) <= 200))),
+    CONSTRAINT quarantines_check CHECK (((NOT is_rule) OR (session_id IS NOT NULL) OR (origin IS NOT NULL) OR (since IS NOT NULL)))
+);
+
+ALTER TABLE ONLY public.quarantines FORCE ROW LEVEL SECURITY;
+
+CREATE SEQUENCE public.quarantines_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.quarantines_id_seq OWNED BY public.quarantines.id;
+
 CREATE TABLE public.recall_log (
     agent_identity text NOT NULL,
     id bigint NOT NULL,
@@ -2067,6 +2155,8 @@ ALTER TABLE ONLY public.memory_entries ALTER COLUMN id SET DEFAULT nextval('publ
 
 ALTER TABLE ONLY public.memory_operations ALTER COLUMN id SET DEFAULT nextval('public.memory_operations_id_seq'::regclass);
 
+ALTER TABLE ONLY public.quarantines ALTER COLUMN id SET DEFAULT nextval('public.quarantines_id_seq'::regclass);
+
 ALTER TABLE ONLY public.recall_log ALTER COLUMN id SET DEFAULT nextval('public.recall_log_id_seq'::regclass);
 
 ALTER TABLE ONLY public.theme_growth ALTER COLUMN id SET DEFAULT nextval('public.theme_growth_id_seq'::regclass);
@@ -2149,6 +2239,15 @@ ALTER TABLE ONLY public.memory_vectors_1
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
+ALTER TABLE ONLY public.quarantined_memories
+    ADD CONSTRAINT quarantined_memories_pkey PRIMARY KEY (agent_identity, id, quarantine_id);
+
+ALTER TABLE ONLY public.quarantined_turns
+    ADD CONSTRAINT quarantined_turns_pkey PRIMARY KEY (agent_identity, id, quarantine_id);
+
+ALTER TABLE ONLY public.quarantines
+    ADD CONSTRAINT quarantines_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.recall_log
     ADD CONSTRAINT recall_log_pkey PRIMARY KEY (agent_identity, id);
 
@@ -2214,6 +2313,10 @@ CREATE INDEX memory_vectors_1_codes ON public.memory_vectors_1 USING btree (agen
 
 CREATE INDEX pending_vectors_due ON public.pending_vectors USING btree (due_at);
 
+CREATE INDEX quarantined_memories_batch ON public.quarantined_memories USING btree (quarantine_id);
+
+CREATE INDEX quarantined_turns_batch ON public.quarantined_turns USING btree (quarantine_id);
+
 CREATE INDEX recall_log_timeline ON public.recall_log USING btree (agent_identity, at DESC);
 
 CREATE INDEX tombstones_parts ON public.tombstones USING btree (forgotten_at) WHERE (part_length IS NOT NULL);
@@ -2223,6 +2326,8 @@ CREATE INDEX tombstones_receipt ON public.tombstones USING btree (receipt_id);
 CREATE INDEX tombstones_until ON public.tombstones USING btree (forgotten_at);
 
 CREATE INDEX turn_vectors_1_codes ON public.turn_vectors_1 USING btree (agent_identity) INCLUDE (id, ts, code) WITH (fillfactor='100');
+
+CREATE TRIGGER changed_in_quarantine AFTER UPDATE ON public.memory_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
 
 CREATE TRIGGER growth_by_delete AFTER DELETE ON public.conversations REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_gone();
 
@@ -2239,6 +2344,10 @@ CREATE TRIGGER growth_by_truncate AFTER TRUNCATE ON public.memory_entries FOR EA
 CREATE TRIGGER growth_by_update AFTER UPDATE ON public.conversations REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
 
 CREATE TRIGGER growth_by_update AFTER UPDATE ON public.memory_entries REFERENCING OLD TABLE AS gone NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_note_moved();
+
+CREATE TRIGGER late_to_quarantine AFTER INSERT ON public.conversations REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
+
+CREATE TRIGGER late_to_quarantine AFTER INSERT ON public.memory_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.hermes_hold_late();
 
 CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON public.conversations FOR EACH ROW WHEN (((new.content IS DISTINCT FROM old.content) AND (NOT (new.lexemes IS DISTINCT FROM old.lexemes)))) EXECUTE FUNCTION public.hermes_fill_lexemes();
 
@@ -2260,6 +2369,18 @@ ALTER TABLE ONLY public.memory_sources
 
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.quarantined_memories
+    ADD CONSTRAINT quarantined_memories_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.memory_entries(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.quarantined_memories
+    ADD CONSTRAINT quarantined_memories_quarantine_id_fkey FOREIGN KEY (quarantine_id) REFERENCES public.quarantines(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.quarantined_turns
+    ADD CONSTRAINT quarantined_turns_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.quarantined_turns
+    ADD CONSTRAINT quarantined_turns_quarantine_id_fkey FOREIGN KEY (quarantine_id) REFERENCES public.quarantines(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.reembedding
     ADD CONSTRAINT reembedding_model_id_fkey FOREIGN KEY (model_id) REFERENCES public.embedding_models(id) ON DELETE CASCADE;
@@ -2313,6 +2434,12 @@ CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((( SELEC
 
 CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
+CREATE POLICY hermes_fleet ON public.quarantined_memories TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.quarantined_turns TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet ON public.quarantines TO hermes USING (true);
+
 CREATE POLICY hermes_fleet ON public.recall_log TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
 CREATE POLICY hermes_fleet ON public.theme_aliases TO hermes USING (true);
@@ -2338,6 +2465,10 @@ CREATE POLICY hermes_fleet_reads ON public.memory_sources FOR SELECT TO hermes U
 CREATE POLICY hermes_fleet_reads ON public.memory_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
 CREATE POLICY hermes_fleet_reads ON public.pending_vectors FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.quarantined_memories FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
+
+CREATE POLICY hermes_fleet_reads ON public.quarantined_turns FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
 CREATE POLICY hermes_fleet_reads ON public.recall_log FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
@@ -2373,6 +2504,10 @@ CREATE POLICY hermes_login ON public.memory_vectors_1 USING (((agent_identity = 
 
 CREATE POLICY hermes_login ON public.pending_vectors USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
+CREATE POLICY hermes_login ON public.quarantined_memories USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login ON public.quarantined_turns USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
 CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login ON public.theme_growth USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
@@ -2398,6 +2533,12 @@ CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (((ag
 CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING (((theme IS NULL) OR (theme = ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[]))));
 
 CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
@@ -2439,6 +2580,12 @@ CREATE POLICY hermes_owner ON public.memory_vectors_1 TO hermes_owner USING (tru
 
 CREATE POLICY hermes_owner ON public.pending_vectors TO hermes_owner USING (true);
 
+CREATE POLICY hermes_owner ON public.quarantined_memories TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.quarantined_turns TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.quarantines TO hermes_owner USING (true);
+
 CREATE POLICY hermes_owner ON public.recall_log TO hermes_owner USING (true);
 
 CREATE POLICY hermes_owner ON public.theme_aliases TO hermes_owner USING (true);
@@ -2470,6 +2617,12 @@ ALTER TABLE public.memory_sources ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.memory_vectors_1 ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.pending_vectors ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.quarantined_memories ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.quarantined_turns ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.quarantines ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_log ENABLE ROW LEVEL SECURITY;
 
