@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs of the system that tests run beside ours: pgbouncer. Does nothing where they are there.
+# Installs the programs that tests run beside ours: pgbouncer, chromium, node. Does nothing where they are there.
 set -euo pipefail
 if [ ! -x /usr/sbin/pgbouncer ]; then
     [ "$(id -u)" = 0 ] || { echo "install pgbouncer first: sudo apt-get install pgbouncer" >&2; exit 1; }
@@ -8,3 +8,4 @@ if [ ! -x /usr/sbin/pgbouncer ]; then
     # Debian starts one of its own, which nobody needs here.
     if command -v service > /dev/null; then service pgbouncer stop > /dev/null 2>&1 || true; fi
 fi
+"$(dirname "$0")/browser/install.sh"
