@@ -25,6 +25,12 @@ def lines(words: str) -> list[Line]:
     return [line(word) for word in words.split()]
 
 
+def copied(words: str) -> list[Line]:
+    """Lines that the host has written in one go."""
+    made = lines(words)
+    return [replace(each, at_us=made[0].at_us + place) for place, each in enumerate(made)]
+
+
 def said(given: list[Line], origin: Origin = Origin.NEW, before: Past | None = None) -> list[tuple[str, int]]:
     found, _ = own_words(given, origin, before or Past())
     return [(each.line.key, each.ordinal) for each in found]
@@ -46,7 +52,19 @@ def test_a_branch_starts_with_a_copy_that_counts() -> None:
 
 def test_what_was_undone_after_a_branch_was_made_is_in_the_copy() -> None:
     before = past([*lines("a b"), line("c", is_rewound=True, is_hidden=True)])
-    assert said(lines("a b c d"), Origin.BRANCH, before) == [("d", 1)]
+    assert said([*copied("a b c"), *lines("d")], Origin.BRANCH, before) == [("d", 1)]
+
+
+def test_what_was_undone_before_a_branch_was_made_may_be_said_again_in_it() -> None:
+    before = past([*lines("a b"), line("c", is_rewound=True, is_hidden=True)])
+    assert said([*copied("a b"), *lines("c d")], Origin.BRANCH, before) == [("c", 1), ("d", 1)]
+
+
+def test_a_copy_that_keeps_its_times_is_a_copy() -> None:
+    undone = line("c", is_rewound=True, is_hidden=True)
+    before = past([*lines("a b"), undone])
+    again = replace(line("c"), at_us=undone.at_us)
+    assert said([*lines("a b"), again, *lines("d")], Origin.BRANCH, before) == [("d", 1)]
 
 
 def test_a_branch_of_a_session_that_was_summarised_in_place() -> None:
