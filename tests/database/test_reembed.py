@@ -281,6 +281,7 @@ def test_a_change_that_is_killed_between_the_switch_and_the_settings_is_finished
     assert (settings.embed_url, settings.embed_model, settings.embed_next) == (fleet.new.url, NEW, ())
 
 
+@pytest.mark.large
 def test_a_change_is_cancelled_and_begun_again(fleet: Fleet) -> None:
     fleet.fill(600)
     fleet.new.latency = 0.05

@@ -114,6 +114,7 @@ def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHom
         cloned.run("profile", "rename", "labour", name)
 
 
+@pytest.mark.large
 def test_a_deleted_profile_leaves_nothing_and_takes_nothing_along(cloned: BareHome) -> None:
     before = EmbeddedPostgres(server_of(cloned.path)).status().pid
     done = cloned.run("profile", "create", "brief", "--clone-all", "--clone-from", "work", "--no-alias")
