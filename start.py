@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -65,6 +66,9 @@ def make_environment() -> None:
     if made.returncode == 0 and has_pip():
         return
     shutil.rmtree(VENV, ignore_errors=True)
+    if made.returncode in (-signal.SIGINT, 128 + signal.SIGINT):
+        # Ctrl-C reached the child first.
+        raise KeyboardInterrupt
     said = (made.stdout + made.stderr).strip()
     if "ensurepip" in said:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"

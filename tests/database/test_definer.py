@@ -34,6 +34,7 @@ VALUES = {
     "text[]": ["ARRAY['launch', 'rocket', 'nobody']"],
     "real[]": ["ARRAY[1, 1, 1]::real[]"],
     "integer[]": ["ARRAY[1, 2, 3]"],
+    "bytea[]": ["ARRAY['\\x01'::bytea]"],
     "tsquery[]": ["ARRAY['launch', 'rocket', 'nobody']::pg_catalog.tsquery[]"],
     "timestamp with time zone": ["NULL::timestamptz"],
     "conversations": ["NULL::public.conversations"],
@@ -100,7 +101,10 @@ def calls(connection: Connection) -> Iterator[str]:
     found = connection.execute(DEFINERS).fetchall()
     assert len(found) >= 4
     for _, name, _, _, types, names in found:
-        given = [NAMED.get(name, VALUES[kind]) for kind, name in zip(types, names[: len(types)], strict=True)]
+        given = [
+            NAMED[each] if each in NAMED and not (each == "wanted" and kind.endswith("[]")) else VALUES[kind]
+            for kind, each in zip(types, names[: len(types)], strict=True)
+        ]
         for values in itertools.product(*given):
             yield f"SELECT * FROM public.{name}({', '.join(values)})"
 

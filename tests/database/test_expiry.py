@@ -67,7 +67,7 @@ def test_prune_follows_the_settings_and_changes_nothing_before_it_is_told_to(
     assert stored.count("pending_vectors") == 12
     assert stored.count("delegations") == 1
     assert stored.count("memory_entries") == 2
-    assert "nothing is older" in commands.call("prune", "--execute").out
+    assert "nothing to prune" in commands.call("prune", "--execute").out
     ((action, counts),) = stored.rows("SELECT action, counts FROM audit_log")
     assert (action, counts) == ("prune", {"turns": 3, "delegations": 1})
 

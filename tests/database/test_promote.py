@@ -68,6 +68,11 @@ SEED = (
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
     "INSERT INTO login_grants (login, may_write, may_create) VALUES ('minion', true, false)",
     "INSERT INTO login_themes (login, theme) VALUES ('minion', 'theme 1')",
+    "INSERT INTO quarantines (actor, is_rule) VALUES ('somebody', false)",
+    "INSERT INTO quarantined_turns SELECT c.agent_identity, c.id, q.id FROM quarantines AS q,"
+    " (SELECT agent_identity, id FROM conversations ORDER BY id LIMIT 3) AS c",
+    "INSERT INTO quarantined_memories SELECT m.agent_identity, m.id, q.id FROM quarantines AS q,"
+    " (SELECT agent_identity, id FROM memory_entries ORDER BY id LIMIT 3) AS m",
     "INSERT INTO lexeme_statistics (source, lexeme, fraction) VALUES ('conversations', 'turn', 0.333333343)",
     "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
     " hermes_content_hash(content), (SELECT array_agg(sin(id * n)::real) FROM generate_series(1, 256) AS n)::halfvec"

@@ -559,6 +559,16 @@ class TestAdoption:
         assert (directory / "x.lock").exists()
 
 
+def _is_replaced(directory: Path) -> bool:
+    """Put a file where a folder is; False when it was put back in between."""
+    shutil.rmtree(directory, ignore_errors=True)
+    try:
+        directory.write_text("in the way")
+    except IsADirectoryError:
+        return False
+    return True
+
+
 class TestDamage:
     def damaged(self, directory: Path, journal: Journal, number: int, change: Callable[[bytes], bytes]) -> None:
         path = segments(directory, journal.writer)[number - 1]
@@ -742,8 +752,8 @@ class TestDamage:
         journal = make()
         journal.append(b"written before")
         before = journal.writer
-        shutil.rmtree(directory)
-        directory.write_text("in the way")
+        # Its own thread may put the folder back first.
+        wait_until(lambda: _is_replaced(directory))
         journal.count_others()
         journal.append(b"written after")
         directory.unlink()

@@ -11,6 +11,11 @@ from hermes_memory_pgvector import cli
 from hermes_memory_pgvector.cli import own_commands, tree
 
 
+@pytest.fixture(autouse=True)
+def known_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HERMES_PGVECTOR_COMMAND", raising=False)
+
+
 def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
     parser = argparse.ArgumentParser(prog=prog) if " " in prog else tree.Parser(prog=prog)
     cli.configure(parser)

@@ -118,11 +118,17 @@ def person(user_id: Any, key: bytes) -> str:
     return f"person-{digest[:20]}"
 
 
+MAX_AUTHOR_CHARS = 200
+
+
 def author(told: Any, pseudonym_key: Callable[[], bytes]) -> dict[str, Any]:
     """Who said a turn, as it is stored: a pseudonym, a name unless that is a number, and whether it is a bot."""
     if not isinstance(told, Mapping):
         return {}
-    name = printable(word(told.get("name"))) if not _NUMBER.search(word(told.get("name"))) else ""
+    given = told.get("name")
+    # Whoever shows a longer name shows nothing that helps, and the hook is not to wait for it.
+    name = word(given[:MAX_AUTHOR_CHARS]) if isinstance(given, str) else ""
+    name = "" if _NUMBER.search(name) else printable(name)
     found = {"id": _person(told.get("id"), pseudonym_key), "name": name}
     kept: dict[str, Any] = {key: value for key, value in found.items() if value}
     return {**kept, "is_bot": True} if told.get("is_bot") is True else kept

@@ -20,6 +20,8 @@ from hermes_memory_pgvector.text.names import MAX_NAME_CHARS
 from hermes_memory_pgvector.values import Trust
 
 MEMORY_TOOL = "memory"
+LOOKED_BACK = 2000
+"""Messages before the last question that are read, to see what a session was exposed to; hosts summarise earlier."""
 QUESTION_CHARS = 100_000
 MAX_CALLS = 200
 """How many calls of one message are looked at."""
@@ -97,7 +99,7 @@ class Judge:
             return None, {}
         start = self._start(messages, question)
         seen = Seen()
-        for message in messages[:start]:
+        for message in messages[max(0, start - LOOKED_BACK) : start]:
             self._read(message, seen)
         seen.next_exchange()
         if question is not None and self.of_user(question.content).trust is Trust.UNTRUSTED:

@@ -109,8 +109,8 @@ def _copied_from(shown: Sequence[Line], before: Past) -> int:
         return 0
     theirs = [line for line in before.lines if line.message_id < shown[0].message_id]
     at = _common_start(shown, [line for line in theirs if not line.is_hidden])
-    # What was undone or summarised only after the copy was made is in it. What was undone before, and is said again here,
-    # was not written in one go with the copy.
+    # What was undone or summarised only after the copy was made is in it. What was undone before, and is said again
+    # here, was not written in one go with the copy.
     end = _common_start(shown, theirs)
     known = {(line.digests, line.at_us) for line in theirs}
     while at < end and (_is_written_with_its_neighbour(shown, at) or (shown[at].digests, shown[at].at_us) in known):
