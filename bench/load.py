@@ -92,7 +92,7 @@ def make_index(seat: Seat, *which: str) -> float:
 
 
 def _load_ours(connection: Connection, turns: Corpus, memories: Corpus) -> None:
-    with _without_indexes(connection, "gin"):
+    with without_indexes(connection, "gin"):
         connection.execute(GIVEN_TURNS)
         _copy(connection, b"given_turns", turns, _our_turn)
         connection.execute(OUR_TURNS)
@@ -103,7 +103,7 @@ def _load_ours(connection: Connection, turns: Corpus, memories: Corpus) -> None:
 
 def _load_peer(connection: Connection, turns: Corpus, memories: Corpus) -> None:
     # Its graph is built over the finished table: faster than row by row, and if anything better connected.
-    with _without_indexes(connection, "hnsw"), _without_indexes(connection, "gin"):
+    with without_indexes(connection, "hnsw"), without_indexes(connection, "gin"):
         _copy(
             connection,
             b"conversations (session_id, agent_identity, role, content, ts, embedding)",
@@ -114,7 +114,7 @@ def _load_peer(connection: Connection, turns: Corpus, memories: Corpus) -> None:
               memories, _peer_memory)  # fmt: skip
 
 
-class _without_indexes:  # noqa: N801 - used as a with-statement, reads as one
+class without_indexes:  # noqa: N801 - used as a with-statement, reads as one
     """Drops the indexes of a kind on the two text tables and makes them again, word for word, at the end."""
 
     def __init__(self, connection: Connection, method: str) -> None:

@@ -1,17 +1,22 @@
 """How long an operator waits for list, show, themes, history and the memory page in a large memory, ours alone.
 
 The services that the commands call, over one connection; what a command adds is the start of Python. Of the page, the
-answer to each of its requests, through the engine of its process. Rows carry no lexemes, and vectors only in the themes
-that the page searches: a search within a theme reads no other.
+answer to each of its requests, through the engine of its process. Every row has words and a vector. Vectors are sums of
+two drawn at random, so no two turns have the same.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, LiteralString
 
+import numpy as np
+
+from bench.corpus import vocabulary
+from bench.load import without_indexes
 from bench.measure import Figure, Metric, Result, Target
 from bench.stage import DIM, Seat, Stage
 from hermes_memory_pgvector.care import changes, see, themes
@@ -25,33 +30,57 @@ from hermes_memory_pgvector.web.asked import Asked
 
 CALLS = 60
 PORTION = 100_000
-SEARCHED = 20
-"""So many themes have vectors."""
+PICKED = 1000
+"""From so many vectors those of the rows are made, two for each."""
+WORDS: LiteralString = """
+CREATE TEMP TABLE vocabulary AS
+SELECT place - 1 AS place, word FROM unnest(%(words)s::text[]) WITH ORDINALITY AS known (word, place)"""
+PICK: LiteralString = """
+CREATE TEMP TABLE picked AS
+SELECT n, array_agg(random() - 0.5)::real[]::halfvec AS embedding
+FROM generate_series(0, %(picked)s - 1) AS n, generate_series(1, %(dim)s) AS d GROUP BY n"""
 TURNS: LiteralString = """
 INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, digest, ordinal, lexemes)
-SELECT 'theme-' || lpad((n %% %(themes)s)::text, 5, '0'), n, 'session-' || n / %(themes)s / 40,
-       CASE WHEN n / %(themes)s %% 2 = 0 THEN 'user' ELSE 'assistant' END, repeat(md5(n::text) || ' ', 6),
-       now() - (%(total)s - n) * interval '7 seconds', decode(md5(n::text), 'hex'), 1, ''::tsvector
-FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n"""
+SELECT made.theme, made.n, 'session-' || made.n / %(themes)s / 40,
+       CASE WHEN made.n / %(themes)s %% 2 = 0 THEN 'user' ELSE 'assistant' END, made.content,
+       now() - (%(total)s - made.n) * interval '7 seconds', decode(md5(made.n::text), 'hex'), 1,
+       (format('''~=%%s'' ''~all'' ', made.theme) || made.lexemes)::tsvector
+FROM (SELECT picks.n, 'theme-' || lpad((picks.n %% %(themes)s)::text, 5, '0') AS theme,
+             string_agg(v.word, ' ') AS content, string_agg(format('''%%s'':1A', v.word), ' ') AS lexemes
+      FROM (SELECT n, floor(%(words)s * random() ^ 3)::bigint AS place
+            FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n, generate_series(1, 16)) AS picks
+      JOIN vocabulary AS v USING (place)
+      GROUP BY picks.n) AS made"""
+TURN_VECTORS: LiteralString = """
+INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
+SELECT turn.agent_identity, turn.id, turn.ts, turn.id, l2_normalize(one.embedding + other.embedding)
+FROM conversations AS turn
+JOIN picked AS one ON one.n = turn.id %% %(picked)s
+JOIN picked AS other ON other.n = turn.id / %(picked)s %% %(picked)s
+WHERE turn.id BETWEEN %(first)s AND %(last)s"""
 MEMORIES: LiteralString = """
 INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, lexemes)
 SELECT 'theme-' || lpad(theme::text, 5, '0'), 'memory', 'fact ' || n || ' of ' || theme, now(),
-       now() - n * interval '1 hour' - theme * interval '3 seconds', ''::tsvector
+       now() - n * interval '1 hour' - theme * interval '3 seconds',
+       format('''~=theme-%%s'' ''~all'' ''fact'':1A ''%%s'':1A ''%%s'':1A',
+              lpad(theme::text, 5, '0'), n, theme)::tsvector
 FROM generate_series(0, %(themes)s - 1) AS theme, generate_series(1, 50) AS n"""
+MEMORY_VECTORS: LiteralString = """
+INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding)
+SELECT fact.agent_identity, fact.id, fact.updated_at, fact.target, l2_normalize(one.embedding + other.embedding)
+FROM memory_entries AS fact
+JOIN picked AS one ON one.n = fact.id * 7 %% %(picked)s
+JOIN picked AS other ON other.n = fact.id / 7 %% %(picked)s"""
 OPERATIONS: LiteralString = """
 INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)
 SELECT agent_identity, target, extract(epoch FROM updated_at)::bigint * 1000000, 'w', id, 0, 'add', content, updated_at
 FROM memory_entries;
 INSERT INTO recall_log (agent_identity, at, session_id, caller, kind, scope, milliseconds)
 SELECT agent_identity, updated_at, 's', 'prefetch', 'memory', 'current', 1 FROM memory_entries"""
-
-VECTORS: LiteralString = """
-INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)
-SELECT turn.agent_identity, turn.id, turn.ts, turn.id, l2_normalize(pool.embedding)
-FROM conversations AS turn
-JOIN (SELECT n, array_agg(random() - 0.5)::real[]::halfvec AS embedding
-      FROM generate_series(0, 499) AS n, generate_series(1, %(dim)s) AS d GROUP BY n) AS pool ON pool.n = turn.id %% 500
-WHERE turn.agent_identity = ANY (%(themes)s)"""
+ASKED: LiteralString = """
+SELECT said.content, near.embedding::real[] FROM conversations AS said
+JOIN turn_vectors_1 AS near ON near.agent_identity = said.agent_identity AND near.id = said.id
+WHERE said.id = ANY (%(ids)s)"""
 
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
@@ -60,7 +89,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     with stage.seat(stage.systems[0]) as seat:
         _fill(seat, rows, theme_count)
         times = {name: (took, 100) for name, took in _measure(seat, rows, theme_count).items()}
-        times |= _measure_page(seat)
+        times |= _measure_page(stage, seat, rows, theme_count)
     where = f"{rows:,} turns in {theme_count:,} themes"
     for name, (took, most) in times.items():
         result.metrics.append(
@@ -70,14 +99,25 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
 
 def _fill(seat: Seat, rows: int, theme_count: int) -> None:
     with seat.connect() as connection:
-        for first in range(1, rows + 1, PORTION):
-            last = min(rows, first + PORTION - 1)
-            connection.execute(TURNS, {"themes": theme_count, "total": rows, "first": first, "last": last})
-        connection.execute(MEMORIES, {"themes": theme_count})
+        connection.execute("SET maintenance_work_mem = '2GB'")
+        words = vocabulary()
+        connection.execute(WORDS, {"words": words})
+        connection.execute(PICK, {"picked": PICKED, "dim": DIM})
+        connection.execute("ANALYZE vocabulary, picked")
+        with without_indexes(connection, "gin"):
+            for first in range(1, rows + 1, PORTION):
+                last = min(rows, first + PORTION - 1)
+                portion = {"first": first, "last": last}
+                size = {"themes": theme_count, "total": rows, "words": len(words)}
+                connection.execute(TURNS, {**size, **portion})
+                connection.execute(TURN_VECTORS, {"picked": PICKED, **portion})
+            connection.execute(MEMORIES, {"themes": theme_count})
+            connection.execute(MEMORY_VECTORS, {"picked": PICKED})
         for statement in OPERATIONS.split(";"):
             connection.execute(statement.encode())
-        connection.execute(VECTORS, {"themes": [_name(number) for number in range(SEARCHED)], "dim": DIM})
         connection.execute("VACUUM ANALYZE")
+        connection.execute("SELECT hermes_refresh_statistics()")
+        connection.execute("CHECKPOINT")
 
 
 def _measure(seat: Seat, rows: int, theme_count: int) -> dict[str, float]:
@@ -107,30 +147,43 @@ def _measure(seat: Seat, rows: int, theme_count: int) -> dict[str, float]:
         return {name: _p95(call) for name, call in calls.items()}
 
 
-def _measure_page(seat: Seat) -> dict[str, tuple[float, int]]:
+def _measure_page(stage: Stage, seat: Seat, rows: int, theme_count: int) -> dict[str, tuple[float, int]]:
     """What the page asks, and how long it may take."""
     dice = random.Random(12)
-    themes_page = range(0, 1000, 50)
+    questions = _questions(stage, seat, rows, dice)
 
     def ask(name: str, **query: str) -> None:
         status, document = routes.answer(routes.READS[name], Asked(seat.home, query))
         if status != routes.OK:
             raise RuntimeError(f"the page's {name} answered {status}: {document.get('detail')}")
 
+    def theme() -> str:
+        return _name(dice.randrange(theme_count))
+
     calls: dict[str, tuple[Callable[[], object], int]] = {
-        "page: themes of the fleet": (lambda: ask("fleet", first=str(dice.choice(themes_page))), 150),
+        "page: themes of the fleet": (lambda: ask("fleet", first=str(dice.randrange(0, theme_count, 50))), 150),
         "page: two weeks of the fleet": (lambda: ask("activity"), 150),
         "page: health": (lambda: ask("health"), 150),
-        "page: one theme": (lambda: ask("theme", theme=_name(dice.randrange(SEARCHED))), 150),
-        "page: search a theme, with why": (
-            lambda: ask("search", q=f"what about {dice.random()}", theme=_name(dice.randrange(SEARCHED))),
-            200,
-        ),
+        "page: one theme": (lambda: ask("theme", theme=theme()), 150),
+        "page: search a theme, with why": (lambda: ask("search", q=next(questions), theme=theme()), 200),
+        "page: search all themes, with why": (lambda: ask("search", q=next(questions)), 200),
     }
     try:
         return {name: (_p95(call), most) for name, (call, most) in calls.items()}
     finally:
         close_all(Deadline.after(5))
+
+
+def _questions(stage: Stage, seat: Seat, rows: int, dice: random.Random) -> Iterator[str]:
+    """Questions without end, each near a turn and with some of its words; none is asked twice."""
+    with seat.connect() as connection:
+        drawn = connection.execute(ASKED, {"ids": dice.sample(range(1, rows + 1), CALLS)}).fetchall()
+    path = stage.folder / "queries.npy"
+    np.save(path, np.array([vector for _, vector in drawn], dtype=np.float32))
+    stage.embedder.set(vectors=str(path))
+    for again in itertools.count():
+        for number, (content, _) in enumerate(drawn):
+            yield f"zq{number} {' '.join(dice.sample(content.split(), 4))} again{again}"
 
 
 def _name(number: int) -> str:
