@@ -20,6 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from testing.proxy import Proxy
 from testing.waiting import wait_until
 
+PROGRAM = Path("/usr/sbin/pgbouncer")
+
 Mode = Literal["session", "transaction", "statement"]
 
 
@@ -68,8 +70,10 @@ ignore_startup_parameters = extra_float_digits
         )
         for path in (self._folder, configuration):
             path.chmod(0o755 if path.is_dir() else 0o644)
+        if not PROGRAM.exists():
+            raise RuntimeError(f"{PROGRAM} is missing; run tests/install.sh")
         with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(["/usr/sbin/pgbouncer", str(configuration)], stdout=log, stderr=log)
+            self._process = subprocess.Popen([str(PROGRAM), str(configuration)], stdout=log, stderr=log)
         wait_until(self._listens)
         return self
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -25,10 +25,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hermes_memory_pgvector
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server import accounts
+from hermes_memory_pgvector.server import accounts, dump
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
-from hermes_memory_pgvector.server.programs import processes_named
+from hermes_memory_pgvector.server.programs import Account, Outcome, processes_named
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST, Database, new_database
 from testing.waiting import promptly, wait_until
@@ -500,6 +500,26 @@ def test_only_the_right_password_opens_the_server(used_home: Path) -> None:
         for changes in ({"password": "wrong"}, {"passfile": "/dev/null"}, {"user": "postgres", "password": ""}):
             with pytest.raises(psycopg.OperationalError):
                 run(make_conninfo(dsn, **changes), "select 1")
+
+
+def test_a_password_meant_for_another_server_does_not_lock_us_out(
+    used_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "of-another-server")
+    info = EmbeddedPostgres(used_home).ensure_running(soon())
+    for dsn in (info.owner_dsn, info.runtime_dsn):
+        assert one(dsn, "select 1") == 1
+    commands: list[str] = []
+    real = dump.run_program
+
+    def recorded(command: Sequence[str], account: Account, deadline: Deadline) -> Outcome:
+        commands.extend(command)
+        return real(command, account, deadline)
+
+    monkeypatch.setattr(dump, "run_program", recorded)
+    dump.dump_database(used_home, info, tmp_path / "dump", soon())
+    assert (tmp_path / "dump").stat().st_size > 0
+    assert "password=" not in " ".join(commands)
 
 
 def test_passwords_appear_in_no_command_line_environment_log_or_message(home: Path) -> None:

@@ -16,6 +16,7 @@ from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.server.programs import Account, reason_in, run_program
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
+from hermes_memory_pgvector.store.conninfo import split_password
 
 STOP_SECONDS = 30.0
 
@@ -37,7 +38,9 @@ def running(folder: Path, deadline: Deadline) -> Iterator[ConnectionInfo]:
 def dump_database(folder: Path, info: ConnectionInfo, target: Path, deadline: Deadline, snapshot: str = "") -> None:
     """Write the database of a running server to a file, as a snapshot shows it or as it is now."""
     program = find_binaries(int(EmbeddedPostgres(folder).status().version or 0)).program("pg_dump")
-    command = [program, "--format=custom", f"--file={target}", f"--dbname={info.owner_dsn}"]
+    # Every user of the machine sees a command line: pg_dump finds the password in its file.
+    login, _ = split_password(info.owner_dsn)
+    command = [program, "--format=custom", f"--file={target}", f"--dbname={login}"]
     me = Account(os.geteuid(), os.getegid(), switches=False)
     done = run_program([*command, *([f"--snapshot={snapshot}"] if snapshot else [])], me, deadline)
     if done.returncode != 0:

@@ -399,6 +399,9 @@ class EmbeddedPostgres:
             if pq.version() >= 160000:
                 # Somebody who takes over the address gets no password from us, not even a hashed one.
                 where["require_auth"] = "scram-sha-256"
+            if "PGPASSWORD" in os.environ:
+                # libpq takes it before any password file, and it is meant for another server.
+                where["password"] = self.folder.password(role) or ""
             return make_conninfo("", **where, dbname=DATABASE, user=role, passfile=str(self.folder.password_file(role)))
 
         return ConnectionInfo(dsn(OWNER_ROLE), dsn(RUNTIME_ROLE), DATABASE)
