@@ -178,6 +178,7 @@ def test_the_value_in_force_is_shown_with_its_source(commands: Commands) -> None
         assert commands.call("config", "get", name).out.strip() == str(shown["value"])
         return shown["value"], shown["from"]
 
+    assert commands.call("config", "get", "dsn").out.strip() == "(the embedded server)"
     assert value("embed_model") == ("wordllama-l2-supercat-256", "local model")
     assert value("min_similarity") == (0.24, "the model")
     assert value("embed_dim") == (256, "the model")

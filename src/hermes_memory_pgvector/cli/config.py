@@ -144,9 +144,10 @@ def _get(home: Path, name: str, *, json: bool) -> int:
     if json:
         terminal.as_json({"name": name, **_as_json(settings, name)})
     else:
-        terminal.say(_text(in_force(settings, name)[0]))
+        value, source = in_force(settings, name)
+        terminal.say(_text(name, value))
         if console.is_terminal():
-            terminal.say(terminal.styled(f"from {in_force(settings, name)[1]}", "faint"))
+            terminal.say(terminal.styled(f"from {source}", "faint"))
     return 0
 
 
@@ -215,7 +216,7 @@ def _say_change(home: Path, name: str, *, changed: bool, json: bool) -> int:
     if json:
         terminal.as_json({"name": name, "changed": changed, "value": value, "from": layer})
         return 0
-    terminal.bullet("ok", f"{name} = {_text(value)} ({layer}){'' if changed else ', unchanged'}")
+    terminal.bullet("ok", f"{name} = {_text(name, value)} ({layer}){'' if changed else ', unchanged'}")
     if layer == "environment":
         terminal.bullet("warning", f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} overrides config.yaml")
     return 0
@@ -229,15 +230,17 @@ def _as_json(settings: Settings, name: str) -> dict[str, Any]:
 def _row(settings: Settings, name: str) -> tuple[Any, ...]:
     value, source = in_force(settings, name)
     if source == "default":
-        return name, EMPTY.get(name, _text(value)) if not value else _text(value), terminal.styled(source, "faint")
-    return terminal.styled(name, "strong"), _text(value), source
+        return name, _text(name, value), terminal.styled(source, "faint")
+    return terminal.styled(name, "strong"), _text(name, value), source
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return EMPTY.get(name, "(none)")
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "(none)"
+        return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{key}={name}" for key, name in value.items()) or "(none)"
+        return ", ".join(f"{key}={word}" for key, word in value.items())
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "(none)" if value is None or value == "" else str(value)
+    return str(value)
