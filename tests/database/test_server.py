@@ -25,7 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hermes_memory_pgvector
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server import accounts, dump
+from hermes_memory_pgvector.server import accounts, dump, programs
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
 from hermes_memory_pgvector.server.programs import Account, Outcome, processes_named
@@ -510,7 +510,7 @@ def test_a_password_meant_for_another_server_does_not_lock_us_out(
     for dsn in (info.owner_dsn, info.runtime_dsn):
         assert one(dsn, "select 1") == 1
     commands: list[str] = []
-    real = dump.run_program
+    real = programs.run_program
 
     def recorded(command: Sequence[str], account: Account, deadline: Deadline) -> Outcome:
         commands.extend(command)
