@@ -118,7 +118,7 @@ def test_what_the_journal_still_has_is_stored_again(
     assert numbers(database) == list(range(80))
     (sentence,) = told(caplog)
     assert "50 records" in sentence
-    assert one.writer.status().gone == 0
+    assert (one.writer.status().again, one.writer.status().gone) == (50, 0)
 
 
 @pytest.mark.parametrize("speaks_on", [False, True])
@@ -142,6 +142,7 @@ def test_what_is_nowhere_any_more_is_counted_and_told_once(
     assert numbers(database) == [*range(30), *kept, *([80] if speaks_on else []), 81]
     (sentence,) = told(caplog)
     assert f"{50 - len(kept)} " in sentence
+    assert "lost records" not in caplog.text
     assert one.writer.status().gone == 50 - len(kept)
     # The writer is at rest again.
     assert one.writer.status().waiting == 0
@@ -173,6 +174,37 @@ def test_a_journal_of_which_nothing_is_left_does_not_keep_the_writer_busy(
     assert numbers(database) == [20]
 
 
+@pytest.mark.parametrize("keep_seconds", [900.0, 0.0], ids=["kept", "no longer kept"])
+def test_agents_that_were_stopped_for_the_restore_tell_it_when_they_start(
+    home: Callable[..., Home], database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, keep_seconds: float
+) -> None:
+    """No process remembers how far the database was, and the journal is not to blame for what was stored once."""
+    one = home(keep_seconds)
+    one.say(*range(30))
+    yesterday = Dump(database, tmp_path / "yesterday.dump")
+    one.say(*range(30, 80))
+    one.journal._appender.request_rotation()
+    one.look()
+    # What comes last is kept in either case: where nothing is left, nobody can know that there was something.
+    one.journal._retention._keep_seconds = one.journal._retention._least_seconds = 900.0
+    one.say(80)
+    one.close()
+    yesterday.restore()
+    with caplog.at_level(logging.WARNING):
+        two = home(keep_seconds)
+        wait_until(lambda: 80 in numbers(database) and told(caplog))
+    arrived = [number for number in numbers(database) if 30 <= number < 80]
+    assert numbers(database) == [*range(30), *arrived, 80]
+    assert (len(arrived) == 50) == (keep_seconds > 0)
+    assert "lost records" not in caplog.text
+    (sentence,) = told(caplog)
+    assert f"and {50 - len(arrived)} are gone" in sentence
+    status = two.writer.status()
+    # Of the file that was in use until the end nobody knew whether it had arrived.
+    assert len(arrived) <= status.again <= len(arrived) + 1
+    assert status.gone == 50 - len(arrived)
+
+
 def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path: Path) -> None:
     """Through the engine and the commands, as an operator would learn of it."""
     home = AgentHome.create(tmp_path / "hermes", database)
@@ -199,10 +231,13 @@ def test_doctor_tells_what_a_running_home_has_lost(database: Database, tmp_path:
         wait_until(lambda: home.engine.writer.status().gone)
         home.engine.status.publish()
         told = commands.run("doctor", "--json").json["checks"]
+        shown = commands.call("status").out
     finally:
         home.close()
     texts = [check["text"] for check in told if check["name"] == "journal" and check["level"] == "warning"]
     assert any(
         "the database has gone back to an earlier state: 1 record cannot be stored again" in text for text in texts
     ), texts
+    assert "went back" in shown
+    assert "0 records stored again from the journal, 1 gone" in shown
     assert [content for _, _, content in home.stored.turns("marketing")] == ["and where is the ladder", "in the cellar"]

@@ -263,6 +263,9 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
         rows.append(
             ("left behind", f"{terminal.count(report.refused_left, 'refused write')} of processes that have ended")
         )
+    if report.stored_again or report.gone:
+        again = f"{terminal.count(report.stored_again, 'record')} stored again from the journal"
+        rows.append(("went back", f"the database has gone back to an earlier state: {again}, {report.gone} gone"))
     if report.damaged:
         rows.append(("damaged", f"{terminal.count(report.damaged, 'segment')} kept aside"))
     terminal.pairs(rows)

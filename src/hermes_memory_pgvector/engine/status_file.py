@@ -53,7 +53,10 @@ class Snapshot:
     writer_stored: int = 0
     writer_waiting: int = 0
     writer_dead: int = 0
+    writer_again: int = 0
+    """Records stored again because the database went back to an earlier state."""
     writer_gone: int = 0
+    """Records lost when it did."""
     backlog_embedded: int = 0
     backlog_problem: str = ""
     refused_turns: int = 0

@@ -84,7 +84,7 @@ class Appender:
 
     def begin(self, writer: str) -> None:
         """Start a new series; raises OSError when its first file cannot be made."""
-        active = files.create_segment(self._directory, writer, 1)
+        active = files.create_segment(self._directory, writer, files.FIRST_NUMBER)
         if self._sync == "always":
             self._flush_directory()
         with self.lock:

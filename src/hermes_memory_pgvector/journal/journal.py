@@ -237,6 +237,16 @@ class Journal:
             for writer in files:
                 self._reader.unlist(writer)
 
+    def once_stored(self, writer: str) -> int:
+        """The last record of a writer that some process has seen in the database, as far as its files tell."""
+        return self._reader.once_stored(writer)
+
+    def take_no_longer_kept(self) -> dict[str, int]:
+        """By writer: records that were asked for and are no longer kept, since they had been stored; told once."""
+        with self._reader.lock:
+            told, self._reader.no_longer_kept = self._reader.no_longer_kept, {}
+        return told
+
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
         return self._reader.depth(writer, upto)

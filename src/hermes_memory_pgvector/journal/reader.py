@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_memory_pgvector.journal.frame import Frame
-from hermes_memory_pgvector.journal.segment import SegmentFile, Span, list_directory, survey, walk_file
+from hermes_memory_pgvector.journal.segment import FIRST_NUMBER, SegmentFile, Span, list_directory, survey, walk_file
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,8 @@ class Reader:
         self.damaged: set[tuple[str, int]] = set()
         """Segments in the directory with bytes in them that should not be there."""
         self.skipped_records = 0
+        self.no_longer_kept: dict[str, int] = {}
+        """By writer: records asked for whose files are gone, since they were stored once, until somebody takes note."""
         self._spans: dict[tuple[str, int], Span] = {}
         self._cursors: dict[str, deque[_Cursor]] = {}
         """Where the last reads of a writer ended; several, because the writer reads ahead."""
@@ -135,6 +137,12 @@ class Reader:
                 ends = self._cursors.setdefault(writer, deque(maxlen=REMEMBERED_READS))
                 ends.append(_Cursor(batch.last, batch.number, batch.offset))
             return batch.records
+
+    def once_stored(self, writer: str) -> int:
+        """The last record that some process has seen in the database, as far as the marks on its files tell."""
+        with self.lock:
+            drained = [each for each in self._files(writer) if each.is_drained]
+            return max((self.span(each).last for each in drained), default=0)
 
     def depth(self, writer: str, upto: int) -> Depth:
         """How much waits after a watermark, and since when."""
@@ -261,6 +269,10 @@ class Reader:
         self._holes.add((writer, first))
         self.skipped_records += last - first + 1
         before = [each for each in sealed if each.number < after.number]
+        if not before and after.number > FIRST_NUMBER:
+            # Files go from the front, and only once the database has what is in them: it has lost that since.
+            self.no_longer_kept[writer] = self.no_longer_kept.get(writer, 0) + last - first + 1
+            return
         if self.span(after).first > last and before:
             # The hole lies at the end of the file before, which has lost its tail.
             self.note_damage(before[-1])

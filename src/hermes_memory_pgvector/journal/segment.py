@@ -24,6 +24,8 @@ _SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
 _DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
 _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
 _COPY_BYTES = 1024 * 1024
+FIRST_NUMBER = 1
+"""The number of a writer's first file."""
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 

@@ -86,6 +86,16 @@ class JournalReport:
         return sum(each.refused_lost for each in self.processes)
 
     @property
+    def stored_again(self) -> int:
+        """How many records were stored again because the database went back to an earlier state."""
+        return sum(each.writer_again for each in self.processes)
+
+    @property
+    def gone(self) -> int:
+        """How many records were neither in the database nor in a journal when it did."""
+        return sum(each.writer_gone for each in self.processes)
+
+    @property
     def sync_lag_seconds(self) -> float:
         """How far behind the disk is, at worst."""
         return max((each.sync_lag_seconds for each in self.processes), default=0.0)
@@ -103,6 +113,8 @@ class JournalReport:
             "refused_overflowed": self.refused_overflowed,
             "refused_lost": self.refused_lost,
             "refused_left": self.refused_left,
+            "stored_again": self.stored_again,
+            "gone": self.gone,
             "damaged": self.damaged,
             "bytes_on_disk": self.bytes_on_disk,
         }

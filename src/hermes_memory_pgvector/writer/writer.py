@@ -68,8 +68,10 @@ class WriterStatus:
 
     stored: int
     dead: int
+    again: int
+    """Records that were stored again because the database went back to an earlier state."""
     gone: int
-    """Records that were lost when the database went back to an earlier state."""
+    """Records that were lost when it did."""
     waiting: int
     last_error: str
     breaker: BreakerStatus
@@ -128,9 +130,10 @@ class Writer(Service):
         self._themes: set[str] = set()
         self._stored = 0
         self._dead = 0
+        self._again = 0
         self._gone = 0
-        self._setbacks: list[Setback] = []
-        """Watermarks that went back; logged together."""
+        self._setbacks: dict[str, Setback] = {}
+        """Watermarks that went back, by journal; logged together."""
         self._burials: list[str] = []
         """Dead letters of the transaction under way; logged when it is committed."""
         self._stops: dict[str, int] = {}
@@ -190,7 +193,9 @@ class Writer(Service):
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
         status = self.breaker.status()
         newer = len(self._for_newer)
-        return WriterStatus(self._stored, self._dead, self._gone, waiting, self._last_error, status, newer)
+        return WriterStatus(
+            self._stored, self._dead, self._again, self._gone, waiting, self._last_error, status, newer
+        )
 
     @property
     def themes(self) -> frozenset[str]:
@@ -318,20 +323,27 @@ class Writer(Service):
             self._go_on_behind(own, self._journal.last_seq)
 
     def _compare(self, writer: str, mark: int) -> None:
-        """Note how far a watermark has gone back, as after a restore or a failover."""
-        known = self._marks.get(writer, 0)
+        """Note how far a watermark has gone back, as after a restore or a failover.
+
+        Where agents were stopped for a restore, no process remembers the watermarks, but the files of a journal do.
+        """
+        known = self._marks[writer] if writer in self._marks else self._journal.once_stored(writer)
         if mark >= known:
             return
         self._marks[writer] = mark
         on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
-        self._setbacks.append(Setback(known - mark, on_disk))
+        before = self._setbacks.get(writer, Setback(0, 0))
+        self._setbacks[writer] = Setback(before.missing + known - mark, before.on_disk + on_disk)
 
     def _log_setbacks(self) -> None:
+        for writer, missing in self._journal.take_no_longer_kept().items():
+            self._setbacks.setdefault(writer, Setback(missing, 0))
         if not self._setbacks:
             return
-        missing = sum(each.missing for each in self._setbacks)
-        on_disk = sum(each.on_disk for each in self._setbacks)
-        self._setbacks = []
+        missing = sum(each.missing for each in self._setbacks.values())
+        on_disk = sum(each.on_disk for each in self._setbacks.values())
+        self._setbacks = {}
+        self._again += on_disk
         self._gone += missing - on_disk
         logger.warning(
             "the database has gone back, as after a restore: of %d records it no longer has, "

@@ -104,12 +104,13 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
-    gone = sum(each.writer_gone for each in report.processes)
-    if gone:
-        text = (
-            f"the database has gone back to an earlier state: {terminal.count(gone, 'record')} cannot be stored again"
-        )
+    went_back = "the database has gone back to an earlier state"
+    again = f"{terminal.count(report.stored_again, 'record')} stored again from the journal"
+    if report.gone:
+        text = f"{went_back}: {terminal.count(report.gone, 'record')} cannot be stored again, {again}"
         yield warning("journal", text, "if it was restored from a dump and there is a newer one, restore that")
+    elif report.stored_again:
+        yield ok("journal", f"{went_back}: {again}, none is gone")
     troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
         for breaker in each.open_breakers:
