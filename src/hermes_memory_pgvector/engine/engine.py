@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 CACHE_ENTRIES = 4096
 STEP_SECONDS = 5.0
+RETRY_SECONDS = 3.0
+"""The longest pause before a question tries again what was out of reach: an agent waits for its memory meanwhile."""
 HURRY_SECONDS = 0.5
 """How long a process that ends waits for whoever is at the refused writes; they are noted for the next one."""
 
@@ -464,7 +466,7 @@ class Engine:
 
 def _recall_breaker(name: str) -> Breaker:
     """A breaker for something that recall can do without for a while."""
-    return Breaker(name, threshold=1, on_open=_outage_begins, on_close=_outage_ends)
+    return Breaker(name, threshold=1, max_seconds=RETRY_SECONDS, on_open=_outage_begins, on_close=_outage_ends)
 
 
 def _outage_begins(status: BreakerStatus) -> None:

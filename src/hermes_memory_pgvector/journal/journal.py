@@ -241,10 +241,10 @@ class Journal:
         """The last record of a writer that some process has seen in the database, as far as its files tell."""
         return self._reader.once_stored(writer)
 
-    def take_no_longer_kept(self) -> dict[str, int]:
-        """By writer: records that were asked for and are no longer kept, since they had been stored; told once."""
+    def take_no_longer_kept(self) -> list[tuple[str, int, int]]:
+        """Writer, first and last of records that were asked for and are no longer kept; each is told once."""
         with self._reader.lock:
-            told, self._reader.no_longer_kept = self._reader.no_longer_kept, {}
+            told, self._reader.no_longer_kept = self._reader.no_longer_kept, []
         return told
 
     def depth(self, writer: str, upto: int) -> Depth:

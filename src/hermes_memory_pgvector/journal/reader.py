@@ -93,8 +93,8 @@ class Reader:
         self.damaged: set[tuple[str, int]] = set()
         """Segments in the directory with bytes in them that should not be there."""
         self.skipped_records = 0
-        self.no_longer_kept: dict[str, int] = {}
-        """By writer: records asked for whose files are gone, since they were stored once, until somebody takes note."""
+        self.no_longer_kept: list[tuple[str, int, int]] = []
+        """Writer, first and last record: asked for, but their files are gone since they were stored once."""
         self._spans: dict[tuple[str, int], Span] = {}
         self._cursors: dict[str, deque[_Cursor]] = {}
         """Where the last reads of a writer ended; several, because the writer reads ahead."""
@@ -271,7 +271,7 @@ class Reader:
         before = [each for each in sealed if each.number < after.number]
         if not before and after.number > FIRST_NUMBER:
             # Files go from the front, and only once the database has what is in them: it has lost that since.
-            self.no_longer_kept[writer] = self.no_longer_kept.get(writer, 0) + last - first + 1
+            self.no_longer_kept.append((writer, first, last))
             return
         if self.span(after).first > last and before:
             # The hole lies at the end of the file before, which has lost its tail.

@@ -134,6 +134,8 @@ class Writer(Service):
         self._gone = 0
         self._setbacks: dict[str, Setback] = {}
         """Watermarks that went back, by journal; logged together."""
+        self._known_gone: dict[str, int] = {}
+        """Up to which record of a journal it was noted what is missing."""
         self._burials: list[str] = []
         """Dead letters of the transaction under way; logged when it is committed."""
         self._stops: dict[str, int] = {}
@@ -193,9 +195,7 @@ class Writer(Service):
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
         status = self.breaker.status()
         newer = len(self._for_newer)
-        return WriterStatus(
-            self._stored, self._dead, self._again, self._gone, waiting, self._last_error, status, newer
-        )
+        return WriterStatus(self._stored, self._dead, self._again, self._gone, waiting, self._last_error, status, newer)
 
     @property
     def themes(self) -> frozenset[str]:
@@ -332,12 +332,15 @@ class Writer(Service):
             return
         self._marks[writer] = mark
         on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
+        self._known_gone[writer] = max(known, self._known_gone.get(writer, 0))
         before = self._setbacks.get(writer, Setback(0, 0))
         self._setbacks[writer] = Setback(before.missing + known - mark, before.on_disk + on_disk)
 
     def _log_setbacks(self) -> None:
-        for writer, missing in self._journal.take_no_longer_kept().items():
-            self._setbacks.setdefault(writer, Setback(missing, 0))
+        for writer, first, last in self._journal.take_no_longer_kept():
+            unknown = last - max(first - 1, self._known_gone.get(writer, 0))
+            if unknown > 0:
+                self._setbacks[writer] = Setback(unknown, 0)
         if not self._setbacks:
             return
         missing = sum(each.missing for each in self._setbacks.values())
