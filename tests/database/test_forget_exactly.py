@@ -15,6 +15,7 @@ from database.test_forget import CANARY, Home
 
 from hermes_memory_pgvector.care import forgetting
 from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.journal.lock import WriterLock
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.store import erasure
 from hermes_memory_pgvector.values import AddMemory, Moment, RemoveMemory
@@ -284,6 +285,27 @@ def test_every_writer_waits_only_for_a_few_rows(home: Home, monkeypatch: pytest.
     assert len(home.stored.turns("work")) == 5
 
 
+def test_a_journal_that_is_being_sent_is_cleaned_afterwards(tmp_path: Path, database: Database) -> None:
+    here, there = Home(tmp_path / "here", database), Home(tmp_path / "there", database)
+    try:
+        there.journal(there.turn(f"A word about {CANARY} that waits", theme="fleet", session="s2"))
+        arrive(here)
+        assert here.commands.call("forget", "--match", CANARY, "--execute").code == 0
+        (file,) = (there.folder / "journal").glob("*.00000001")
+        lock = WriterLock.take(file.parent, file.stem, create=False)
+        assert lock is not None
+        try:
+            there.provider("fleet", "s3")
+            wait_until(lambda: there.engine.cleaning.receipt > 0)
+            assert there.hits() != []
+        finally:
+            lock.release()
+        wait_until(lambda: there.hits() == [])
+    finally:
+        here.close()
+        there.close()
+
+
 def test_another_home_cleans_its_files_and_what_it_delivers_late_stays_out(
     tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,8 +332,10 @@ def test_another_home_cleans_its_files_and_what_it_delivers_late_stays_out(
         assert ["its processes take it out of its journal" in each for each in told] == [True]
         assert [path for path in there.hits() if path.startswith("journal")] != []
 
-        arrive(there)
+        there.provider("bystander", "now").sync_turn("Good morning", "Good morning to you", session_id="now")
+        there.settle()
         wait_until(lambda: [path for path in there.hits() if not path.startswith("memories")] == [])
+        there.close()
         assert "Something else that waits over there" in contents(there, "fleet")
         assert there.stored.memories("fleet") == [("memory", "Tea is out")]
         assert here.commands.call("forget", "--verify", str(done.json["receipt"]["id"]), "--match", CANARY).code == 0

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
@@ -358,7 +359,11 @@ def test_a_reference_to_a_variable_may_be_set_before_the_variable(home: Home) ->
     assert home.commands.config["memory"]["pgvector"]["embed_url"] == "${LATER}"
 
 
-def test_a_credential_in_the_wrong_setting_is_not_repeated(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_credential_in_the_wrong_setting_is_not_repeated(
+    home: Home, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A process says it once, and another test of this one may have had the same mistake.
+    monkeypatch.setattr(hook_guard, "_warned", set())
     home.configure(pool_max=f"postgresql://me:{CANARY}@host/db", embed_url=[f"http://me:{CANARY}@host"])
     agent = home.provider()
     home.commands.call("config", "show")

@@ -273,25 +273,33 @@ class CleanFiles:
         self._refusals = refusals
         self._masker = masker
         self._looked_at = float("-inf")
-        self._looked_upto = 0
+        self._looked_upto = -1
+        self._left_for: float | None = None
+        """How long to wait before looking at files once more that somebody held; None when there were none."""
 
     def run(self) -> float:
         """Look whether there is something to clean."""
         now = time.monotonic()
         is_asked = asked(self._folder) > self.receipt
         is_due = now - self._looked_at >= RECHECK_SECONDS and self._journal.last_seq != self._looked_upto
-        if not is_asked and not is_due:
+        is_left = self._left_for is not None and now - self._looked_at >= self._left_for
+        if not is_asked and not is_due and not is_left:
             return LOOK_SECONDS
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
             newest = receipts.newest(connection)
         self._looked_at, self._looked_upto = now, self._journal.last_seq
-        if newest > self.receipt:
-            self._clean()
-            note_cleaned(self._folder, newest)
+        if newest > self.receipt or is_left:
+            if self._clean():
+                # The journal of an ended process is locked while somebody sends what it holds.
+                self._left_for = min(RECHECK_SECONDS, 2 * (self._left_for or LOOK_SECONDS / 2))
+            else:
+                self._left_for = None
+                note_cleaned(self._folder, newest)
         self.receipt = max(newest, asked(self._folder))
         return 0.0
 
-    def _clean(self) -> None:
+    def _clean(self) -> bool:
+        """Take out what is forgotten; whether some of it is in files that another process holds."""
         self.sealed_below = self._journal.seal(Deadline.after(SEAL_SECONDS))
         judge = Judge(self._pool, waiting=items_of_folder(self._journal.directory), masker=self._masker)
         sealed = {self._journal.writer: self.sealed_below}
@@ -299,3 +307,4 @@ class CleanFiles:
         taken, _ = self._refusals.redact(judge)
         if done.items or taken:
             logger.info("%d forgotten items were taken out of this home's files", done.items + taken)
+        return bool(done.left)
