@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import home_id, homes_of, identity
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.values import AddTurn
 from testing.hermes_home import BareHome
 from testing.llm_server import Say, ScriptedLLM
 
@@ -174,6 +177,12 @@ def test_the_memories_of_a_server_of_its_own_move_in_once(cloned: BareHome) -> N
 
 
 def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp_path: Path) -> None:
+    waiting = "The lighthouse keeper leaves the key below the third flower pot."
+    journal = Journal(cloned.path / "pgvector" / "journal", max_bytes=1 << 20)
+    journal.open()
+    when = Clock.of_home(cloned.path / "pgvector").now()
+    journal.append(codec.encode([AddTurn("hermes", "s1", "user", waiting, 1, when, True)]), Urgency.TURN)
+    journal.close(Deadline.after(5))
     done = cloned.run("backup", "-o", str(tmp_path / "home.zip"))
     assert done.code == 0, done
     assert "Backup complete" in done.out
@@ -191,6 +200,10 @@ def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp
         for path in homes_of(new.path)[1:]:
             assert "watchmaker" in recalled(new, path, "brass clock watchmaker", "--scope", "all")
         assert {home_id(path) for path in homes_of(new.path)}.isdisjoint(before)
+        assert "flower pot" not in recalled(new, new.path, "key of the lighthouse keeper")
+        assert new.ask(QUESTION) == ANSWER
+        found = json.loads(recalled(new, new.path, "key of the lighthouse keeper", "--json"))
+        assert [hit["content"] for hit in found["results"]].count(waiting) == 1
     finally:
         stop_all(new.path)
         lost.rename(cloned.path)
