@@ -40,6 +40,15 @@ VALUES = {
     "conversations": ["NULL::public.conversations"],
     "memory_entries": ["NULL::public.memory_entries"],
 }
+TRIGGERS = {
+    "hermes_hold_late": [
+        "INSERT INTO public.quarantines (actor, session_id, origin) VALUES ('x', 's', 'user')",
+        "INSERT INTO public.conversations (agent_identity, session_id, role, content)"
+        " VALUES ('market', 's', 'user', 'x')",
+        "INSERT INTO public.memory_entries (agent_identity, target, content) VALUES ('market', 'user', 'x')"
+        " ON CONFLICT DO NOTHING",
+    ]
+}
 NAMED = {"narrow": ["NULL::text[]"], "wanted": ["100"], "common_from": ["400"], "hit_limit": ["1000"]}
 TYPES = [
     "integer",
@@ -101,6 +110,9 @@ def calls(connection: Connection) -> Iterator[str]:
     found = connection.execute(DEFINERS).fetchall()
     assert len(found) >= 4
     for _, name, _, _, types, names in found:
+        if name in TRIGGERS:
+            yield from TRIGGERS[name]
+            continue
         given = [
             NAMED[each] if each in NAMED and not (each == "wanted" and kind.endswith("[]")) else VALUES[kind]
             for kind, each in zip(types, names[: len(types)], strict=True)

@@ -77,7 +77,7 @@ def test_login_patterns_count_where_no_theme_is_named(session: psycopg.Connectio
 
 
 def test_granted_themes_are_all_that_stand_in_the_list(session: psycopg.Connection) -> None:
-    assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "team-*"]
+    assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "team-%"]
 
 
 def test_reach_follows_the_same_rules_as_the_policies(database: Database) -> None:
@@ -133,7 +133,7 @@ def test_claim_themes_refuses_what_is_anybodys(session: psycopg.Connection, data
         assert one(session, wanted) == refused
         owner.execute("UPDATE login_grants SET may_create = true WHERE login = 'hermes'")
         assert one(session, wanted) == [each for each in refused if each != "new"]
-        assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "new", "team-*"]
+        assert one(session, "SELECT hermes_granted_themes()") == ["dm-1", "launch", "new", "team-%"]
         session.rollback()
         owner.execute("UPDATE login_grants SET may_write = false WHERE login = 'hermes'")
         assert one(session, "SELECT hermes_claim_themes(ARRAY['launch'])") == ["launch"]
@@ -141,3 +141,51 @@ def test_claim_themes_refuses_what_is_anybodys(session: psycopg.Connection, data
 
 def test_forgotten_parts_are_those_with_a_length(session: psycopg.Connection) -> None:
     assert session.execute("SELECT * FROM hermes_forgotten_parts('-infinity')").fetchall() == []
+
+
+def test_login_quarantines_are_those_that_concern_its_themes(session: psycopg.Connection, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(
+            "INSERT INTO quarantines (actor, theme, session_id) VALUES"
+            " ('op', 'kitchen', 's'), ('op', NULL, 'of launch'),"
+            " ('op', 'team-a', 's'), ('op', NULL, 'of nobody'), ('op', NULL, 'noted')"
+        )
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, session_id, role, content)"
+            " VALUES ('launch', 'of launch', 'user', 'x'), ('kitchen', 'of nobody', 'user', 'x')"
+        )
+        owner.execute(
+            "INSERT INTO memory_entries (agent_identity, target, content, metadata)"
+            """ VALUES ('dm-1', 'memory', 'x', '{"session_id": "noted"}')"""
+        )
+        assert one(session, "SELECT hermes_login_quarantines()") == [2, 3, 5]
+        assert session.execute("SELECT array_agg(id ORDER BY id) FROM quarantines").fetchone() == ([1, 2, 3, 4, 5],)
+        assert one(owner, "SELECT hermes_login_quarantines()") == []
+
+
+def test_trim_recall_log_keeps_the_newest_and_what_one_may_not_read(
+    session: psycopg.Connection, database: Database
+) -> None:
+    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+        owner.execute(
+            "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, milliseconds)"
+            " SELECT theme, now(), 'tool', 'turn', 'current', n"
+            " FROM unnest(ARRAY['launch', 'kitchen']) AS theme, generate_series(1, 150) AS n"
+        )
+        session.execute(NAMED, ("upkeep", []))
+        session.execute("SELECT hermes_trim_recall_log(ARRAY['launch', 'kitchen'], 120)")
+        session.commit()
+        counted = "SELECT agent_identity, count(*), min(milliseconds) FROM recall_log GROUP BY 1 ORDER BY 1"
+        assert owner.execute(counted).fetchall() == [("kitchen", 150, 1), ("launch", 120, 31)]
+        # However few somebody wants: those who come after have something to look at.
+        session.execute(NAMED, ("upkeep", []))
+        session.execute("SELECT hermes_trim_recall_log(ARRAY['launch'], 0)")
+        session.commit()
+        assert owner.execute(counted).fetchall() == [("kitchen", 150, 1), ("launch", 100, 51)]
+
+
+def test_words_are_the_same_and_the_owners_alone(session: psycopg.Connection, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn) as owner:
+        assert one(owner, "SELECT hermes_words('a:1 b')::text") == "'a':1 'b'"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        session.execute("EXPLAIN SELECT FROM conversations WHERE hermes_words(lexemes) @@ 'a'::tsquery")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +84,12 @@ def fill(connection: psycopg.Connection[Any], theme: str) -> None:
         (theme, f"{CANARY} {theme}"),
     )
     connection.execute("INSERT INTO theme_aliases (old, new) VALUES (%s, %s)", (f"{CANARY} old {theme}", theme))
+    # Of a session: its rows are held, and its name stands in the rule.
+    connection.execute("INSERT INTO quarantines (actor, session_id) VALUES ('op', %s)", (f"poisoned {CANARY} {theme}",))
+    connection.execute(
+        "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES (%s, %s, 'user', 'poison')",
+        (theme, f"poisoned {CANARY} {theme}"),
+    )
 
 
 @pytest.fixture
@@ -114,7 +122,7 @@ TABLES = [
     "theme_aliases", "journal_writers", "journals_ended", "audit_log", "erasure_receipts",
     "login_grants", "login_themes", "turn_vectors_1", "memory_vectors_1", "conversations_embedded",
     "memory_entries_embedded", "tombstones", "erasure_key", "lexeme_statistics",
-    "hermes_pgvector_installation", "embedding_models",
+    "hermes_pgvector_installation", "embedding_models", "quarantines", "quarantined_turns", "quarantined_memories",
 ]  # fmt: skip
 SEARCH = (
     "SELECT * FROM hermes_search(NULL::{source}, '{theme}', {everywhere}, NULL, NULL, NULL, ARRAY['{word}'], ARRAY['{word}'],"
@@ -233,6 +241,35 @@ ATTEMPTS = {
     "emptying": ["TRUNCATE conversations"],
     "deleting": ["DELETE FROM conversations RETURNING content"],
     "deleting what was done": ["DELETE FROM audit_log"],
+    "letting poison go": ["DELETE FROM quarantined_turns RETURNING agent_identity"],
+    "ending a quarantine": ["UPDATE quarantines SET undone_at = now() RETURNING session_id"],
+    "which quarantines": ["SELECT session_id FROM quarantines WHERE id = ANY (hermes_login_quarantines())"],
+    "trimming what others asked": [
+        "SELECT hermes_trim_recall_log(ARRAY['kitchen', 'dm-1', 'launch'], 0)",
+        "SELECT query FROM recall_log",
+    ],
+    "counting words": ["EXPLAIN SELECT FROM conversations WHERE hermes_words(lexemes) @@ 'week'::tsquery"],
+    "statistics of words": ["SELECT * FROM pg_stats_ext_exprs", "SELECT * FROM pg_statistic_ext_data"],
+    "a trigger of one's own": [
+        "CREATE TEMP TABLE mine (agent_identity text, id bigint)",
+        "CREATE TRIGGER held AFTER INSERT ON mine REFERENCING NEW TABLE AS added FOR EACH STATEMENT"
+        " EXECUTE FUNCTION hermes_hold_late()",
+        "INSERT INTO mine VALUES ('kitchen', 1)",
+    ],
+    "listening": ["LISTEN hermes", "SELECT pg_notify('hermes', 'x'), pg_listening_channels()"],
+    "somebody else's large object": ["SELECT lo_export(oid, '/tmp/x') FROM pg_largeobject_metadata"],
+    "setting a sequence back": ["SELECT setval('conversations_id_seq', 1)"],
+    "temporary tables under our names": [
+        "CREATE TEMP TABLE quarantines AS SELECT 99 AS id, 'kitchen'::text AS theme, true AS is_rule, NULL::timestamptz AS undone_at",
+        "CREATE TEMP TABLE login_grants AS SELECT session_user::text AS login, true AS may_write, true AS may_create",
+        "CREATE TEMP TABLE theme_aliases AS SELECT 'launch'::text AS old, 'kitchen'::text AS new",
+        "SELECT hermes_claim_themes('{kitchen}'), hermes_login_quarantines(), aliases FROM hermes_gate()",
+        "SELECT content FROM conversations",
+    ],
+    "the server's settings": ["SELECT * FROM pg_hba_file_rules"],
+    "its own row of grants": ["DELETE FROM login_themes", "SELECT content FROM conversations"],
+    "a role of one's own": ["CREATE ROLE mine_of_laptop IN ROLE hermes_owner"],
+    "errors that tell": ["SELECT set_config('hermes.themes', 'kitchen', false)", "SELECT content FROM conversations"],
     "locks": ["SELECT * FROM pg_locks"],
     "whole row by sampling": ["SELECT t::text FROM conversations AS t TABLESAMPLE SYSTEM (100)"],
     "by place": ["SELECT content FROM conversations WHERE ctid = '(0,2)'"],
@@ -288,21 +325,82 @@ def test_plans_tell_nothing_of_texts_one_may_not_see(fleet: Fleet) -> None:
     """Estimates come from statistics over all rows: they must not change with the text that is asked for."""
     with psycopg.connect(fleet.database.operator_dsn) as connection:
         for number in range(400):
+            text = "the same secret" if number % 2 else f"{number} secret"
+            said = {"author": {"name": "Mallory"}} if number % 2 else {}
             connection.execute(
-                "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('kitchen', 's', 'user', %s)",
-                ("the same secret" if number % 2 else f"{number} secret",),
+                "INSERT INTO conversations (agent_identity, session_id, role, content, metadata)"
+                " VALUES ('kitchen', 's', 'user', %s, %s)",
+                (text, json.dumps(said)),
             )
+            connection.execute(
+                "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', %s, %s, %s)",
+                (number, text.encode(), text),
+            )
+            connection.execute(
+                "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest)"
+                " VALUES ('kitchen', 's', %s, %s)",
+                (str(number), text.encode()),
+            )
+            connection.execute("INSERT INTO audit_log (actor, action, subject) VALUES ('x', 'x', %s)", (text,))
     with psycopg.connect(fleet.database.owner_dsn, autocommit=True) as owner:
-        owner.execute("ANALYZE conversations")
+        owner.execute("ANALYZE")
+    secret, other = "the same secret", "nothing of that kind"
+    pairs = [
+        *((f"conversations WHERE content {how} '{{}}'", secret, other) for how in ("=", "<", "LIKE", "~", "^@")),
+        ("conversations WHERE lexemes @@ '{}'::tsquery", "secret", "nothing"),
+        ("conversations WHERE metadata = '{}'", '{"author": {"name": "Mallory"}}', '{"author": {"name": "Ann"}}'),
+        ("conversations WHERE metadata @> '{}'", '{"author": {"name": "Mallory"}}', '{"author": {"name": "Ann"}}'),
+        ("conversations WHERE digest < '{}'", "\\x00", "\\xff"),
+        ("memory_entries WHERE hermes_digest(content) < '{}'", "\\x00", "\\xff"),
+        ("delegations WHERE task_digest = '{}'", secret, other),
+        ("delegations WHERE task_digest < '{}'", "5", "zzz"),
+        ("dead_letters WHERE payload = '{}'", secret, other),
+        ("dead_letters WHERE payload < '{}'", "5", "zzz"),
+        ("dead_letters WHERE reason < '{}'", "5", "zzz"),
+        ("audit_log WHERE subject < '{}'", "5", "zzz"),
+        ("turn_vectors_1 WHERE content_hash = {}", "1", "2"),
+        ("turn_vectors_1 WHERE embedding = '{}'", VECTOR, VECTOR.replace("0.125", "0.5")),
+    ]
     with psycopg.connect(fleet.dsn(fleet.laptop), autocommit=True) as connection:
         connection.execute("SELECT set_config('hermes.themes', '{launch}', false)")
-        plans = {
-            str(connection.execute(f"EXPLAIN SELECT FROM conversations WHERE {condition}".encode()).fetchone())
-            for condition in (
-                "content = 'the same secret'", "content = 'nothing of that kind'",
-            )
-        }  # fmt: skip
-    assert len(plans) == 1
+        for place, *values in pairs:
+            plans = {
+                re.sub(
+                    r" width=.*",
+                    "",
+                    str(connection.execute(f"EXPLAIN SELECT FROM {place.format(value)}".encode()).fetchone()),
+                )
+                for value in values
+            }
+            assert len(plans) == 1, (place, plans)
+    # The search knows how common words are all the same.
+    with psycopg.connect(fleet.database.operator_dsn, autocommit=True) as runtime:
+        runtime.execute("SELECT hermes_refresh_statistics()")
+        found = runtime.execute("SELECT hermes_term_fractions('conversations', ARRAY['secret', 'nothing'])").fetchone()
+        assert found is not None
+        assert found[0][0] > 0.9
+        assert found[0][1] == 0
+
+
+def test_a_theme_is_nobodys_only_if_nothing_was_ever_asked_or_removed_there(fleet: Fleet) -> None:
+    traces = {
+        "removed": "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
+        " VALUES ('removed', 'memory', 1, 'w', 9, 0, 'add', 'x', now())",
+        "asked": "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)"
+        " VALUES ('asked', now(), 'tool', 'turn', 'current', 'x', 1)",
+        "delegated": "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest)"
+        " VALUES ('delegated', 's', 'c', 'x')",
+        "held": "INSERT INTO quarantines (actor, session_id, theme) VALUES ('op', 's', 'held')",
+        "merged": "INSERT INTO theme_aliases (old, new) VALUES ('merged', 'kitchen')",
+    }
+    with psycopg.connect(fleet.database.operator_dsn) as connection:
+        for statement in traces.values():
+            connection.execute(statement.encode())
+    grant(fleet, fleet.laptop, "launch", "merged", may_create=True)
+    with psycopg.connect(fleet.dsn(fleet.laptop)) as connection:
+        # A name that was granted and means another theme by now is not that theme.
+        refused = connection.execute("SELECT hermes_claim_themes(%s)", ([*traces, "new", "launch"],)).fetchone()
+        assert refused == (sorted(traces),)
 
 
 def test_a_login_writes_in_its_themes_and_begins_what_is_nobodys(fleet: Fleet) -> None:
@@ -370,14 +468,14 @@ def test_a_journal_of_another_login_is_not_gone_on_with_before_it_is_given(fleet
 def test_a_revoked_login_sees_nothing_and_what_it_wrote_stays(fleet: Fleet) -> None:
     with psycopg.connect(fleet.dsn(fleet.laptop), autocommit=True) as open_session:
         open_session.execute(OPEN.encode())
-        assert open_session.execute("SELECT count(*) FROM conversations").fetchone() == (2,)
+        assert open_session.execute("SELECT count(*) FROM conversations").fetchone() == (4,)
         logins.revoke(fleet.database.owner_dsn, fleet.laptop, actor="test", home_id="")
         with pytest.raises(psycopg.Error):
             open_session.execute("SELECT count(*) FROM conversations")
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(fleet.dsn(fleet.laptop))
     with psycopg.connect(fleet.database.operator_dsn) as connection:
-        assert connection.execute("SELECT count(*) FROM conversations").fetchone() == (4,)
+        assert connection.execute("SELECT count(*) FROM conversations").fetchone() == (8,)
         done = connection.execute("SELECT action, subject FROM audit_log WHERE subject LIKE 'login %'").fetchall()
     assert ("revoke-login", f"login {fleet.laptop}") in done
     with pytest.raises(ConfigError, match="no themes were granted"):
@@ -390,7 +488,7 @@ def test_new_tables_are_within_a_logins_reach_and_it_never_becomes_the_fleets_ro
     with psycopg.connect(fleet.dsn(fleet.laptop)) as connection:
         connection.execute(OPEN.encode())
         assert connection.execute("SELECT count(*) FROM turn_vectors_2").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM conversations_embedded").fetchone() == (2,)
+        assert connection.execute("SELECT count(*) FROM conversations_embedded").fetchone() == (4,)
     with pytest.raises(SchemaError, match="granted single themes"):
         migrate.apply(owner, runtime_role=fleet.laptop, model=ModelSpec(MODEL, DIM))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.capture import identity
-from hermes_memory_pgvector.capture.provenance import Judge, Judgement
+from hermes_memory_pgvector.capture.provenance import LOOKED_BACK, Judge, Judgement
 from hermes_memory_pgvector.capture.transcript import Turn
 from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.errors import ConfigError
@@ -81,6 +81,38 @@ def test_a_message_the_host_adds_to_a_turn_does_not_begin_another() -> None:
     for messages in (steered, plain):
         assert judge().of_exchange(messages, Turn("user", "Read it"))[0] == untrusted("web")
     assert judge().of_transcript(plain, 1000)[0] == {Turn("assistant", "It says hello"): untrusted("web")}
+
+
+def test_what_lies_further_back_than_is_looked_counts_as_a_strangers() -> None:
+    """However long a session is, and wherever its web page stands, nothing of it becomes trusted by being far away."""
+    asked = Turn("user", "And now?")
+    page = [user("Read it"), *call("web_extract"), said("It says hello")]
+    idle = [user("Go on"), said("Fine")]
+    end = [user("And now?"), said("Nothing more")]
+    short = [*idle * (LOOKED_BACK // 2 - 1), *end]
+    assert judge().of_exchange(short, asked)[0] == TRUSTED
+    for long in ([*page, *idle * LOOKED_BACK, *end], [*idle * LOOKED_BACK, *end]):
+        assert judge().of_exchange(long, asked)[0] == EXPOSED
+        assert judge().of_exchange(long, None)[0] == EXPOSED
+    # An exchange that is longer than that is untrusted with all that can be seen of it.
+    steps = [*call("web_extract"), *call("read_file") * LOOKED_BACK, user("also in French please"), *call("web_search")]
+    for whole in ([*end[:1], *steps], [*end[:1], *steps[:-2], *call("memory")]):
+        judgement, calls = judge().of_exchange(whole, asked)
+        assert judgement is not None
+        assert judgement.trust is (Trust.UNTRUSTED if whole[-1]["name"] == "web_search" else Trust.EXPOSED)
+        assert all(each.trust is Trust.EXPOSED for each in calls.values())
+
+    # Read from its end alone: what is further back costs nothing.
+    class Past(list[Any]):
+        read = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            self.read += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
+            return super().__getitem__(place)
+
+    past = Past([*idle * 50_000, said("Nothing more")])
+    judge().of_exchange(past, asked)
+    assert past.read <= 4 * LOOKED_BACK
 
 
 def test_recalled_strangers_are_still_strangers() -> None:

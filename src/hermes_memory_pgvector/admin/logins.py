@@ -17,7 +17,7 @@ from psycopg import sql
 
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import audit_log, schema
+from hermes_memory_pgvector.store import audit_log, overview, schema
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -195,9 +195,9 @@ def _ensure_role(connection: psycopg.Connection, login: str, password: str | Non
 
 def _refuse_strong(connection: psycopg.Connection, login: str) -> None:
     """A role that can do more than it is granted would make the wall a picture of one."""
-    row: Any = connection.execute(admin_statement("logins/obstacle"), {"login": login}).fetchone()
-    if row is not None and row[0] is not None:
-        raise ConfigError(f'role "{login}" would see every theme: {row[0]}; choose another name')
+    obstacle = overview.login_obstacle(connection, login)
+    if obstacle:
+        raise ConfigError(f'role "{login}" would see every theme: {obstacle}; choose another name')
     opened = [str(each[0]) for each in connection.execute(admin_statement("logins/open_schema"), {"login": login})]
     if opened:
         raise ConfigError(

@@ -21,7 +21,8 @@ from hermes_memory_pgvector.values import Trust
 
 MEMORY_TOOL = "memory"
 LOOKED_BACK = 2000
-"""Messages before the last question that are read, to see what a session was exposed to; hosts summarise earlier."""
+"""Messages that are read to find the last question, and before it, to see what the session was exposed to. Hosts
+summarise earlier; what lies further back counts as a stranger's."""
 QUESTION_CHARS = 100_000
 MAX_CALLS = 200
 """How many calls of one message are looked at."""
@@ -98,7 +99,7 @@ class Judge:
         if not isinstance(messages, list | tuple) or not messages:
             return None, {}
         start = self._start(messages, question)
-        seen = Seen()
+        seen = Seen(before=start > LOOKED_BACK)
         for message in messages[max(0, start - LOOKED_BACK) : start]:
             self._read(message, seen)
         seen.next_exchange()
@@ -132,16 +133,21 @@ class Judge:
         self._read(message, seen)
 
     def _start(self, messages: Sequence[Any], question: Turn | None) -> int:
-        """Where the last exchange begins: the host adds user messages of its own to one."""
+        """Where the last exchange begins: the host adds user messages of its own to one.
+
+        One that began further back than is looked contains all that is.
+        """
         last = None
-        for place in range(len(messages) - 1, -1, -1):
+        horizon = max(0, len(messages) - LOOKED_BACK)
+        for place in range(len(messages) - 1, horizon - 1, -1):
             if not _is_question(messages[place]):
                 continue
-            last = place + 1 if last is None else last
-            content = text_of(messages[place].get("content"), len(question.content) + 1000 if question else 0)
-            if question is not None and question.content in content:
+            if question is None or question.content in text_of(
+                messages[place].get("content"), len(question.content) + 1000
+            ):
                 return place + 1
-        return last or 0
+            last = place + 1 if last is None else last
+        return horizon or last or 0
 
     def _read(self, message: Any, seen: Seen) -> None:
         if not isinstance(message, Mapping):

@@ -308,6 +308,8 @@ class _Draft:
     change: Reversal
     about: Event | None
     now: State
+    former: State
+    """Every entry there ever was, as it was last."""
     last: int
     """The place of the newest event it answers to."""
 
@@ -320,7 +322,7 @@ def _draft(connection: Connection, theme: str, target: Target, plan: _Plan) -> _
     events, last = events_store.of_theme(connection, theme, target)
     now = timeline.state_of(events)
     change, about = plan(events, now)
-    return _Draft(change, about, now, last)
+    return _Draft(change, about, now, timeline.last_known(events), last)
 
 
 def _apply(
@@ -334,7 +336,9 @@ def _apply(
     moment = hand.now()
     # It comes after everything it answers to, whatever the clocks of other machines say.
     when = Moment(moment.wall_us, max(moment.order_us, draft.last + 1))
-    made = reversal.operations(draft.change, draft.now, theme=theme, target=target, when=when, metadata=metadata)
+    made = reversal.operations(
+        draft.change, draft.now, draft.former, theme=theme, target=target, when=when, metadata=metadata
+    )
     writer = f"operator:{hand.actor.home_id}"
     placed = [Placed(operation, writer, when.order_us, part) for part, operation in enumerate(made)]
     model = current_model(connection)

@@ -169,6 +169,8 @@ class Forgetting:
             erasure.refresh_statistics(connection)
         with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
             unreached += leftovers.unreached(connection, self._folders())
+            for selection in self.selections:
+                erasure.drop_names_of_quarantines(connection, selection)
             themes = {selection.theme for selection in self.selections}
             receipt = receipts.finish(connection, begun.id, erased.counts, unreached)
             audit.record(

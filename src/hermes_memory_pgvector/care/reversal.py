@@ -80,22 +80,44 @@ def toward(wanted: Collection[str], now: State, files: Files) -> Reversal:
 
 
 def operations(
-    reversal: Reversal, now: State, *, theme: str, target: Target, when: Moment, metadata: Mapping[str, Any]
+    reversal: Reversal,
+    now: State,
+    former: State,
+    *,
+    theme: str,
+    target: Target,
+    when: Moment,
+    metadata: Mapping[str, Any],
 ) -> list[MemoryOperation]:
-    """The operations that do it; an entry that only gets other words keeps its row."""
-    common: dict[str, Any] = {"when": when, "metadata": metadata, "written_by": RowOrigin.OPERATOR}
+    """The operations that do it; an entry that only gets other words keeps its row.
+
+    What comes back is trusted no further than it was, and still comes from the session that wrote it: `former` knows
+    every entry as it was last.
+    """
+    common: dict[str, Any] = {"when": when, "written_by": RowOrigin.OPERATOR}
     if len(reversal.remove) == len(reversal.restore) == 1:
         (old,), (new,) = reversal.remove, reversal.restore
         homes = list(now[old].homes)
         if len(homes) <= 1 and reversal.mirrored.isdisjoint(homes):
             home = homes[0] if homes else ""
-            return [ReplaceMemory(theme, target, new, "", home_id=home, previous=old, **common)]
+            marks = _marks(former.get(new), metadata)
+            return [ReplaceMemory(theme, target, new, "", home_id=home, previous=old, **marks, **common)]
     made: list[MemoryOperation] = [
-        RemoveMemory(theme, target, "", home_id=home, previous=content, **common)
+        RemoveMemory(theme, target, "", home_id=home, previous=content, metadata=metadata, **common)
         for content in reversal.remove
         for home in list(now[content].homes) or [""]
     ]
-    return made + [AddMemory(theme, target, content, home_id="", **common) for content in reversal.restore]
+    return made + [
+        AddMemory(theme, target, content, home_id="", **_marks(former.get(content), metadata), **common)
+        for content in reversal.restore
+    ]
+
+
+def _marks(entry: Entry | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    if entry is None:
+        return {"metadata": metadata}
+    kept = {name: entry.metadata[name] for name in ("session_id", "tools") if name in entry.metadata}
+    return {"metadata": {**kept, **metadata}, "trust": entry.trust}
 
 
 def homes_of(contents: Iterable[str], now: State) -> tuple[str, ...]:

@@ -45,6 +45,14 @@ def replay(events: Iterable[Event]) -> Iterator[Effect]:
         yield Effect(event, before, {content: state.get(content) for content in before})
 
 
+def last_known(events: Iterable[Event]) -> State:
+    """Every entry there ever was, as it was last."""
+    known: State = {}
+    for effect in replay(events):
+        known.update({content: entry for content, entry in effect.after.items() if entry is not None})
+    return known
+
+
 def state_of(events: Iterable[Event]) -> State:
     """What the operations made together."""
     return fold(event.operation() for event in events)

@@ -7,10 +7,9 @@ import secrets
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.cli import granting, options
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import database, terminal
+from hermes_memory_pgvector.setup import terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ REMEDY = "hermes-pgvector grant LOGIN --themes THEMES --admin-dsn OWNER_DSN"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_common(parser)
-    options.add_admin_dsn(parser)
+    granting.configure(parser)
     parser.add_argument("login", metavar="LOGIN", help="name of the login; its role is made if there is none")
     parser.add_argument(
         "--themes",
@@ -54,20 +52,18 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.care import actor
     from hermes_memory_pgvector.store.conninfo import has_role
 
-    home = options.home_of(args)
     if args.read_only and args.create:
         raise ConfigError("--read-only and --create cannot go together: who begins a theme writes to it")
     themes = None
     if args.themes is not None:
         themes = tuple(dict.fromkeys(name for each in args.themes.split(",") if (name := theme_name(each))))
-    admin = database.admin_dsn(home, load(home).settings, args.admin_dsn)
-    is_new = not has_role(admin, args.login, logins.CONNECT_SECONDS)
-    password = _typed(args.login) if args.ask_password else None
-    made = secrets.token_urlsafe(PASSWORD_BYTES) if password is None and (is_new or args.new_password) else None
     wanted = logins.Wanted(args.login, themes, not args.read_only, args.create, tuple(args.home))
-    operator = actor.operator(home)
-    with database.explaining_denial(admin, "make logins", REMEDY):
-        done = logins.grant(admin, wanted, password=password or made, actor=operator.name, home_id=operator.home_id)
+    operator = actor.operator(options.home_of(args))
+    with granting.as_owner(args, "make logins", REMEDY, may_create=True) as owner:
+        is_new = not has_role(owner, args.login, logins.CONNECT_SECONDS)
+        password = _typed(args.login) if args.ask_password else None
+        made = secrets.token_urlsafe(PASSWORD_BYTES) if password is None and (is_new or args.new_password) else None
+        done = logins.grant(owner, wanted, password=password or made, actor=operator.name, home_id=operator.home_id)
     assert done.login is not None
     if args.json:
         terminal.as_json({**asdict(done.login), "is_new_role": done.is_new_role, "password": made})

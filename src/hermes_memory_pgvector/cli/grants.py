@@ -6,9 +6,8 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import database, terminal
+from hermes_memory_pgvector.cli import granting
+from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.logins import Login
@@ -18,22 +17,15 @@ HELP = "list the logins that see only some themes (needs the owner's login)"
 GROUP = "run"
 EXAMPLES = (("grants", "who may see what"),)
 REMEDY = "hermes-pgvector grants --admin-dsn OWNER_DSN"
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    options.add_common(parser)
-    options.add_admin_dsn(parser)
+configure = granting.configure
 
 
 def run(args: argparse.Namespace) -> int:
     """List them."""
     from hermes_memory_pgvector.admin import logins
 
-    home = options.home_of(args)
-    admin = database.admin_dsn(home, load(home).settings, args.admin_dsn, may_create=False)
-    with database.explaining_denial(admin, "look at logins", REMEDY):
-        found = logins.listed(admin)
+    with granting.as_owner(args, "look at logins", REMEDY) as owner:
+        found = logins.listed(owner)
     if args.json:
         terminal.as_json({"logins": [asdict(each) for each in found]})
         return 0

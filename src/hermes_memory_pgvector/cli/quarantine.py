@@ -150,6 +150,8 @@ def _tell_list(args: argparse.Namespace, found: list[Quarantine]) -> int:
 
 def _told(each: Quarantine) -> str:
     """What a batch is about, in words."""
+    from hermes_memory_pgvector.store.quarantine import IMPORTED
+
     rule = each.rule
     named = [f"{name} {value}" for name, value in (("session", rule.session_id), ("origin", rule.origin)) if value]
     if rule.since:
@@ -158,7 +160,9 @@ def _told(each: Quarantine) -> str:
         named.append(f"until {times.shown(rule.until)}")
     if rule.theme:
         named.append(f"in {rule.theme}")
-    told = ", ".join(named) if each.is_rule else "brought by an import"
+    if not each.is_rule:
+        named = ["brought by an import" if each.actor == IMPORTED else "forgotten since"]
+    told = ", ".join(named)
     return f"{told}; undone {times.shown(each.undone_at)}" if each.undone_at else told
 
 

@@ -27,6 +27,7 @@ from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
+from hermes_memory_pgvector.engine.granted import StoreGranted
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.status import Status
@@ -240,6 +241,7 @@ class Engine:
                 "mirror": self._mirror_files.run,
                 "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
+                "granted themes": StoreGranted(self.pool, self.writer).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,

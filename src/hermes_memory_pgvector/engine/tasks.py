@@ -18,7 +18,7 @@ from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
-from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.errors import DatabaseDenied, MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import CrossReads, RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
@@ -282,29 +282,41 @@ class KeepRecallLog:
             self._store(*self._log.take(), deadline)
 
     def _store(self, answers: Sequence[LoggedAnswer], reads: CrossReads, deadline: Deadline) -> None:
-        if not answers and not reads:
-            return
         try:
-            with self._pool.transaction(deadline, reach=UPKEEP) as connection:
-                told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
-                recall_log.insert(connection, told)
-                for (reader, named), read in counted.items():
-                    # The first row counts; those after it name the rows that were given.
-                    counts = {"questions": read.questions, "hits_of_other_themes": read.hits}
-                    for subject in (f"scope {named}"[:MAX_SUBJECT], *named_rows(read.rows)):
-                        audit_log.insert(
-                            connection,
-                            actor="recall tool",
-                            home_id=self._home_id,
-                            action="read",
-                            theme=reader,
-                            subject=subject,
-                            counts=counts,
-                        )
-                        counts = {}
+            self._insert(answers, reads, deadline)
+        except DatabaseDenied as error:
+            if error.sqlstate != gate.NO_PRIVILEGE or not answers:
+                self._log.give_back(answers, reads)
+                raise
+            self._store((), reads, deadline)
+            # Somebody asked in a theme that this login was not granted: that must not hold up the others.
+            for theme in dict.fromkeys(each.theme for each in answers):
+                with contextlib.suppress(DatabaseDenied):
+                    self._insert([each for each in answers if each.theme == theme], {}, deadline)
         except MemoryPluginError:
             self._log.give_back(answers, reads)
             raise
+
+    def _insert(self, answers: Sequence[LoggedAnswer], reads: CrossReads, deadline: Deadline) -> None:
+        if not answers and not reads:
+            return
+        with self._pool.transaction(deadline, reach=UPKEEP) as connection:
+            told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
+            recall_log.insert(connection, told)
+            for (reader, named), read in counted.items():
+                # The first row counts; those after it name the rows that were given.
+                counts = {"questions": read.questions, "hits_of_other_themes": read.hits}
+                for subject in (f"scope {named}"[:MAX_SUBJECT], *named_rows(read.rows)):
+                    audit_log.insert(
+                        connection,
+                        actor="recall tool",
+                        home_id=self._home_id,
+                        action="read",
+                        theme=reader,
+                        subject=subject,
+                        counts=counts,
+                    )
+                    counts = {}
 
 
 def named_rows(rows: Sequence[tuple[str, str]]) -> list[str]:

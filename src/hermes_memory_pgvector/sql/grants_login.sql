@@ -20,7 +20,8 @@ BEGIN
     FOR own IN SELECT oid FROM pg_proc
                WHERE prosecdef AND pronamespace = quote_ident(current_schema())::regnamespace
                  AND proname IN ('hermes_login_themes', 'hermes_login_patterns', 'hermes_granted_themes', 'hermes_gate',
-                                 'hermes_forgotten', 'hermes_forgotten_parts', 'hermes_claim_themes', 'hermes_look_up_terms', 'hermes_look_up_common',
+                                 'hermes_login_quarantines', 'hermes_trim_recall_log', 'hermes_forgotten', 'hermes_forgotten_parts',
+                                 'hermes_claim_themes', 'hermes_look_up_terms', 'hermes_look_up_common',
                                  'hermes_refresh_statistics', 'hermes_term_fractions', 'hermes_raise_candidates') LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', own, {role_literal});
     END LOOP;

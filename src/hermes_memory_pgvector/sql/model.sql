@@ -42,7 +42,10 @@ BEGIN
         -- A vector beside its key in the page is read many times faster than one out of line, while a row fits a page.
         EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STORAGE %s',
                        name, CASE WHEN {dim} <= 3072 THEN 'PLAIN' ELSE 'EXTERNAL' END);
+        -- Statistics are over all rows, and estimates tell of them whoever asks.
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STATISTICS 0, ALTER COLUMN code SET STATISTICS 0', name);
     END LOOP;
+    ALTER TABLE {turn_vectors} ALTER COLUMN content_hash SET STATISTICS 0;
 END
 $code$;
 

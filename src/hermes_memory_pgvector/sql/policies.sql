@@ -70,11 +70,11 @@ BEGIN
                 ('tombstones', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('theme_aliases', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('theme_aliases', 'hermes_login_reads', 'SELECT', 'PUBLIC',
-                 'new = ANY (((SELECT hermes_granted_themes()))::text[])'),
-                -- Which batches are held back: names and times.
+                 'new LIKE ANY (((SELECT hermes_granted_themes()))::text[])'),
+                -- Which batches are held back: names and times, of others' sessions and themes, too.
                 ('quarantines', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('quarantines', 'hermes_login_reads', 'SELECT', 'PUBLIC',
-                 'theme IS NULL OR theme = ANY (((SELECT hermes_granted_themes()))::text[])'),
+                 'id = ANY (((SELECT hermes_login_quarantines()))::bigint[])'),
                 ('login_grants', 'hermes_fleet', 'SELECT', fleet, 'true'),
                 ('login_grants', 'hermes_login_reads', 'SELECT', 'PUBLIC', 'login = session_user'),
                 ('login_themes', 'hermes_fleet', 'SELECT', fleet, 'true'),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermes_memory_pgvector.store.gate import NOT_GRANTED
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 
@@ -32,6 +33,13 @@ def newest(connection: Connection, limit: int) -> list[DeadLetter]:
     """Rejected records, newest first."""
     rows: list[Any] = connection.execute(statement("journal/list_dead_letters"), {"limit": limit}).fetchall()
     return [DeadLetter(*row) for row in rows]
+
+
+def not_granted(connection: Connection, after: int, limit: int) -> list[tuple[int, bytes]]:
+    """Number and payload of this login's records that were rejected for want of a grant, the oldest first."""
+    values = {"after": after, "told": NOT_GRANTED, "limit": limit}
+    rows: list[Any] = connection.execute(statement("journal/not_granted"), values).fetchall()
+    return [(int(letter), bytes(payload)) for letter, payload in rows]
 
 
 def find(connection: Connection, letter_id: int) -> tuple[DeadLetter, bytes] | None:

@@ -19,6 +19,9 @@ from hermes_memory_pgvector.store.tombstones import Tombstones, micros
 from hermes_memory_pgvector.values import AddTurn, WriteItem
 
 NO_PRIVILEGE = "42501"
+NOT_GRANTED = "was not granted the theme"
+"""Part of the reason of what is refused to a login; the records of a theme that is granted later are found by it."""
+NAMED = 3
 
 _Item = TypeVar("_Item", bound=WriteItem)
 
@@ -50,9 +53,10 @@ class Gate:
             raise DatabaseDenied(reads_only(self.login), sqlstate=NO_PRIVILEGE)
         row: Any = connection.execute(statement("gate/claim"), {"themes": wanted}).fetchone()
         if row[0]:
+            named = ", ".join(map(repr, row[0][:NAMED])) + (" and others" if len(row[0]) > NAMED else "")
             raise DatabaseRejected(
-                f'login "{self.login}" was not granted the theme; '
-                f"to grant it: hermes-pgvector grant {self.login} --themes THEMES",
+                f'login "{self.login}" {NOT_GRANTED} {named}; to grant it, with those it has: '
+                f"hermes-pgvector grant {self.login} --themes THEMES",
                 sqlstate=NO_PRIVILEGE,
             )
 
@@ -60,6 +64,16 @@ class Gate:
         """The item under the name its theme has now."""
         theme = self.aliases.get(item.theme)
         return item if theme is None else replace(item, theme=theme)
+
+    def required(self, connection: Connection, item: _Item) -> _Item:
+        """The item under the name its theme has now, if this login may write there.
+
+        What takes something back, or judges it, is refused together with what it is about: stored alone it would find
+        nothing, and what comes after a grant would stay as it was.
+        """
+        item = self.renamed(item)
+        self.require(connection, [item.theme])
+        return item
 
     def tombstones(self, connection: Connection, items: Sequence[WriteItem]) -> Tombstones:
         """What was forgotten of these items, which have the names they were said under."""

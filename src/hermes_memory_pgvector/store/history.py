@@ -18,6 +18,7 @@ from hermes_memory_pgvector.values import (
     RemoveMemory,
     ReplaceMemory,
     Target,
+    Trust,
 )
 
 MICROSECOND = timedelta(microseconds=1)
@@ -40,6 +41,7 @@ class Event:
     at: datetime
     metadata: Mapping[str, Any]
     writer: str
+    trust: Trust | None = None
 
     def operation(self, order_us: int = 0) -> MemoryOperation:
         """The same as the rules of memory_state take it."""
@@ -48,6 +50,7 @@ class Event:
             "home_id": self.home_id,
             "origin": self.origin,
             "metadata": self.metadata,
+            "trust": self.trust,
         }
         if self.action == "add":
             return AddMemory(self.theme, self.target, self.content, **common)
@@ -109,7 +112,8 @@ def files(connection: Connection, target: Target, home_ids: Sequence[str]) -> di
 
 
 def _event(row: Any) -> Event:
-    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer = row
+    theme, event_id, target, action, content, old_text, previous, home_id, origin, at, metadata, writer, trust = row
     return Event(
-        theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata, writer
-    )
+        theme, event_id, target, action, content, old_text, previous, home_id, Origin(origin), at, metadata, writer,
+        trust and Trust(trust),
+    )  # fmt: skip

@@ -239,7 +239,7 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
 
 def judge(connection: Connection, item: JudgeMemories) -> int:
     """Note how far to trust what some calls of the memory tool wrote; return how many entries they concern."""
-    item = gate.enter(connection).renamed(item)
+    item = gate.enter(connection).required(connection, item)
     values = {
         "theme": item.theme,
         "session_id": item.session_id,

@@ -185,6 +185,12 @@ class GrantedLogin:
     themes: tuple[str, ...]
 
 
+def login_obstacle(connection: Connection, login: str) -> str:
+    """Why a role can do more than single themes allow, whatever it was granted; empty when it cannot."""
+    row: Any = connection.execute(statement("logins/obstacle"), {"login": login}).fetchone()
+    return "" if row is None or row[0] is None else str(row[0])
+
+
 def granted_logins(connection: Connection) -> list[GrantedLogin]:
     """The logins that see only some themes, as far as this role may know."""
     rows: list[Any] = connection.execute(statement("overview/logins")).fetchall()

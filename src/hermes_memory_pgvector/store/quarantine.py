@@ -18,6 +18,8 @@ from hermes_memory_pgvector.store.taking_along import MutedTurn
 from hermes_memory_pgvector.values import Kind
 
 MOST_LISTED = 1000
+IMPORTED = "import"
+"""Who made the quarantine of what an import brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Quarantine:
     actor: str
     rule: Rule
     is_rule: bool
-    """False for what an import brought: no late row joins it."""
+    """False for what an import brought, and for what was forgotten since: no late row joins it."""
     undone_at: datetime | None
     turns: int
     memories: int
@@ -166,8 +168,8 @@ def bring_memories(connection: Connection, brought: Sequence[tuple[str, int, dat
 def _brought(connection: Connection, times: Sequence[datetime]) -> dict[datetime, int]:
     found: dict[datetime, int] = {}
     for at in dict.fromkeys(times):
-        row: Any = connection.execute(statement("quarantine/brought"), {"at": at}).fetchone()
-        found[at] = int(row[0]) if row else _begin(connection, Rule(), "import", "", at, is_rule=False)[0]
+        row: Any = connection.execute(statement("quarantine/brought"), {"at": at, "actor": IMPORTED}).fetchone()
+        found[at] = int(row[0]) if row else _begin(connection, Rule(), IMPORTED, "", at, is_rule=False)[0]
     return found
 
 

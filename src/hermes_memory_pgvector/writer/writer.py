@@ -59,6 +59,7 @@ WATCHED_SECONDS = 1000.0
 IDLE_SECONDS = 5.0
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
+MAX_TOLD = 100
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
@@ -136,8 +137,11 @@ class Writer(Service):
         """Watermarks that went back, by journal; logged together."""
         self._known_gone: dict[str, int] = {}
         """Up to which record of a journal it was noted what is missing."""
-        self._burials: list[str] = []
-        """Dead letters of the transaction under way; logged when it is committed."""
+        self._burials: list[tuple[str, str]] = []
+        """Dead letters of the transaction under way, and why; logged when it is committed."""
+        self._not_granted = 0
+        self._told_reasons: set[str] = set()
+        """What this login was not granted, as the log says once."""
         self._stops: dict[str, int] = {}
         """Where the transaction under way has met a record of a newer version."""
         self._last_error = ""
@@ -534,7 +538,7 @@ class Writer(Service):
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         dead_letters.insert(connection, record.writer, record.seq, payload, reason)
-        self._burials.append(f"record {record.writer}/{record.seq} was rejected and is kept as a dead letter: {reason}")
+        self._burials.append((f"{record.writer}/{record.seq}", reason))
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
         now = time.monotonic()
@@ -546,8 +550,7 @@ class Writer(Service):
         if count >= self._portion:
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
-        for burial in self._burials:
-            logger.warning("%s", burial)
+        self._log_burials()
         self._dead += len(self._burials)
         for writer, mark in self._stops.items():
             if writer not in self._for_newer:
@@ -563,6 +566,25 @@ class Writer(Service):
                 self.breaker.succeeded()
         if count:
             self._on_stored()
+
+    def _log_burials(self) -> None:
+        for record, reason in self._burials:
+            if gate.NOT_GRANTED in reason:
+                self._not_granted += 1
+                if reason not in self._told_reasons and len(self._told_reasons) < MAX_TOLD:
+                    self._told_reasons.add(reason)
+                    logger.warning("what is said there is kept as dead letters and stored once it may be: %s", reason)
+                continue
+            logger.warning("record %s was rejected and is kept as a dead letter: %s", record, reason)
+
+    @property
+    def not_granted(self) -> int:
+        """How many records were kept as dead letters because this login was not granted their theme."""
+        return self._not_granted
+
+    def was_granted(self) -> None:
+        """Some of them were stored since: what is refused from now on is news."""
+        self._told_reasons.clear()
 
     def _note(self, error: MemoryPluginError) -> None:
         self._last_error = str(error)

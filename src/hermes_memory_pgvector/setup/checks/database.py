@@ -121,6 +121,14 @@ def _logins(connection: Connection, state: SchemaState) -> Iterator[Finding]:
         return
     told = "; ".join(f"{each.login} {each.rights} {', '.join(each.themes) or 'no theme yet'}" for each in granted)
     yield ok("logins", f"{state.role} sees every theme" + (f"; {told}" if told else "; no login has themes of its own"))
+    for each in granted:
+        obstacle = overview.login_obstacle(connection, each.login)
+        if obstacle:
+            yield problem(
+                "logins",
+                f"{each.login} was granted single themes and can see every one: {obstacle}",
+                f"hermes-pgvector revoke-login {each.login}",
+            )
 
 
 def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:

@@ -23,6 +23,13 @@ BEGIN
                             WHERE s.schemaname = %L AND s.tablename = %L',
                            analyzed.place, analyzed.name, analyzed.place, analyzed.name);
         END IF;
+        IF is_empty AND EXISTS (SELECT FROM pg_catalog.pg_stats_ext_exprs AS s WHERE s.statistics_schemaname = analyzed.place
+                                AND s.statistics_name = analyzed.name || '_words') THEN
+            EXECUTE format('DROP STATISTICS %1$I.%2$I', analyzed.place, analyzed.name || '_words');
+            EXECUTE format('CREATE STATISTICS %1$I.%2$I ON (%1$I.hermes_words(lexemes)) FROM %1$I.%3$I',
+                           analyzed.place, analyzed.name || '_words', analyzed.name);
+            EXECUTE format('ALTER STATISTICS %I.%I SET STATISTICS 400', analyzed.place, analyzed.name || '_words');
+        END IF;
     END LOOP;
     PERFORM {schema}.hermes_refresh_statistics();
 END $$;

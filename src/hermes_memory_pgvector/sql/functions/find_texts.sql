@@ -1,6 +1,6 @@
--- How many rows of each table of this schema hold one of these texts, in any spelling of case: in what was said up to a time,
--- in what was said later, and in names alone (of themes, sessions, homes, people at the keyboard); -1 where the caller may
--- not look. themes: only rows of these; null for all. What the planner remembers of rows counts as the table `pg_stats`.
+-- How many rows of each table of this schema hold one of these texts, in any case: in what was said up to a time, later, and
+-- in names alone (themes, sessions, homes, people); -1 where the caller may not look. themes: only these; null for all. What
+-- the planner remembers of rows counts as the table `pg_stats`.
 CREATE OR REPLACE FUNCTION hermes_find_texts(
     needles text[], themes text[] DEFAULT NULL, until timestamptz DEFAULT 'infinity',
     OUT table_name text, OUT rows bigint, OUT newer bigint, OUT in_names bigint) RETURNS SETOF record
@@ -51,10 +51,10 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
-    SELECT 'pg_stats', count(*), 0, 0 INTO table_name, rows, newer, in_names FROM pg_catalog.pg_stats AS s
-    WHERE s.schemaname = place AND s.attname <> ALL (names::name[]) AND s.attname <> 'metadata'
-      AND EXISTS (SELECT FROM unnest(needles) AS one (needle)
-                  WHERE strpos(lower(regexp_replace(concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text,
-                                                              s.most_common_elems::text), '~=[^,}}"]*', '', 'g')), lower(one.needle)) > 0);
-    RETURN NEXT;
-END $$;
+    SELECT 'pg_stats', count(*), 0, 0 INTO table_name, rows, newer, in_names
+    FROM (SELECT concat_ws(' ', s.most_common_vals::text, s.histogram_bounds::text) FROM pg_catalog.pg_stats AS s
+          WHERE s.schemaname = place AND s.attname <> ALL (names::name[])
+          UNION ALL SELECT s.most_common_elems::text FROM pg_catalog.pg_stats_ext_exprs AS s WHERE s.schemaname = place) AS k (words)
+    WHERE EXISTS (SELECT FROM unnest(needles) AS one (needle)
+                  WHERE strpos(lower(regexp_replace(k.words, '~=[^,}}"]*', '', 'g')), lower(one.needle)) > 0);
+    RETURN NEXT; END $$;

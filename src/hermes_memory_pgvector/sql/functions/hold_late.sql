@@ -1,28 +1,32 @@
--- Trigger: rows that arrive late, or get their words late, and that a quarantine is about, go there at once.
+-- Trigger: rows that arrive late, or get their words late, and that a quarantine is about, go there at once, whoever
+-- brings them: a login of single themes sees neither the rules nor may it hold rows back or let them go.
+--
+-- Runs with the owner's rights, so whoever calls it must not be able to choose what it means: the search_path has Postgres's
+-- own catalog alone, and everything of ours is named with its schema.
 CREATE OR REPLACE FUNCTION hermes_hold_late() RETURNS trigger
-    LANGUAGE plpgsql SET search_path FROM CURRENT
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS $$
     BEGIN
-        IF NOT EXISTS (SELECT FROM quarantines WHERE undone_at IS NULL AND is_rule) THEN
+        IF NOT EXISTS (SELECT FROM {schema}.quarantines WHERE undone_at IS NULL AND is_rule) THEN
             RETURN NULL;
         END IF;
         IF TG_TABLE_NAME = 'conversations' THEN
-            INSERT INTO quarantined_turns (agent_identity, id, quarantine_id)
-            SELECT turn.agent_identity, turn.id, rule.id FROM quarantines AS rule JOIN added AS turn
+            INSERT INTO {schema}.quarantined_turns (agent_identity, id, quarantine_id)
+            SELECT turn.agent_identity, turn.id, rule.id FROM {schema}.quarantines AS rule JOIN added AS turn
               ON (rule.theme IS NULL OR turn.agent_identity = rule.theme)
              AND (rule.session_id IS NULL OR turn.session_id = rule.session_id)
-             AND (rule.origin IS NULL OR hermes_is_from(
-                      hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, rule.origin))
+             AND (rule.origin IS NULL OR {schema}.hermes_is_from(
+                      {schema}.hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, rule.origin))
              AND (rule.since IS NULL OR turn.ts >= rule.since) AND (rule.until IS NULL OR turn.ts < rule.until)
             WHERE rule.undone_at IS NULL AND rule.is_rule
             ON CONFLICT DO NOTHING;
         ELSE
-            INSERT INTO quarantined_memories (agent_identity, id, quarantine_id)
-            SELECT entry.agent_identity, entry.id, rule.id FROM quarantines AS rule JOIN added AS entry
+            INSERT INTO {schema}.quarantined_memories (agent_identity, id, quarantine_id)
+            SELECT entry.agent_identity, entry.id, rule.id FROM {schema}.quarantines AS rule JOIN added AS entry
               ON (rule.theme IS NULL OR entry.agent_identity = rule.theme)
              AND (rule.session_id IS NULL OR entry.metadata ->> 'session_id' = rule.session_id)
-             AND (rule.origin IS NULL OR hermes_is_from(
-                      hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, rule.origin))
+             AND (rule.origin IS NULL OR {schema}.hermes_is_from(
+                      {schema}.hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.metadata, rule.origin))
              AND (rule.since IS NULL OR entry.updated_at >= rule.since)
              AND (rule.until IS NULL OR entry.updated_at < rule.until)
             WHERE rule.undone_at IS NULL AND rule.is_rule

@@ -1,4 +1,4 @@
--- Takes over what ANALYZE knows of lexemes; cheap, and called by upkeep after a table has grown.
+-- Takes over what ANALYZE knows of words; cheap, and called by upkeep after a table has grown.
 --
 -- Runs with the owner's rights, so whoever calls it must not be able to choose what it means: the search_path has Postgres's
 -- own catalog alone, and everything of ours is named with its schema.
@@ -13,9 +13,9 @@ CREATE OR REPLACE FUNCTION hermes_refresh_statistics() RETURNS void
         DELETE FROM {schema}.lexeme_statistics;
         INSERT INTO {schema}.lexeme_statistics
         SELECT s.tablename, known.lexeme, max(known.fraction)
-        FROM pg_catalog.pg_stats AS s,
+        FROM pg_catalog.pg_stats_ext_exprs AS s,
              unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (lexeme, fraction)
-        WHERE s.schemaname = {schema_name} AND s.attname = 'lexemes'
-          AND s.tablename IN ('memory_entries', 'conversations') AND known.lexeme IS NOT NULL
+        WHERE s.schemaname = {schema_name} AND s.statistics_name IN ('conversations_words', 'memory_entries_words')
+          AND known.lexeme IS NOT NULL
         GROUP BY 1, 2;
     END $$;

@@ -1,6 +1,6 @@
 -- why a role cannot be a login of single themes; no row when it can
 SELECT CASE
-    WHEN r.rolname = current_user OR pg_has_role(r.oid, c.relowner, 'MEMBER') THEN 'it may act as the owner of the tables'
+    WHEN pg_has_role(r.oid, c.relowner, 'MEMBER') THEN 'it may act as the owner of the tables'
     WHEN r.rolsuper THEN 'it is a superuser'
     WHEN r.rolbypassrls THEN 'it has BYPASSRLS'
     WHEN r.rolcreaterole THEN 'it has CREATEROLE'
@@ -13,7 +13,7 @@ SELECT CASE
             AND (strong.rolsuper OR strong.rolbypassrls OR strong.rolcreaterole
                  OR strong.rolname IN ('pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files',
                                        'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain', 'pg_read_all_stats',
-                                       'pg_monitor')) LIMIT 1)
+                                       'pg_monitor', 'pg_signal_backend')) LIMIT 1)
     END
 FROM pg_roles AS r JOIN pg_class AS c ON c.oid = to_regclass('conversations')
 WHERE r.rolname = %(login)s
