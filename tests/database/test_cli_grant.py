@@ -54,11 +54,12 @@ def test_a_machine_is_granted_themes_sees_them_and_is_sent_away(
     assert f"{login} reads and writes launch, not-begun-yet, and sees nothing else" in " ".join(told.split())
     # What is the fleet's business is refused in a sentence, and changes nothing.
     for refused in (
-        ("grant", "x", "--themes", "a"), ("grants",), ("revoke-login", login), ("migrate",),
+        ("grant", "x", "--themes", "a"), ("revoke-login", login), ("migrate",),
         ("quarantine", "--session", "bad", "--execute"), ("forget", "--theme", "launch", "--execute"),
     ):  # fmt: skip
         done = machine.call(*refused)
         assert (done.code, "Traceback" in done.everything) == (1, False), (refused, done)
+    assert [each["login"] for each in machine.call("grants", "--json").json["logins"]] == [login]
     scanned = machine.call("scan", "--json").json
     assert scanned["counts"]["turns"] == 1
     held = operator.call("quarantine", "--session", "bad", "--execute", "--json").json
