@@ -76,7 +76,7 @@ def test_a_machine_is_granted_themes_sees_them_and_is_sent_away(
     assert machine.call("list").code != 0
     assert "sees nothing any more" in operator.call("revoke-login", login).out
     assert operator.call("revoke-login", login).code == 1
-    subjects = [row["action"] for row in operator.call("audit", "--json").json["rows"]]
+    subjects = [row["action"] for row in operator.call("audit", "--json").json["audit"]]
     assert subjects.count("grant") == 3
     assert "revoke-login" in subjects
 
