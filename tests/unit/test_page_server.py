@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from urllib.parse import quote
 import pytest
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.web.server import API, POLICY, PageServer
+from hermes_memory_pgvector.web.server import API, KEY, MOST_CONNECTIONS, POLICY, PageServer
+from testing.waiting import wait_until
 
 TOKEN = "a-token-from-a-file-that-is-long-enough"
-OWN = {"X-Pgvector-Page": "1"}
+OWN = "X-Pgvector-Page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,17 @@ class Answer:
     def cookie(self) -> str:
         return self.headers.get("Set-Cookie", "").partition(";")[0]
 
+    @property
+    def key(self) -> str:
+        return self.headers.get("Location", "").partition(f"#{KEY}=")[2]
+
 
 class Browser:
     """Talks to a server as a browser does, and keeps its cookie."""
 
     def __init__(self, server: PageServer) -> None:
         self.server = server
-        self.cookie = ""
+        self.cookie = self.key = ""
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
@@ -49,14 +55,14 @@ class Browser:
 
     def enter(self, token: str | None = None) -> Answer:
         answer = self.ask("GET", f"/?token={quote(token or self.server.doorkeeper.token)}")
-        self.cookie = answer.cookie or self.cookie
+        self.cookie, self.key = answer.cookie or self.cookie, answer.key or self.key
         return answer
 
     def read(self, name: str = "health", **headers: str) -> Answer:
-        return self.ask("GET", API + name, **{**OWN, **headers})
+        return self.ask("GET", API + name, **{OWN: self.key, **headers})
 
     def change(self, name: str = "forget", body: str = "{}", **headers: str) -> Answer:
-        return self.ask("POST", API + name, body, **{**OWN, "Origin": self.server.origin, **headers})
+        return self.ask("POST", API + name, body, **{OWN: self.key, "Origin": self.server.origin, **headers})
 
 
 @pytest.fixture
@@ -80,7 +86,8 @@ def browser(server: PageServer) -> Browser:
 def test_the_address_works_once_and_opens_a_session(server: PageServer) -> None:
     first, second = Browser(server), Browser(server)
     entered = first.enter()
-    assert (entered.status, entered.headers["Location"]) == (303, "/")
+    assert (entered.status, entered.headers["Location"]) == (303, f"/#{KEY}={entered.key}")
+    assert len(entered.key) > 40
     assert "HttpOnly; SameSite=Strict" in entered.headers["Set-Cookie"]
     assert first.ask("GET", "/").status == 200
     assert json.loads(first.read().body)["set_up"] is False
@@ -92,10 +99,26 @@ def test_the_address_works_once_and_opens_a_session(server: PageServer) -> None:
 
 def test_nothing_is_answered_without_a_session(server: PageServer) -> None:
     stranger = Browser(server)
-    for cookie in ("", f"{server.cookie}=", f"{server.cookie}=guess", "pgv_session_1=x", 'a="'):
+    Browser(server).enter()
+    for cookie in (
+        "", f"{server.cookie}=", f"{server.cookie}=guess", "pgv_session_1=x", 'a="', f'{server.cookie}="\\351"',
+        f'{server.cookie}="\xe9"',
+    ):  # fmt: skip
         stranger.cookie = cookie
         assert stranger.read().status == 401
         assert stranger.change().status == 401
+
+
+def test_a_cookie_that_another_port_has_seen_opens_nothing(browser: Browser) -> None:
+    thief = Browser(browser.server)
+    thief.cookie = browser.cookie
+    for key in ("", "1", "none", browser.key[:-1], "\xe9", browser.cookie):
+        thief.key = key
+        assert thief.read().status == 401
+        assert thief.change().status == 401
+    thief.cookie, thief.key = "", browser.key
+    assert thief.read().status == 401
+    assert browser.read().status == 200
 
 
 def test_another_sites_page_gets_nothing(browser: Browser) -> None:
@@ -126,6 +149,43 @@ def test_changes_need_a_document_of_bounded_size(browser: Browser) -> None:
     assert browser.change("no-such").status == 404
     assert browser.change().status == 503
     assert browser.ask("PUT", API + "forget", "{}").status == 501
+
+
+def test_what_makes_no_sense_is_refused_with_the_same_headers(browser: Browser) -> None:
+    assert browser.change(body="[" * 100_000).status == 400
+    for text in ('"\\u0000"', '"a\\ud800"'):
+        refused = browser.change(body=f'{{"theme": {text}, "name": "m1"}}')
+        assert refused.status in (400, 503), refused
+    for method, path in (("GET", "//["), ("TRACE", "/"), ("GET", "/" + "x" * 70_000)):
+        answer = browser.ask(method, path)
+        assert answer.status in (400, 414, 501)
+        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert "xxx" not in answer.body
+
+
+def test_what_is_sent_along_with_a_question_is_not_the_next_one(browser: Browser) -> None:
+    host = f"HTTP/1.1\r\nHost: 127.0.0.1:{browser.server.server_port}\r\n"
+    smuggled = f"GET {API}health {host}\r\n"
+    with socket.create_connection(("127.0.0.1", browser.server.server_port), timeout=10) as connection:
+        connection.sendall(f"GET / {host}Content-Length: {len(smuggled)}\r\n\r\n{smuggled}".encode())
+        said = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert said.count(b"HTTP/1.1") == 1
+
+
+def test_there_is_room_again_when_somebody_has_left(browser: Browser) -> None:
+    address = ("127.0.0.1", browser.server.server_port)
+    held = [socket.create_connection(address, timeout=10) for _ in range(MOST_CONNECTIONS + 1)]
+    assert held[-1].recv(1) == b""
+    for each in held:
+        each.close()
+    wait_until(lambda: _answers(browser), seconds=10, every=0.05)
+
+
+def _answers(browser: Browser) -> bool:
+    try:
+        return browser.read().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 def test_files_beside_the_page_are_not_served(browser: Browser) -> None:
@@ -178,7 +238,7 @@ def test_others_need_the_token_of_a_file(tmp_path: Path) -> None:
             form = {"Origin": server.origin, "Content_Type": "application/x-www-form-urlencoded"}
             assert browser.ask("POST", "/", "token=wrong", **form).status == 403
             entered = browser.ask("POST", "/", f"token={TOKEN}", **form)
-            browser.cookie = entered.cookie
+            browser.cookie, browser.key = entered.cookie, entered.key
             assert browser.read().status == 200
         assert browser.ask("POST", "/", f"token={TOKEN}", Origin="http://evil.example").status == 403
     finally:

@@ -12,8 +12,21 @@ function Button({ className = "", size: _size, outlined, ghost: _ghost, type = "
   return h("button", { type, className: `pgv-button ${outlined ? "" : "pgv-button-main"} ${className}`, ...rest });
 }
 
+// The half of the session that no other port's page or program gets: it comes once, in the address, and stays in the
+// storage of this origin. Cookies are sent to every port of a host.
+const KEY = "pgv-key";
+
+function takeKey(): void {
+  const given = new URLSearchParams(location.hash.slice(1)).get(KEY);
+  if (!given) return;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  localStorage.setItem(KEY, given);
+}
+
+takeKey();
+
 async function fetchJSON(path: string, init: RequestInit = {}): Promise<unknown> {
-  const answer = await fetch(path, { ...init, headers: { ...init.headers, "X-Pgvector-Page": "1" }, credentials: "same-origin", redirect: "error" });
+  const answer = await fetch(path, { ...init, headers: { ...init.headers, "X-Pgvector-Page": localStorage.getItem(KEY) ?? "none" }, credentials: "same-origin", redirect: "error" });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${answer.status}: ${text}`);
   return JSON.parse(text);

@@ -46,6 +46,8 @@ class Asked:
             raise Refused(f"{name} is not a text")
         if len(value) > MOST_CHARS:
             raise Refused(f"{name} is longer than {MOST_CHARS} characters")
+        if "\x00" in value or (not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value)):
+            raise Refused(f"{name} holds a sign that no stored text has")
         return value.strip()
 
     def needed(self, name: str) -> str:
@@ -73,11 +75,11 @@ class Asked:
             return None
         try:
             parsed = datetime.fromisoformat(given)
-        except ValueError:
+            if at_end and len(given) <= len("2026-05-31"):
+                parsed = datetime.combine(parsed.date(), time.max)
+            return parsed.astimezone(UTC) if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
             raise Refused(f"{name} is not a date; give it like 2026-05-31 or 2026-05-31T14:00") from None
-        if at_end and len(given) <= len("2026-05-31"):
-            parsed = datetime.combine(parsed.date(), time.max)
-        return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
 def plain(value: Any) -> Any:

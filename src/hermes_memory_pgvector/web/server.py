@@ -1,9 +1,10 @@
 """The memory page on its own: a small web server for those without the host's dashboard.
 
 It listens on the loopback interface. Its address carries a token that works once: the browser that opens it first gets
-a session, and everything else needs that session. Requests must name this server as their host and come from its own
-page, so neither a web site nor another local program's page reaches it through the browser. On other interfaces it
-serves only those who know the token of a file.
+a session, and everything else needs that session. A session has two halves, a cookie and a key: browsers send a cookie
+to every port of a host, so another local program may see it; the key stays in the storage of our own page. Requests
+must name this server as their host and come from its own page, so neither a web site nor another local program's page
+reaches it through the browser. On other interfaces it serves only those who know the token of a file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.web import routes
@@ -34,8 +35,13 @@ logger = logging.getLogger(__name__)
 
 API = "/api/plugins/pgvector/"
 OWN_HEADER = "X-Pgvector-Page"
+"""Holds the session's key; the page's shell adds it to what it asks."""
+KEY = "pgv-key"
+"""What the key is called in the address that the token leads to; page/src/shell has the same."""
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 32
+MOST_CONNECTIONS = 64
+"""More at once are hung up on: each takes a thread."""
 MOST_BODY = 1024 * 1024
 IDLE_SECONDS = 30.0
 LEAST_TOKEN = 24
@@ -64,37 +70,55 @@ HEADERS = {
 
 
 @dataclass(slots=True)
+class Session:
+    """A browser that has come in: what its cookie says, what its page says, and when it was last here."""
+
+    cookie: str
+    key: str
+    used: float
+
+
+@dataclass(slots=True)
 class Doorkeeper:
     """Who may come in: one token, and the sessions it was exchanged for. Thread-safe."""
 
     token: str
     is_lasting: bool = False
     """Whether the token works more than once."""
-    _sessions: dict[str, float] = field(default_factory=dict)
+    _sessions: list[Session] = field(default_factory=list)
     _is_used: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def enter(self, token: str) -> str | None:
+    def enter(self, token: str) -> Session | None:
         """A new session for whoever knows the token; None for everybody else."""
         with self._lock:
-            if self._is_used or not hmac.compare_digest(token.encode(), self.token.encode()):
+            if self._is_used or not _is_same(token, self.token):
                 return None
             self._is_used = not self.is_lasting
-            session = secrets.token_urlsafe(32)
-            self._sessions[session] = time.monotonic()
-            while len(self._sessions) > MOST_SESSIONS:
-                del self._sessions[min(self._sessions, key=lambda each: self._sessions[each])]
+            session = Session(secrets.token_urlsafe(32), secrets.token_urlsafe(32), time.monotonic())
+            kept = sorted(self._sessions, key=lambda each: each.used)
+            self._sessions = [*kept[-(MOST_SESSIONS - 1) :], session]
             return session
 
-    def knows(self, session: str) -> bool:
-        """Whether this is a session that was used not too long ago; using it keeps it alive."""
+    def knows(self, cookie: str, key: str | None = None) -> bool:
+        """Whether this is the cookie, and the key unless it is None, of a session that was used not too long ago.
+
+        Using it keeps it alive.
+        """
         now = time.monotonic()
         with self._lock:
-            known = next((each for each in self._sessions if hmac.compare_digest(each, session)), None)
-            if known is None or now - self._sessions[known] > SESSION_SECONDS:
+            known = next((each for each in self._sessions if _is_same(each.cookie, cookie)), None)
+            if known is None or now - known.used > SESSION_SECONDS:
                 return False
-            self._sessions[known] = now
+            if key is not None and not _is_same(known.key, key):
+                return False
+            known.used = now
             return True
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Compared in a time that tells nothing; what a stranger sends may be any text."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 class PageServer(ThreadingHTTPServer):
@@ -109,6 +133,7 @@ class PageServer(ThreadingHTTPServer):
         if token and len(token) < LEAST_TOKEN:
             raise ConfigError(f"the token has {len(token)} characters; it needs {LEAST_TOKEN} or more")
         self.home = home
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.doorkeeper = Doorkeeper(token or secrets.token_urlsafe(32), is_lasting=bool(token))
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -132,6 +157,24 @@ class PageServer(ThreadingHTTPServer):
     def _ports(self) -> tuple[str, ...]:
         return (f":{self.server_port}", "") if self.server_port == 80 else (f":{self.server_port}",)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for each connection, as long as there is room."""
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._room.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Make room at the end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is no event; what else happens is answered before it comes here."""
 
@@ -145,8 +188,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, its files, and what it reads."""
-        url = urlsplit(self.path)
-        if not self._is_called_by_name():
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            # What is sent along is not read, and must not be taken for the next request.
+            self.close_connection = True
+        url = self._url()
+        if url is None or not self._is_called_by_name():
             return
         if url.path in ASSETS:
             parts, kind = ASSETS[url.path]
@@ -161,16 +207,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """What the page changes, and the token that somebody types."""
-        path = urlsplit(self.path).path
-        if not self._is_called_by_name() or (body := self._body()) is None:
+        url = self._url()
+        if url is None or not self._is_called_by_name() or (body := self._body()) is None:
             return
+        path = url.path
         if path == "/" and self._is_own_origin():
             given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
             self._enter(given.strip())
         elif path.startswith(API) and self._is_own_origin():
             try:
                 document = json.loads(body)
-            except ValueError:
+            except (ValueError, RecursionError):
                 document = None
             if not isinstance(document, dict):
                 self._refuse(HTTPStatus.BAD_REQUEST, "The body is not a JSON object.")
@@ -188,7 +235,7 @@ class Handler(BaseHTTPRequestHandler):
         handler = handlers.get(name)
         if not self._is_own_page():
             self._refuse(HTTPStatus.FORBIDDEN, "This server answers only its own page.")
-        elif not self._has_session():
+        elif not self._has_session(self.headers.get(OWN_HEADER, "")):
             self._refuse(HTTPStatus.UNAUTHORIZED, "This page's session is over: start hermes-pgvector ui again.")
         elif handler is None:
             self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
@@ -210,18 +257,27 @@ class Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, asset(("web", "static", "enter.html")), "text/html; charset=utf-8")
             return
         self.send_response(HTTPStatus.SEE_OTHER)
-        self.send_header("Location", "/")
+        # A fragment stays in the browser: no server sees it, and the page takes it out of the address.
+        self.send_header("Location", "/" if session is None else f"/#{KEY}={session.key}")
         if session is not None:
-            self.send_header("Set-Cookie", f"{self.server.cookie}={session}; HttpOnly; SameSite=Strict; Path=/")
+            self.send_header("Set-Cookie", f"{self.server.cookie}={session.cookie}; HttpOnly; SameSite=Strict; Path=/")
         self._end(b"", "text/plain; charset=utf-8")
 
-    def _has_session(self) -> bool:
+    def _url(self) -> SplitResult | None:
+        """What is asked for; None when it was refused."""
+        try:
+            return urlsplit(self.path)
+        except ValueError:
+            self._refuse(HTTPStatus.BAD_REQUEST, "That is no address.")
+            return None
+
+    def _has_session(self, key: str | None = None) -> bool:
         try:
             cookies = SimpleCookie(self.headers.get("Cookie", ""))
         except CookieError:
             return False
         found = cookies.get(self.server.cookie)
-        return found is not None and self.server.doorkeeper.knows(found.value)
+        return found is not None and self.server.doorkeeper.knows(found.value, key)
 
     def _is_called_by_name(self) -> bool:
         """Whether the browser means us: a web site whose name leads to this machine has another one."""
@@ -239,7 +295,7 @@ class Handler(BaseHTTPRequestHandler):
     def _is_own_page(self) -> bool:
         """Whether a script of our own page asks: others may not add the header without asking first."""
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
-        return site == "same-origin" and self.headers.get(OWN_HEADER) == "1"
+        return site == "same-origin" and OWN_HEADER in self.headers
 
     def _body(self) -> bytes | None:
         """What was sent; None when it was refused."""
@@ -275,6 +331,11 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
+        """What the library refuses gets our headers, and no page with what was asked in it."""
+        self.close_connection = True
+        self._send_json(code, {"detail": f"{HTTPStatus(code).phrase}."})
 
     def version_string(self) -> str:
         """Nothing about versions."""
