@@ -22,6 +22,7 @@ ANSWER = "The old well behind the chapel is forty-two metres deep, measured by t
 LATER = "How deep is the old well near the chapel of our village?"
 IN_OWN_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 QUESTION_MARK = "[Y/n] "
+TAB_QUESTION = "tab of hermes' dashboard? [Y/n] "
 USERS = {"root": (), "normal": IN_OWN_NAMESPACE} if os.geteuid() == 0 else {"normal": ()}
 
 
@@ -56,7 +57,8 @@ class Newcomer:
         """`python3 start.py …` on a terminal."""
         command: list[str | Path] = [*self.become, BASE, self.folder / "clone" / "start.py", *arguments]
         environment = self.environment if has_hermes else {**self.environment, "PATH": os.defpath}
-        return on_terminal(command, environment=environment, folder=self.folder, answers={QUESTION_MARK: answer})
+        answers = {QUESTION_MARK: answer, TAB_QUESTION: "\n"}
+        return on_terminal(command, environment=environment, folder=self.folder, answers=answers)
 
     def ask(self, question: str) -> str:
         """One chat."""
@@ -101,6 +103,8 @@ def test_from_a_clone_to_an_agent_that_remembers(newcomer: Newcomer, llm: Script
     assert agreed.code == 0, agreed.shown
     assert "Talk to your agent" in agreed.shown
     assert newcomer.provider == "pgvector"
+    assert agreed.shown.count(TAB_QUESTION) == 1
+    assert yaml.safe_load(newcomer.config.read_text(encoding="utf-8"))["plugins"]["enabled"] == ["pgvector"]
 
     assert newcomer.ask(QUESTION) == ANSWER
     newcomer.ask(LATER)

@@ -328,10 +328,10 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
 
 
 def _offer_tab(home: Path, *, yes: bool) -> None:
-    """Show the memory tab in the host's dashboard where every question is answered with yes; otherwise say how."""
+    """Ask whether the host's dashboard shall show the memory tab, unless that is settled."""
     if dashboard_tab.state_of(home) != "off":
         return
-    if yes:
+    if terminal.confirm("show the memory as a tab of hermes' dashboard?", default=True, yes=yes):
         dashboard_tab.turn_on(home)
         terminal.bullet("ok", "memory tab: on, from the next start of `hermes dashboard`")
     else:
