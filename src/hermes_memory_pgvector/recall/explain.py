@@ -66,8 +66,13 @@ class Explanation:
     milliseconds: Mapping[str, float]
 
 
-def explain(recall: Recall, pool: Pool, question: Question, deadline: Deadline) -> Explanation:
-    """Search as always, then ask each channel by itself."""
+def explain(
+    recall: Recall, pool: Pool, question: Question, deadline: Deadline, *, asks_meaning: bool = True
+) -> Explanation:
+    """Search as always, then ask each channel by itself.
+
+    What meaning finds alone takes as long as the search; without `asks_meaning` no hit has a place by meaning.
+    """
     started = time.perf_counter()
     ready = recall.prepare(question, deadline)
     prepared = time.perf_counter()
@@ -76,7 +81,8 @@ def explain(recall: Recall, pool: Pool, question: Question, deadline: Deadline) 
         connected = time.perf_counter()
         hits = search(connection, question, ready.meaning, ready.wording, thresholds)
         searched = time.perf_counter()
-        found = channels_of.channels(connection, question, ready.meaning, ready.wording, thresholds)
+        alone = ready.meaning if asks_meaning else None
+        found = channels_of.channels(connection, question, alone, ready.wording, thresholds)
         matched = channels_of.matched(connection, question.kind, hits, ready.wording)
     total = sum(found.idf) or 1.0
     words = [term.lexemes[0] for term in ready.wording.terms]

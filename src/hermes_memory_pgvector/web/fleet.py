@@ -51,6 +51,11 @@ def activity(asked: Asked) -> Document:
         return {"days": plain(activity_of.days(connection, theme))}
 
 
+def forget_answers() -> None:
+    """Work the next answer out anew."""
+    _remembered.clear()
+
+
 def _activity_of_all(asked: Asked) -> Document:
     """The same for all themes, which reads the whole recall log: every open page shares one answer for a while."""
     now = time.monotonic()

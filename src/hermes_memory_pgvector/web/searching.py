@@ -1,10 +1,9 @@
-"""Searching as agents do, with the way to each hit: what meaning found, what words found, and what a hit must reach."""
+"""Searching as agents do, and the way to one hit: what meaning found, what words found, and what a hit must reach."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
 
 from hermes_memory_pgvector.care import themes
 from hermes_memory_pgvector.deadline import Deadline
@@ -13,7 +12,7 @@ from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.lexemes import Term, question_terms
 from hermes_memory_pgvector.values import NAMED_ORIGINS, TARGETS, Kind, Question, Scope, Target
 from hermes_memory_pgvector.web import access, documents
-from hermes_memory_pgvector.web.asked import Asked, Document, Refused, plain
+from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
 
 HITS = 10
 MOST = 20
@@ -24,7 +23,22 @@ WHAT = ("all", "memories", "memory", "user", "turns")
 
 
 def search(asked: Asked) -> Document:
-    """The best hits of each kind, each with how it was found."""
+    """The best hits of each kind, with how near each is and which words it has."""
+    return _searched(asked, asks_meaning=False)
+
+
+def why(asked: Asked) -> Document:
+    """How one hit of such a search was found: `name` in the theme `within`."""
+    name, within = asked.needed("name"), asked.needed("within")
+    found = _searched(asked, asks_meaning=True)
+    for group in found["groups"]:
+        for each in group["hits"]:
+            if (each["name"], each["theme"]) == (name, within):
+                return {"hit": each, "group": {**group, "hits": []}, "terms": found["terms"]}
+    raise Refused("this search no longer finds it: what is stored has changed; search again", MISSING)
+
+
+def _searched(asked: Asked, *, asks_meaning: bool) -> Document:
     engine = access.engine_of(asked.home)
     questions = _questions(asked, engine.settings.query_max_chars)
     terms = question_terms(questions[0].text)
@@ -33,7 +47,9 @@ def search(asked: Asked) -> Document:
     if theme:
         with access.reading(asked.home) as connection:
             themes.require(connection, theme)
-    found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
+    found = [
+        explain(engine.recall, engine.pool, question, deadline, asks_meaning=asks_meaning) for question in questions
+    ]
     role, origin = asked.one_of("role", *ROLES), _origin(asked)
     limit = _limit(asked)
     return {
@@ -107,13 +123,9 @@ def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, li
 
 def _hit(each: ExplainedHit, terms: Sequence[Term]) -> Document:
     score: float | None = each.hit.score
-    by: Literal["meaning", "words", "both"] = (
-        "both" if each.meaning_place and each.words_place else "words" if each.words_place else "meaning"
-    )
     return {
         **documents.hit(each.hit, terms),
         "rank": round(each.hit.rank, 4),
-        "found_by": by,
         "similarity": None if score is None else round(score, 4),
         "meaning_place": each.meaning_place,
         "words_place": each.words_place,
