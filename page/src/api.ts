@@ -15,6 +15,7 @@ export interface Day {
 export interface Row {
   name: string; kind: "memory" | "turn"; theme: string; at: string; target: string | null; session_id: string | null;
   role: string | null; muted_at: string | null; origin: string; trust: string | null; content: string; left_out: number;
+  quarantined: boolean;
 }
 export interface Rows { rows: Row[]; next: string | null }
 export interface HistoryEvent {
@@ -22,7 +23,7 @@ export interface HistoryEvent {
   session_id: string | null; content: string; before: string;
 }
 export interface Shown {
-  name: string; kind: "memory" | "turn"; model: string | null; vectors: number; history: HistoryEvent[];
+  name: string; kind: "memory" | "turn"; model: string | null; vectors: number; history: HistoryEvent[]; quarantines: number[];
   row: {
     theme: string; origin?: string; trust?: string | null; content: string; left_out: number; muted_at: string | null; homes?: Record<string, string>;
     created_at?: string; updated_at?: string; at?: string; session_id?: string; role?: string; target?: string;
@@ -39,7 +40,7 @@ export interface Transcript {
 }
 export interface Hit {
   name: string; kind: "memory" | "turn"; theme: string; at: string; target: string | null; session_id: string | null;
-  role: string | null; origin: string; trust: string | null; count: number; parts: [string, boolean][]; rank: number; found_by: "meaning" | "words" | "both";
+  role: string | null; origin: string; trust: string | null; count: number; parts: [string, boolean][]; rank: number;
   similarity: number | null; meaning_place: number | null; words_place: number | null; words: string[]; words_share: number;
 }
 export interface Group {
@@ -48,12 +49,18 @@ export interface Group {
   period: { start: string; end: string } | null; milliseconds: Record<string, number>;
 }
 export interface Term { word: string; weight: number; is_absent: boolean }
+export interface WhyFound { hit: Hit; group: Group; terms: Term[] }
 export interface Found { groups: Group[]; degraded: string | null; terms: Term[] }
 export interface Blocked { file: string; content: string; homes: string[]; instead: string | null }
 export interface Plan {
   executed: boolean; digest?: string; remove?: string[]; restore?: string[]; blocked?: Blocked[]; event?: string;
   rows?: string[]; counts?: Record<string, number>; is_empty?: boolean; receipt?: number; unreached?: string[];
   samples?: { name: string; content: string }[]; files?: string[]; host_messages?: number;
+  back?: { memories: number; turns: number }; goes_on?: boolean;
+}
+export interface Batch {
+  batch: number; at: string; by: string; is_rule: boolean; undone_at: string | null; memories: number; turns: number; elsewhere: number;
+  rule: { theme: string | null; session_id: string | null; origin: string | null; since: string | null; until: string | null };
 }
 export interface Setting {
   name: string; help: string; expects: string; choices: string[]; value: string; default: string; from: string; fixed: boolean;

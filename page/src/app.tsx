@@ -59,7 +59,7 @@ function Page() {
         {view === "search" ? null : <QuickSearch theme={view === "theme" ? place.theme ?? "" : ""} />}
       </div>
       <div ref={main} tabIndex={-1} className="pgv-main">
-        {view === "setup" ? <SetupView /> : isEmpty ? <Welcome /> : view === "search" ? <SearchView place={place} /> : view === "theme" ? <ThemeView key={place.theme} place={place} /> : <FleetView place={place} />}
+        {!last.current && !health.error ? null : view === "setup" ? <SetupView /> : isEmpty ? <Welcome /> : view === "search" ? <SearchView place={place} /> : view === "theme" ? <ThemeView key={place.theme} place={place} /> : <FleetView place={place} />}
       </div>
     </div>
   );

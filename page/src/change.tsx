@@ -41,7 +41,7 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
     change<Plan>(way.name, { theme, ...way.body }).then((found) => left || setPlan(found), (refusal: Refusal) => left || setError(refusal));
     return () => { left = true; };
   }, [chosen]);
-  const does = plan !== null && !plan.is_empty && Boolean(plan.counts ? Object.keys(plan.counts).length : plan.remove?.length || plan.restore?.length || plan.rows?.length);
+  const does = plan !== null && !plan.is_empty && Boolean(plan.back ? true : plan.counts ? Object.keys(plan.counts).length : plan.remove?.length || plan.restore?.length || plan.rows?.length);
   const confirm = () => {
     setBusy(true);
     setError(null);
@@ -68,7 +68,7 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
         </fieldset>
       ) : <p className="pgv-faint">{way.explains}</p>}
       <div aria-live="polite">
-        {error ? <Trouble error={error} /> : null}
+        {error ? <Trouble error={error} said="Nothing was changed." /> : null}
         {plan ? <Plans plan={plan} /> : error ? null : <Waiting what="what this would change" />}
       </div>
       {wanted.typed && does ? (
@@ -97,6 +97,10 @@ function Plans({ plan }: { plan: Plan }) {
   }
   if (plan.remove?.length) lines.push(<Texts key="remove" title={`Goes: ${counted(plan.remove.length, "memory", "memories")}`} texts={plan.remove} />);
   if (plan.restore?.length) lines.push(<Texts key="restore" title={`Comes back: ${counted(plan.restore.length, "memory", "memories")}`} texts={plan.restore} />);
+  if (plan.back) {
+    lines.push(<p key="back"><strong>Comes back into recall: {countsIn(plan.back)}.</strong></p>);
+    if (plan.goes_on) lines.push(<p key="goes_on" className="pgv-faint">What the session says from now on is recalled, too.</p>);
+  }
   if (plan.rows?.length) lines.push(<p key="rows"><strong>{counted(plan.rows.length, "row")}: {plan.rows.join(", ")}</strong></p>);
   for (const [place, blocked] of (plan.blocked ?? []).entries()) {
     lines.push(

@@ -48,8 +48,8 @@ function Filter({ place }: { place: Place }) {
   return (
     <div className="pgv-fields">
       <label className="pgv-field">
-        <span>Themes with this in their name</span>
-        <Input value={text} onChange={(event: ChangeEvent) => setText(event.target.value)} placeholder="any" spellCheck={false} />
+        <span>Find a theme</span>
+        <Input value={text} onChange={(event: ChangeEvent) => setText(event.target.value)} placeholder="part of its name" spellCheck={false} />
       </label>
       <label className="pgv-field">
         <span>Order</span>
@@ -112,7 +112,7 @@ const ThemeLine = memo(({ theme }: { theme: Theme }) => (
     </th>
     <td data-name="Memories" className="pgv-number">{count(theme.memories)}</td>
     <td data-name="Turns" className="pgv-number">{count(theme.turns)}</td>
-    <td data-name="Two weeks"><Sparkline values={theme.growth} /></td>
+    <td data-name="Growth"><Sparkline values={theme.growth} /></td>
     <td data-name="Today" className="pgv-number">{theme.new_today ? signed(theme.new_today) : "–"}</td>
     <td data-name="Last write"><Time at={theme.last_write} /></td>
     <td data-name="Last recall"><Time at={theme.last_recall} /></td>

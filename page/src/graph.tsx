@@ -1,6 +1,7 @@
 // Which session worked for which: parents on the left, those who worked for them to their right.
 import type { Edge } from "./api";
 import { to } from "./place";
+import { plainly } from "./parts";
 import { when } from "./words";
 import { h } from "./sdk";
 
@@ -54,7 +55,10 @@ export function layOut(edges: Edge[]): { spots: Map<string, Spot>; drawn: Edge[]
   return { spots, drawn, lines: Math.max(1, line), depth: deepest };
 }
 
-const short = (session: string) => (session.length > 24 ? `${session.slice(0, 23)}…` : session);
+const short = (session: string) => {
+  const shown = plainly(session);
+  return shown.length > 24 ? `${shown.slice(0, 23)}…` : shown;
+};
 
 export function Graph({ edges, theme }: { edges: Edge[]; theme: string }) {
   const { spots, drawn, lines, depth } = layOut(edges);
@@ -79,8 +83,8 @@ export function Graph({ edges, theme }: { edges: Edge[]; theme: string }) {
           );
         })}
         {[...spots.values()].map((spot) => (
-          <a key={spot.session} href={to({ view: "theme", theme, tab: "sessions", session: spot.session })} aria-label={`Session ${spot.session}${spot.at ? `, worked for another since ${when(spot.at)}` : ", the first of its line"}`}>
-            <title>{spot.session}</title>
+          <a key={spot.session} href={to({ view: "theme", theme, tab: "sessions", session: spot.session })} aria-label={`Session ${plainly(spot.session)}${spot.at ? `, worked for another since ${when(spot.at)}` : ", the first of its line"}`}>
+            <title>{plainly(spot.session)}</title>
             <rect x={spot.depth * COLUMN + 1} y={spot.line * LINE + 2} width={BOX.width - 2} height={BOX.height} rx="6" className="pgv-node" />
             <text x={spot.depth * COLUMN + 12} y={spot.line * LINE + BOX.height / 2 + 6} className="pgv-node-text">{short(spot.session)}</text>
           </a>

@@ -44,8 +44,7 @@ export function Checks({ checks }: { checks: Health["checks"] }) {
           <LevelMark level={check.level} />
           <div className="pgv-check-text">
             <p><strong className="pgv-check-name">{check.name}</strong> <Stored text={check.text} /></p>
-            {check.hint && check.hint !== check.command ? <p className="pgv-faint">What to do: {check.hint}</p> : null}
-            {check.command ? <p>{check.hint === check.command ? <span className="pgv-faint">What to do: </span> : null}<Command text={check.command} /></p> : null}
+            {check.hint ? <p><span className="pgv-faint">What to do: {check.command && check.hint.endsWith(check.command) ? check.hint.slice(0, -check.command.length) : check.hint} </span>{check.command ? <Command text={check.command} /> : null}</p> : null}
           </div>
         </li>
       ))}

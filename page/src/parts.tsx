@@ -4,18 +4,29 @@ import { ago, when } from "./words";
 import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from "./sdk";
 
 // Signs that show as nothing or change what stands around them: controls, bidi marks, zero-width signs, tags.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
-// Within words of some scripts and in joined emoji these two have their place.
-const JOINERS = "\u200c\u200d";
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e01ef}]/gu;
+// Within words of some scripts and in emoji these have their place, one after a visible sign.
+const JOINER = /^[\u200c\u200d\ufe00-\ufe0f]$/;
+const VISIBLE_BEFORE = /[^\s!-~]$/u;
+
+/** Stored text where only plain text can stand: what would hide is shown by its number. */
+export const plainly = (text: string) => text.replace(HIDDEN, (sign) => `[U+${codeOf(sign)}]`);
+
+const codeOf = (sign: string) => sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
 
 /** Stored text: always text, in its own direction, with signs that would hide shown by their numbers. */
 export function Stored({ text }: { text: string }) {
   const parts: Node[] = [];
   let at = 0;
+  let after = -1;
   for (const found of text.matchAll(HIDDEN)) {
-    if (JOINERS.includes(found[0]) && !/[\s!-~]/.test(text[found.index - 1] ?? " ")) continue;
+    const follows = found.index === after;
+    const fits = JOINER.test(found[0]) && VISIBLE_BEFORE.test(text.slice(Math.max(0, found.index - 2), found.index));
+    after = found.index + found[0].length;
+    // A variation sign and a joiner may follow each other within one emoji; longer runs carry something else.
+    if (fits && (!follows || (found[0] === "\u200d" && text[found.index - 1] === "\ufe0f"))) continue;
     if (found.index > at) parts.push(text.slice(at, found.index));
-    const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    const code = codeOf(found[0]);
     parts.push(<span key={found.index} className="pgv-hidden-sign" title={`hidden sign U+${code}`}>{`U+${code}`}</span>);
     at = found.index + found[0].length;
   }
@@ -61,10 +72,10 @@ export function Command({ text }: { text: string }) {
   );
 }
 
-export function Trouble({ error, children, reload }: Props<{ error: { message: string }; reload?: () => void }>) {
+export function Trouble({ error, children, reload, said = "This could not be read." }: Props<{ error: { message: string }; reload?: () => void; said?: string }>) {
   return (
     <div className="pgv-note pgv-trouble" role="alert">
-      <p><strong>This could not be read. </strong>{error.message}</p>
+      <p><strong>{said}</strong> {error.message}</p>
       {children}
       {reload ? <button type="button" className="pgv-button" onClick={reload}>Try again</button> : null}
     </div>

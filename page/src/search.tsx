@@ -1,12 +1,12 @@
 // One box over memories and turns, and why each hit is one.
-import type { Found, Group, Hit, Term } from "./api";
+import type { Found, Group, Hit, Term, WhyFound } from "./api";
 import { useLoad } from "./load";
-import { Empty, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting } from "./parts";
+import { Command, Empty, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting } from "./parts";
 import { go, to, type Place } from "./place";
 import { counted, milliseconds, ordinal, percent, when } from "./words";
 import { Button, Card, CardContent, CardHeader, CardTitle, Input, h, useEffect, useId, useState, type ChangeEvent, type FormEvent } from "./sdk";
 
-const WHAT: [string, string][] = [["all", "Memories and turns"], ["memories", "Memories"], ["memory", "MEMORY.md entries"], ["user", "USER.md entries"], ["turns", "Turns"]];
+const WHAT: [string, string][] = [["all", "Everything"], ["memories", "Memories"], ["memory", "MEMORY.md entries"], ["user", "USER.md entries"], ["turns", "Turns"]];
 const ROLES: [string, string][] = [["any", "Anybody"], ["user", "The user"], ["assistant", "The agent"], ["tool", "A tool"]];
 const FIELDS = ["q", "theme", "what", "role", "origin", "since", "until"] as const;
 
@@ -68,13 +68,18 @@ function SearchForm({ place }: { place: Place }) {
   );
 }
 
+const SLOW_MS = 1000;
+const slowest = (found: Found) => Math.max(0, ...found.groups.map((group) => group.milliseconds.search ?? 0));
+const isSlow = (found: Found, asked: Form) => !asked.theme && slowest(found) > SLOW_MS;
+
 function Results({ found, asked }: { found: Found; asked: Form }) {
   const all = found.groups.reduce((sum, group) => sum + group.hits.length, 0);
   return (
     <div className="pgv-stack">
-      {found.degraded ? <p className="pgv-note" role="status"><strong>Not everything was searched.</strong> {found.degraded}</p> : null}
+      {isSlow(found, asked) ? <p className="pgv-note" role="status"><span>Searching all themes took {milliseconds(slowest(found))}. Name a theme, or see whether an index would help: <Command text="hermes-pgvector index" /></span></p> : null}
+      {found.degraded ? <p className="pgv-note" role="status"><span><strong>Not everything was searched:</strong> {found.degraded}</span></p> : null}
       <p className="pgv-faint" role="status">{all ? `${counted(all, "hit")} in ${asked.theme ? `theme ${asked.theme}` : "all themes that are not private"}` : ""}</p>
-      {all ? found.groups.map((group) => (group.hits.length ? <GroupOfHits key={group.kind} group={group} terms={found.terms} /> : null)) : (
+      {all ? found.groups.map((group) => (group.hits.length ? <GroupOfHits key={group.kind} group={group} asked={asked} /> : null)) : (
         <Empty title="Nothing found">
           <ul>
             <li>Use fewer or other words; a name or a number works best.</li>
@@ -88,18 +93,18 @@ function Results({ found, asked }: { found: Found; asked: Form }) {
   );
 }
 
-function GroupOfHits({ group, terms }: { group: Group; terms: Term[] }) {
+function GroupOfHits({ group, asked }: { group: Group; asked: Form }) {
   return (
     <Card>
       <CardHeader><CardTitle>{group.kind === "memory" ? "Memories" : "Past turns"}</CardTitle></CardHeader>
       <CardContent>
-        <ol className="pgv-hits">{group.hits.map((hit) => <HitLine key={hit.name + hit.theme} hit={hit} group={group} terms={terms} />)}</ol>
+        <ol className="pgv-hits">{group.hits.map((hit) => <HitLine key={hit.name + hit.theme} hit={hit} asked={asked} />)}</ol>
       </CardContent>
     </Card>
   );
 }
 
-function HitLine({ hit, group, terms }: { hit: Hit; group: Group; terms: Term[] }) {
+function HitLine({ hit, asked }: { hit: Hit; asked: Form }) {
   const [open, setOpen] = useState(false);
   const panel = useId();
   const target = hit.kind === "memory"
@@ -116,12 +121,12 @@ function HitLine({ hit, group, terms }: { hit: Hit; group: Group; terms: Term[] 
       </p>
       <p className="pgv-text">{hit.parts.map(([text, isWord], place) => (isWord ? <mark key={place}><Stored text={text} /></mark> : <Stored key={place} text={text} />))}</p>
       <div className="pgv-hit-foot">
-        <Meter name="meaning" share={hit.similarity} said={hit.similarity === null ? "no vector" : hit.similarity.toFixed(2)} />
-        <Meter name="words" share={hit.words_share} said={percent(hit.words_share)} />
+        <Meter name="meaning" share={hit.similarity} said={hit.similarity === null ? "unknown" : hit.similarity.toFixed(2)} />
+        <Meter name="words" share={hit.words_share} said={!hit.words_share && hit.words_place !== null ? "in the turn before" : percent(hit.words_share)} />
         <button type="button" className="pgv-plain" aria-expanded={open} aria-controls={panel} onClick={() => setOpen(!open)}>Why this hit</button>
         <a href={target}>{hit.kind === "memory" ? "Open the memory" : "Open the session"}</a>
       </div>
-      <div id={panel} hidden={!open} className="pgv-why">{open ? <Why hit={hit} group={group} terms={terms} /> : null}</div>
+      <div id={panel} hidden={!open} className="pgv-why">{open ? <WhyPanel hit={hit} asked={asked} /> : null}</div>
     </li>
   );
 }
@@ -132,6 +137,12 @@ const Meter = ({ name, share, said }: { name: string; share: number | null; said
     {name} {said}
   </span>
 );
+
+function WhyPanel({ hit, asked }: { hit: Hit; asked: Form }) {
+  const why = useLoad<WhyFound>("why", { ...asked, name: hit.name, within: hit.theme });
+  if (why.error) return <Trouble error={why.error} reload={why.reload} />;
+  return why.data ? <Why {...why.data} /> : <Waiting what="how it was found" />;
+}
 
 function Why({ hit, group, terms }: { hit: Hit; group: Group; terms: Term[] }) {
   const noun = group.kind === "memory" ? "memories" : "turns";
@@ -145,8 +156,8 @@ function Why({ hit, group, terms }: { hit: Hit; group: Group; terms: Term[] }) {
             : `${ordinal(hit.meaning_place)} of ${counted(group.near, "row")} near the question, similarity ${hit.similarity?.toFixed(2) ?? "unknown"}, by ${group.model}.`}
         </Pair>
         <Pair name="By words">
-          {hit.words_place === null ? `Not among the ${counted(group.by_words, "row")} found by words.` : `${ordinal(hit.words_place)} of ${counted(group.by_words, "row")} found by words.`}
-          {" "}It has {hit.words.length ? `${percent(hit.words_share)} of the question, by rarity.` : "none of the question's words."}
+          {!group.by_words ? "No row was found by words." : hit.words_place === null ? `Not among the ${counted(group.by_words, "row")} found by words.` : `${ordinal(hit.words_place)} of ${counted(group.by_words, "row")} found by words.`}
+          {" "}It has {!hit.words.length && hit.words_place !== null ? "none of the words itself: the turn before it has them." : hit.words.length ? `${percent(hit.words_share)} of the question, by rarity.` : "none of the question's words."}
         </Pair>
         <Pair name="A hit needs">
           {group.needs_both ? "Both" : "One of these"}: similarity {group.min_similarity.toFixed(2)}, or {percent(group.min_coverage)} of the question's words.

@@ -66,7 +66,7 @@ function SettingsForm() {
         <p className="pgv-faint">Only what you change is written to config.yaml. The connection string stays with the command line: <Command text="hermes-pgvector config set dsn DSN" /></p>
         {form.problems.map((problem) => <p key={problem} className="pgv-note">{problem}</p>)}
         <p role="status">{said}</p>
-        {error ? <Trouble error={error} /> : null}
+        {error ? <Trouble error={error} said="Nothing was saved." /> : null}
         <form onSubmit={(event) => { event.preventDefault(); setSaid(""); if (changed.length) setAsks(true); }}>
           <div className="pgv-settings">
             {form.settings.map((each) => <Field key={each.name} setting={each} value={edits[each.name] ?? each.value} onChange={(value) => setEdits({ ...edits, [each.name]: value })} />)}

@@ -3,15 +3,16 @@ import type { Day, Edge, HistoryEvent, Row, Said, SessionRow, Shown, Theme, Tran
 import { Change, countsIn, type Done, type Wanted } from "./change";
 import { Charts } from "./charts";
 import { Graph } from "./graph";
+import { Quarantine } from "./quarantine";
 import { useLoad, usePages } from "./load";
 import { Empty, Fact, More, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting } from "./parts";
 import { to, type Place } from "./place";
 import { count, counted, signed } from "./words";
 import { Card, CardContent, CardHeader, CardTitle, Fragment, h, useEffect, useRef, useState } from "./sdk";
 
-const TABS: [string, string][] = [["memories", "Memories"], ["sessions", "Sessions"], ["turns", "Turns"], ["delegations", "Delegations"], ["history", "History"], ["muted", "Muted"]];
+const TABS: [string, string][] = [["memories", "Memories"], ["sessions", "Sessions"], ["turns", "Turns"], ["delegations", "Delegations"], ["history", "History"], ["muted", "Muted"], ["quarantine", "Quarantine"]];
 
-type Ask = (wanted: Wanted) => void;
+export type Ask = (wanted: Wanted) => void;
 
 export function ThemeView({ place }: { place: Place }) {
   const name = place.theme ?? "";
@@ -137,6 +138,7 @@ function Tab({ tab, place, name, ask }: { tab: string; place: Place; name: strin
   if (tab === "sessions") return place.session ? <TranscriptView name={name} session={place.session} turn={place.turn ?? ""} ask={ask} /> : <Sessions name={name} />;
   if (tab === "delegations") return <Delegations name={name} />;
   if (tab === "history") return <History name={name} ask={ask} />;
+  if (tab === "quarantine") return <Quarantine name={name} ask={ask} />;
   const kind = tab === "memories" ? "memory" : tab === "turns" ? "turn" : "muted";
   return <RowList name={name} kind={kind} ask={ask} open={place.row ?? ""} />;
 }
@@ -176,12 +178,12 @@ function Single({ name, theme, ask }: { name: string; theme: string; ask: Ask })
   const { row, kind } = shown.data;
   const line: Row = {
     name, kind, theme, at: row.updated_at ?? row.at ?? "", target: row.target ?? null, session_id: row.session_id ?? null,
-    role: row.role ?? null, muted_at: row.muted_at, origin: row.origin ?? "", trust: row.trust ?? null, content: row.content, left_out: row.left_out,
+    role: row.role ?? null, quarantined: shown.data.quarantines.length > 0, muted_at: row.muted_at, origin: row.origin ?? "", trust: row.trust ?? null, content: row.content, left_out: row.left_out,
   };
   return <RowLine row={line} ask={ask} open />;
 }
 
-function RowLine({ row, ask, open: opened }: { row: Row; ask: Ask; open: boolean }) {
+export function RowLine({ row, ask, open: opened, inBatch = false }: { row: Row; ask: Ask; open: boolean; inBatch?: boolean }) {
   const [open, setOpen] = useState(opened);
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => { if (opened) line.current?.scrollIntoView?.({ block: "nearest" }); }, [opened]);
@@ -194,6 +196,7 @@ function RowLine({ row, ask, open: opened }: { row: Row; ask: Ask; open: boolean
         <Origin origin={row.origin} trust={row.trust} />
         <span className="pgv-faint">{row.name}</span>
         {row.muted_at ? <strong>muted</strong> : null}
+        {row.quarantined && !inBatch ? <a href={to({ view: "theme", theme: row.theme, tab: "quarantine" })}>in quarantine</a> : null}
       </p>
       <p className="pgv-text"><Stored text={row.content} />{row.left_out ? <span className="pgv-faint"> … {count(row.left_out)} more characters</span> : null}</p>
       <div className="pgv-hit-foot">
@@ -211,14 +214,14 @@ function Details({ name, theme, ask }: { name: string; theme: string; ask: Ask }
   const shown = useLoad<Shown>("row", { name, theme });
   if (shown.error) return <Trouble error={shown.error} reload={shown.reload} />;
   if (!shown.data) return <Waiting what={name} />;
-  const { row, vectors, model, history, kind } = shown.data;
+  const { row, vectors, model, history, kind, quarantines } = shown.data;
   const homes = Object.entries(row.homes ?? {});
   return (
     <div className="pgv-why">
       <dl className="pgv-pairs">
         {row.created_at ? <Pair name="First stored"><Time at={row.created_at} full /></Pair> : null}
         {row.session_id ? <Pair name="Session"><Stored text={row.session_id} /></Pair> : null}
-        <Pair name="Found by">{vectors ? `meaning and words: ${counted(vectors, "vector")} of ${model}` : row.muted_at ? "nobody: it is muted" : "words only, so far: it has no vector"}</Pair>
+        <Pair name="Found by">{quarantines.length ? `nobody: it is in quarantine ${quarantines.join(" and ")}` : vectors ? `meaning and words: ${counted(vectors, "vector")} of ${model}` : row.muted_at ? "nobody: it is muted" : "words only, so far: it has no vector"}</Pair>
         {kind === "memory" ? <Pair name="Held by">{homes.length ? homes.map(([home, origin]) => `home ${home.slice(0, 8)}, by its ${origin}`).join("; ") : "no home: an operator put it back"}</Pair> : null}
       </dl>
       {row.left_out || row.content.length > 700 ? <p className="pgv-text pgv-whole"><Stored text={row.content} /></p> : null}

@@ -11,8 +11,14 @@ import yaml
 from browser.conftest import AXE, Fleet, Tab
 from playwright.sync_api import Locator, Page, expect
 
+from hermes_memory_pgvector.care import quarantine
+from hermes_memory_pgvector.care.actor import operator
+from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
-from hermes_memory_pgvector.setup.demo_fleet import POISON
+from hermes_memory_pgvector.engine.registry import close_all, engine_for
+from hermes_memory_pgvector.setup.demo_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
+from hermes_memory_pgvector.store.quarantine import Rule
+from hermes_memory_pgvector.store.reach import OPERATOR
 
 MEANT = "how much money may we spend on advertising"
 """Shares no word with the memory it is after."""
@@ -39,7 +45,7 @@ def test_the_fleet_is_listed_with_its_growth_and_its_health(tab: Tab) -> None:
     strip.get_by_role("button", name="Show all parts").click()
     for part in ("database", "embedder", "journal", "vectors", "dead letters"):
         expect(strip).to_contain_text(part)
-    page.get_by_label("Themes with this in their name").fill("mark")
+    page.get_by_label("Find a theme").fill("mark")
     expect(page.get_by_role("link", name="support", exact=True)).to_have_count(0)
     expect(page.get_by_role("link", name="marketing", exact=True)).to_be_visible()
 
@@ -135,6 +141,40 @@ def test_the_page_survives_a_database_that_goes_away_and_comes_back(tab: Tab, fl
 
 
 @mostly_alone
+def test_a_quarantine_is_shown_by_its_rule_and_ended_after_confirmation(tab: Tab, fleet: Fleet) -> None:
+    engine, _ = engine_for(fleet.home)
+    with engine.pool.transaction(Deadline.after(10), reach=OPERATOR) as connection:
+        rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
+        if not any(each.undone_at is None for each in quarantine.listed(connection)):
+            quarantine.plan(connection, rule, operator(fleet.home), execute=True)
+    close_all(Deadline.after(10))
+    page = tab.open("view=theme&theme=support&tab=quarantine")
+    batch = page.locator(".pgv-batch", has_text="End it…")
+    expect(batch).to_contain_text(f"of session {NOTICED_SESSION}")
+    expect(batch).to_contain_text("Holds 2 turns, 2 memories here")
+    expect(batch).to_contain_text(NOTICED[0])
+    batch.get_by_role("button", name="End it…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Comes back into recall: 2 turns, 2 memories.")
+    dialog.get_by_role("button", name="Leave it").click()
+    expect(batch).to_be_visible()
+    batch.get_by_role("button", name="End it…").click()
+    dialog.get_by_role("button", name="Bring it back").click()
+    expect(page.locator(".pgv-done")).to_contain_text("is over: recall finds 2 turns, 2 memories again")
+    expect(batch).to_have_count(0)
+
+
+@mostly_alone
+def test_the_charts_stand_in_one_row_where_there_is_room(tab: Tab) -> None:
+    page = tab.open()
+    page.wait_for_selector(".pgv-chart")
+    places = "[...document.querySelectorAll('.pgv-chart')].map(each => Math.round(each.getBoundingClientRect().top))"
+    assert len(set(page.evaluate(places))) == 1
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert len(set(page.evaluate(places))) == 3
+
+
+@mostly_alone
 def test_delegations_are_a_graph_that_leads_to_sessions(tab: Tab) -> None:
     page = tab.open("view=theme&theme=research&tab=delegations")
     node = page.get_by_role("link", name="-1-sub2, worked for").first
@@ -177,6 +217,7 @@ VIEWS = {
     "search": f"view=search&q={MEANT.replace(' ', '+')}",
     "theme": "view=theme&theme=support",
     "session": "view=theme&theme=research&tab=delegations",
+    "quarantine": "view=theme&theme=support&tab=quarantine",
     "setup": "view=setup",
 }
 
@@ -196,7 +237,7 @@ def test_nobody_is_kept_out(tab: Tab) -> None:
     # The views are the same in both places; around them only the host's colours and parts differ.
     for place in VIEWS.values() if "memory" not in tab.address else (VIEWS["search"],):
         page = tab.open(place)
-        page.wait_for_selector(".pgv-fleet, .pgv-hit, .pgv-row, .pgv-graph, .pgv-check-text")
+        page.wait_for_selector(".pgv-fleet, .pgv-hit, .pgv-row, .pgv-batch, .pgv-graph, .pgv-check-text")
         for button in page.get_by_role("button", name="Why this hit").all()[:1]:
             button.click()
         assert serious(page) == [], place
@@ -211,7 +252,7 @@ def test_everything_fits_a_small_screen(tab: Tab) -> None:
     tab.page.set_viewport_size({"width": 400, "height": 800})
     for place in VIEWS.values():
         page = tab.open(place)
-        page.wait_for_selector(".pgv-fleet, .pgv-hit, .pgv-row, .pgv-graph, .pgv-check-text")
+        page.wait_for_selector(".pgv-fleet, .pgv-hit, .pgv-row, .pgv-batch, .pgv-graph, .pgv-check-text")
         wide = page.evaluate(
             "[...document.querySelectorAll('.pgv-root *')].filter(each => !each.closest('.pgv-scroll, svg, dialog')"
             " && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.className)"

@@ -12,11 +12,15 @@ import psycopg
 import pytest
 import yaml
 
+from hermes_memory_pgvector.care import quarantine
+from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.quarantine import Rule
+from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import AddMemory, Kind, MemoryOperation, Moment, Origin, ReplaceMemory
@@ -203,11 +207,30 @@ def test_search_marks_words_and_says_how_each_hit_was_found(page: Page) -> None:
     hit = turns_found["hits"][0]
     assert hit["theme"] == "harbour"
     assert {"pilot", "boat", "keys"} <= {text for text, is_word in hit["parts"] if is_word}
-    assert hit["found_by"] == "words"
     assert hit["words_place"] in (1, 2)
     assert {"pilot", "boat"} <= set(hit["words"])
     assert found["degraded"]
     assert sum(term["weight"] for term in found["terms"]) == pytest.approx(1, abs=0.01)
+
+
+def test_why_a_hit_is_one_is_told_for_that_hit(page: Page) -> None:
+    asked = {"q": "pilot boat keys", "theme": "harbour"}
+    hit = page.read("search", **asked)["groups"][1]["hits"][0]
+    why = page.read("why", **asked, name=hit["name"], within="harbour")
+    assert why["hit"]["name"] == hit["name"]
+    assert (why["hit"]["words_place"], why["hit"]["words_share"]) == (hit["words_place"], hit["words_share"])
+    assert (why["group"]["kind"], why["group"]["hits"]) == ("turn", [])
+    assert {term["word"] for term in why["terms"]} >= {"pilot", "boat"}
+    status, said = page.get("why", **asked, name="t4711", within="harbour")
+    assert (status, said["detail"].startswith("This search no longer finds it")) == (404, True)
+
+
+def test_a_sign_that_no_text_has_is_refused(page: Page) -> None:
+    for text in ("har\x00bour", "har\ud800bour"):
+        assert page.get("rows", theme=text) == (400, {"detail": "Theme holds a sign that no stored text has."})
+        assert page.post("mute", theme=text, name="t1")[0] == 400
+    status, said = page.get("search", q="boat", since="0001-01-01T00:00+14:00")
+    assert (status, said["detail"][:19]) == (400, "Since is not a date")
 
 
 def test_search_narrows_by_theme_role_kind_and_time(page: Page) -> None:
@@ -327,6 +350,39 @@ def test_muted_rows_are_listed_and_heard_again(page: Page, stored: Stored) -> No
     assert [row["name"] for row in page.read("rows", theme="harbour", kind="muted")["rows"]] == ["t1"]
     page.do("mute", theme="harbour", name="t1", to="heard")
     assert page.read("rows", theme="harbour", kind="muted")["rows"] == []
+
+
+def test_a_quarantine_is_shown_with_its_rule_and_ended_after_confirmation(page: Page, stored: Stored) -> None:
+    home = page.home
+    engine, _ = engine_for(home)
+    rule = Rule(session_id="s1")
+    with engine.pool.transaction(Deadline.after(5), reach=OPERATOR) as connection:
+        made = quarantine.plan(connection, rule, Actor("mira", "home-a"), execute=True).made
+    assert made is not None
+    assert page.read("quarantine", theme="garden") == {"batches": []}
+    [batch] = page.read("quarantine", theme="harbour")["batches"]
+    assert (batch["batch"], batch["by"], batch["turns"], batch["memories"]) == (made.id, "mira", 2, 0)
+    assert (batch["rule"]["session_id"], batch["elsewhere"], batch["undone_at"]) == ("s1", 0, None)
+    first = page.read("held", theme="harbour", batch=str(made.id), limit="1")
+    second = page.read("held", theme="harbour", batch=str(made.id), limit="1", page=first["next"])
+    assert [each["name"] for each in (*first["rows"], *second["rows"])] == ["t2", "t1"]
+    assert second["next"] is None
+    listed = {each["name"]: each["quarantined"] for each in page.read("rows", theme="harbour", kind="turn")["rows"]}
+    assert listed == {"t1": True, "t2": True, "t3": False}
+    assert page.read("row", name="t1", theme="harbour")["quarantines"] == [made.id]
+    assert page.read("search", q="pilot boat keys", what="turns")["groups"][0]["hits"] == []
+    status, plan = page.post("release", batch=str(made.id))
+    assert (status, plan["executed"], plan["back"]) == (200, False, {"memories": 0, "turns": 2})
+    assert page.post("release", batch=str(made.id), confirm="0" * 32)[0] == 409
+    assert page.read("quarantine", theme="harbour")["batches"] == [batch]
+    page.do("release", batch=str(made.id))
+    assert page.read("quarantine", theme="harbour") == {"batches": []}
+    assert page.read("search", q="pilot boat keys", what="turns")["groups"][0]["hits"]
+    assert page.post("release", batch=str(made.id))[0] in (404, 409)
+    assert page.post("release", batch="all")[0] == 400
+    assert page.get("held", theme="harbour")[0] == 400
+    actions = [action for (action,) in stored.rows("SELECT action FROM audit_log ORDER BY id")]
+    assert actions == ["quarantine", "quarantine undo"]
 
 
 def test_the_settings_form_writes_only_what_was_changed(page: Page, home: Path) -> None:

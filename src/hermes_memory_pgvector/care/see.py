@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.care import ids, themes, timeline
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.store import browse, history, quarantine
+from hermes_memory_pgvector.store import browse, held_rows, history, quarantine
 from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
@@ -102,6 +102,19 @@ def muted(connection: Connection, *, theme: str | None = None, limit: int = 20) 
     if theme is not None:
         themes.require(connection, theme)
     return Page(tuple(browse.muted(connection, theme, limit)), None)
+
+
+def quarantined(connection: Connection, theme: str, number: int, *, page: str | None = None, limit: int = 20) -> Page:
+    """What a quarantine holds of a theme, newest first."""
+    themes.require(connection, theme)
+    start = None if page is None else _parse_page(page)
+    found: list[Row] = []
+    for kind in BOTH:
+        read = held_rows.memories if kind is Kind.MEMORY else held_rows.turns
+        found += read(connection, theme, number, _before(kind, start, None), limit + 1)
+    found.sort(key=_place, reverse=True)
+    shown = tuple(found[:limit])
+    return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
 
 
 def memories_at(connection: Connection, theme: str, at: datetime, *, limit: int = 20) -> Page:

@@ -31,7 +31,7 @@ def undo(asked: Asked) -> Document:
     def change(connection: Connection, execute: bool) -> Document:
         return _correction(changes.undo(connection, number, hand, execute=execute, theme=theme))
 
-    return _confirmed(asked, "undo", change)
+    return confirmed(asked, "undo", change)
 
 
 def remove(asked: Asked) -> Document:
@@ -45,7 +45,7 @@ def remove(asked: Asked) -> Document:
             done["event"] = f"e{newest[0].id}"
         return done
 
-    return _confirmed(asked, "remove", change)
+    return confirmed(asked, "remove", change)
 
 
 def mute(asked: Asked) -> Document:
@@ -56,7 +56,7 @@ def mute(asked: Asked) -> Document:
     def change(connection: Connection, execute: bool) -> Document:
         return _muting(act(connection, [name], hand, execute=execute, theme=theme))
 
-    return _confirmed(asked, "mute", change)
+    return confirmed(asked, "mute", change)
 
 
 def forget(asked: Asked) -> Document:
@@ -92,7 +92,7 @@ def forget(asked: Asked) -> Document:
     }
 
 
-def _confirmed(asked: Asked, action: str, change: Change) -> Document:
+def confirmed(asked: Asked, action: str, change: Change) -> Document:
     """The plan, or what was done; both in one transaction, so that nobody comes in between."""
     given = asked.text("confirm")
     with access.changing(asked.home) as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
-from hermes_memory_pgvector.store import browse
+from hermes_memory_pgvector.store import browse, held_rows
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
@@ -50,7 +50,11 @@ def rows(asked: Asked) -> Document:
                 limit=limit,
                 origin=asked.one_of("origin", "", *NAMED_ORIGINS) or None,
             )
-    return {"rows": [documents.row(each) for each in found.rows], "next": found.following}
+        held = held_rows.among(connection, name, found.rows)
+    return {
+        "rows": [{**documents.row(each), "quarantined": (each.kind, each.id) in held} for each in found.rows],
+        "next": found.following,
+    }
 
 
 def row(asked: Asked) -> Document:
@@ -64,6 +68,7 @@ def row(asked: Asked) -> Document:
         "row": documents.stored(found.row),
         "model": found.model,
         "vectors": found.vectors,
+        "quarantines": list(found.quarantines),
         "history": [documents.event(each) for each in found.history],
     }
 

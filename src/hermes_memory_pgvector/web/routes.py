@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError, outline
-from hermes_memory_pgvector.web import changing, fleet, health, looking, searching, settings_form
+from hermes_memory_pgvector.web import changing, fleet, health, looking, quarantining, searching, settings_form
 from hermes_memory_pgvector.web.asked import BAD, CHANGED, MISSING, UNAVAILABLE, Asked, Document, Refused
 
 logger = logging.getLogger(__name__)
@@ -21,6 +21,7 @@ READS: Final[Mapping[str, Handler]] = {
     "fleet": fleet.fleet,
     "activity": fleet.activity,
     "search": searching.search,
+    "why": searching.why,
     "names": looking.names,
     "theme": looking.theme,
     "rows": looking.rows,
@@ -29,6 +30,8 @@ READS: Final[Mapping[str, Handler]] = {
     "sessions": looking.sessions,
     "transcript": looking.transcript,
     "delegations": looking.delegations,
+    "quarantine": quarantining.batches,
+    "held": quarantining.rows,
     "settings": settings_form.settings,
 }
 CHANGES: Final[Mapping[str, Handler]] = {
@@ -36,6 +39,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "remove": changing.remove,
     "mute": changing.mute,
     "forget": changing.forget,
+    "release": quarantining.release,
     "settings": settings_form.change_settings,
 }
 
