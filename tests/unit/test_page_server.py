@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -44,14 +45,12 @@ class Browser:
         self.cookie = self.key = ""
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
         given = {"Cookie": self.cookie} if self.cookie else {}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, given)
-        answer = connection.getresponse()
-        found = Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
-        connection.close()
-        return found
+        with closing(http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)) as connection:
+            connection.request(method, path, body, given)
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
 
     def say(self, text: str) -> str:
         """Send what no library would, and read until the server hangs up."""
