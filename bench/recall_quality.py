@@ -1,6 +1,6 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
 
-    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--learn] [--json OUT]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--learn | --recency] [--json F]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
@@ -9,7 +9,8 @@ a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one 
 The training part: the weights that we ship were learned on LoCoMo's first four dialogues and on 100 questions of
 LongMemEval-S. `--part held` measures LoCoMo's other dialogues only. `--learn` learns the weights again on the data
 given and measures each dialogue, and each fifth of LongMemEval, with weights learned without it
-(bench/learn_ranking.py).
+(bench/learn_ranking.py). `--recency` measures nothing but `recency_half_life_days`: R@10 by kind of question, without
+it and with several half-lives, each question asked at its own time.
 
 `all@k`: whether the first k sessions found are or include all that LongMemEval lists as the answer's
 (`answer_session_ids`); its questions without an answer are skipped, as its authors do. Prefetch is measured by what it
@@ -62,6 +63,10 @@ from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 from hermes_memory_pgvector.writer.chunks import document_pieces
 
 DEPTH = 50
+HALF_LIVES = (0.0, 7.0, 30.0, 90.0, 180.0, 365.0, 1000.0)
+"""Days; the first stands for none."""
+CHANGED = "knowledge-update"
+"""LongMemEval's questions about something that was said in two ways, one after the other."""
 TRAINED_DIALOGUES = 4
 """Of LoCoMo, the first: the weights were learned on them."""
 Floats = NDArray[np.float32]
@@ -226,6 +231,14 @@ class Ours:
         other._connection, other._keys = self._connection, self._keys
         other._recall = Recall(self._reading, None, _Settings())
         other.name = "ours, words only"
+        return other
+
+    def with_half_life(self, days: float) -> Ours:
+        """The same store, in which age counts."""
+        other = object.__new__(Ours)
+        other._connection, other._keys = self._connection, self._keys
+        other._recall = Recall(self._reading, LocalEmbedder(), _Settings(recency_half_life_days=days))
+        other.name = f"half-life {days:g} d" if days else "no half-life"
         return other
 
     def rank(self, theme: Theme, asked: Asked, _: Floats) -> list[str]:
@@ -518,6 +531,58 @@ def learned(sets: Mapping[str, Sequence[tuple[Theme, Asked, Example]]]) -> dict[
     return result
 
 
+def run_recency(name: str, themes: list[Theme], dsn: str) -> dict[str, Any]:
+    """Our search on one set with several half-lives, and what questions and answers are like in time."""
+    vectors = Vectors()
+    ours = Ours(dsn, themes, vectors)
+    print(f"\n{name}: R@10 by kind of question")
+    result: dict[str, Any] = {"ages": ages(themes)}
+    for days in HALF_LIVES:
+        one = ours.with_half_life(days)
+        total, categories = measure(one.name, one.rank, themes, vectors)
+        newest = newest_first(one, themes)
+        result[f"{days:g}"] = {"all": total, "by category": categories, "newest first": newest}
+        print("  " + "  ".join(f"{category} {means['R@10']:.3f}" for category, means in categories.items()), flush=True)
+        if newest is not None:
+            print(f"  of what has changed since, the newest comes first: {newest:.3f}", flush=True)
+    ours.close()
+    return result
+
+
+def newest_first(ours: Ours, themes: Sequence[Theme]) -> float | None:
+    """For how many questions about what has changed the newest word on it comes before the older ones; None if none."""
+    found = []
+    for theme in themes:
+        said = {turn.key: turn.ts for turn in theme.turns}
+        for asked in theme.asked:
+            times = {said[key] for key in asked.evidence}
+            if asked.category == CHANGED and len(times) > 1:
+                ranked = [key for key in ours.rank(theme, asked, np.zeros(0, np.float32)) if key in asked.evidence]
+                found.append(float(bool(ranked) and said[ranked[0]] == max(times)))
+    return round(statistics.fmean(found), 4) if found else None
+
+
+def ages(themes: Sequence[Theme]) -> dict[str, dict[str, float]]:
+    """By kind of question: how many there are, the median age of the answer, and that of everything said, in days."""
+    answers: dict[str, list[float]] = defaultdict(list)
+    others: dict[str, list[float]] = defaultdict(list)
+    count: Counter[str] = Counter()
+    for theme in themes:
+        for asked in theme.asked:
+            count[asked.category] += 1
+            for turn in theme.turns:
+                age = (asked.now - turn.ts).total_seconds() / 86400
+                (answers if turn.key in asked.evidence else others)[asked.category].append(age)
+    return {
+        category: {
+            "questions": float(number),
+            "answer's age": round(statistics.median(answers[category]), 1),
+            "everything's age": round(statistics.median(others[category]), 1),
+        }
+        for category, number in sorted(count.items())
+    }
+
+
 def run(name: str, themes: list[Theme], dsn: str, learn_from: dict[str, Any] | None) -> dict[str, Any]:
     """All methods on one set; what there is to learn from it goes to `learn_from`."""
     vectors = Vectors()
@@ -555,6 +620,7 @@ def main() -> None:
     parser.add_argument(
         "--learn", action="store_true", help="learn the weights of the ranking, and measure what is left out"
     )
+    parser.add_argument("--recency", action="store_true", help="measure recency_half_life_days, and nothing else")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     started = datetime.now(UTC)
@@ -575,14 +641,17 @@ def main() -> None:
                 themes = list(load(path))
                 if options.part == "held" and name == "locomo":
                     themes = themes[TRAINED_DIALOGUES:]
-                results[name] = run(name, themes, info.owner_dsn, learn_from)
+                if options.recency:
+                    results[name] = run_recency(name, themes, info.owner_dsn)
+                else:
+                    results[name] = run(name, themes, info.owner_dsn, learn_from)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
     if learn_from:
         results["learned"] = learned(learn_from)
     if options.json:
         about = {"part": options.part, "commit": commit(), "started": started.isoformat(timespec="seconds")}
-        document = {"about": about, "recall quality": results}
+        document = {"about": about, "recency" if options.recency else "recall quality": results}
         options.json.write_text(json.dumps(document, indent=2) + "\n")
 
 

@@ -12,18 +12,17 @@ from urllib.parse import unquote, urlsplit
 
 NAME = "hermes-memory-pgvector"
 EXTRA = "embedded"
-OF_A_REGISTRY = f"{NAME}[{EXTRA}]>=2"
 
 
-def requirement() -> str:
-    """What gets this very package from pip, with its extra: the path of a clone or a wheel, or the name."""
+def requirement(extra: str = EXTRA) -> str:
+    """What gets this very package from pip, with an extra: the path of a clone or a wheel, or the name."""
     origin = _origin()
-    return f"{origin}[{EXTRA}]" if origin is not None else OF_A_REGISTRY
+    return f"{NAME}[{extra}]>=2" if origin is None else f"{origin}[{extra}]"
 
 
-def install_command(python: str | Path = sys.executable) -> str:
+def install_command(python: str | Path = sys.executable, extra: str = EXTRA) -> str:
     """The command that installs this package into a Python, to be typed as it stands."""
-    return shlex.join([str(python), "-m", "pip", "install", requirement()])
+    return shlex.join([str(python), "-m", "pip", "install", requirement(extra)])
 
 
 def digest(folder: Path) -> str:

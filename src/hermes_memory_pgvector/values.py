@@ -44,11 +44,14 @@ class RowOrigin(StrEnum):
     FILE = "file"
     OPERATOR = "operator"
     IMPORT = "import"
+    MCP = "mcp"
+    """Another agent, through `hermes-pgvector mcp`."""
 
 
 TURN_ORIGINS = (RowOrigin.USER, RowOrigin.ASSISTANT, RowOrigin.DELEGATION, RowOrigin.IMPORT)
 MEMORY_ORIGINS = (
     RowOrigin.MEMORY_TOOL, RowOrigin.BACKGROUND_REVIEW, RowOrigin.FILE, RowOrigin.OPERATOR, RowOrigin.IMPORT,
+    RowOrigin.MCP,
 )  # fmt: skip
 
 
@@ -64,10 +67,17 @@ class Trust(StrEnum):
 
 TOOL_KINDS = ("web", "browser", "mcp", "other", "recall", "webhook")
 """What makes a turn untrusted."""
-NAMED_ORIGINS: tuple[str, ...] = (
-    *(each.value for each in RowOrigin), *TOOL_KINDS, Trust.EXPOSED.value, Trust.UNTRUSTED.value,
+NAMED_ORIGINS: tuple[str, ...] = tuple(
+    dict.fromkeys((
+        *(each.value for each in RowOrigin), *TOOL_KINDS, Trust.EXPOSED.value, Trust.UNTRUSTED.value,
+    ))
 )  # fmt: skip
-"""What rows can be asked for by: what wrote them, the tools their turn used, how far they are trusted."""
+"""What rows can be asked for by: what wrote them, the tools their turn used, how far they are trusted.
+
+`mcp` is both: what other agents wrote through `hermes-pgvector mcp`, and what came of a turn that asked an MCP server.
+"""
+MCP_HOLDER = "mcp"
+"""Holds what other agents have remembered, in place of a home: there is no file that could decide about it."""
 
 
 class Moment(NamedTuple):

@@ -226,9 +226,12 @@ def test_raise_candidates_never_lowers(database: Database, owner: psycopg.Connec
 
 
 def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> None:
-    rank = "hermes_rank(0.6, 0.2, 0.25, 0, false, false, false, false, interval '10 days', %s)"
+    rank = "hermes_rank(0.6, 0.2, 0.25, 0, false, false, false, false, interval '10 days', %s::real)"
     assert value(owner, rank, 0) == pytest.approx(0.6)
     assert value(owner, rank, 10) == pytest.approx(0.3)
+    # What is far older than any half-life ranks last, and is no error.
+    for days in (0.01, 0.0001, 1e-30):
+        assert 0 < value(owner, rank, days) < 1e-20
 
 
 def test_rank_counts_a_row_without_a_vector_as_unrelated(owner: psycopg.Connection[TupleRow]) -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -336,3 +336,18 @@ def test_neighbours_travel_in_a_pipeline(database: Database, store: Store) -> No
             assert connection.execute("SHOW enable_sort").fetchone() == ("on",)
     finally:
         pool.close()
+
+
+def test_the_half_life_of_the_settings_decides_how_much_age_counts(store: Store) -> None:
+    now = datetime(2026, 6, 20, 12, tzinfo=UTC)
+    old, new = store.say(Said("the zebra budget", ts=now - timedelta(days=300)), Said("a zebra walks by", ts=now))
+    order = {
+        days: [
+            hit.id
+            for hit in Recall(store.reading, None, Wishes(recency_half_life_days=days))
+            .search(question("zebra budget", now=now), Deadline.after(5))
+            .hits
+        ]
+        for days in (0.0, 30.0, 3650.0)
+    }
+    assert order == {0.0: [old, new], 30.0: [new, old], 3650.0: [old, new]}

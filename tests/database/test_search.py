@@ -294,6 +294,8 @@ def test_age_counts_only_when_asked_to(store: Store) -> None:
     hits = store.ask("zebra budget", now=now, half_life_days=30.0)
     assert hits[0].id == new
     assert hits[0].rank > 10 * hits[1].rank
+    # After hundreds of half-lives it is still found, last.
+    assert [hit.id for hit in store.ask("zebra budget", now=now, half_life_days=0.5)] == [new, old]
 
 
 def test_what_the_user_said_comes_first_when_the_question_is_about_them(store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import entries, options, reach, rows, times
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.values import MCP_HOLDER
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.see import Shown
@@ -64,7 +65,10 @@ def _tell(shown: Shown) -> None:
     row = shown.row
     facts: list[tuple[str, Any]]
     if isinstance(row, StoredMemory):
-        held = ", ".join(f"home {home[:8]} (by {origin})" for home, origin in sorted(row.homes.items()))
+        held = ", ".join(
+            "other agents (mcp)" if home == MCP_HOLDER else f"home {home[:8]} (by {origin})"
+            for home, origin in sorted(row.homes.items())
+        )
         facts = [
             ("memory", shown.name),
             ("theme", f"{row.theme}, {'MEMORY.md' if row.target == 'memory' else 'USER.md'}"),

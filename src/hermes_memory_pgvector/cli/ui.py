@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.cli import listening, options
 from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
@@ -32,7 +31,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
     parser.add_argument(
-        "--listen", type=_address, default=DEFAULT, metavar="HOST:PORT", help=f"default: {DEFAULT}, any free port"
+        "--listen",
+        type=listening.address,
+        default=DEFAULT,
+        metavar="HOST:PORT",
+        help=f"default: {DEFAULT}, any free port",
     )
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="a file with the token that opens the page, as often as needed"
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     host, port = args.listen
-    token = "" if args.token_file is None else _token(args.token_file.expanduser())
+    token = "" if args.token_file is None else listening.token(args.token_file.expanduser())
     with contextlib.closing(_Closing(PageServer(home, host, port, token))) as served:
         return serve(served.server, json=args.json, opens=args.open)
 
@@ -98,24 +101,3 @@ class _Closing:
 
         self.server.server_close()
         close_all(Deadline.after(5))
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"expected HOST:PORT, such as 127.0.0.1:9121, not {text!r}")
-    return host, int(port)
-
-
-def _token(path: Path) -> str:
-    try:
-        if path.stat().st_mode & 0o077:
-            raise ConfigError(f"{path} can be read by others; close it to them: chmod 600 {path}")
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text"
-        raise ConfigError(f"{path} cannot be read: {reason}") from None
-    if not token or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{path} holds no token: one line of letters and digits is needed")
-    return token

@@ -282,6 +282,22 @@ class Engine:
         if not self._started:
             self.try_start()
 
+    def append(self, items: Sequence[WriteItem], urgency: Urgency, synced_by: Deadline) -> None:
+        """Write items to the journal for a caller that can wait and be told; JournalError when it does not take them.
+
+        Where the journal is synced in the background, this waits for it, as far as the deadline allows.
+        """
+        if not self._started:
+            try:
+                self._open_journal()
+            except OSError as error:
+                raise JournalError(f"the journal cannot be opened ({reason_of(error)})") from None
+        self._recorder.append(items, urgency)
+        if not self._started:
+            self.try_start()
+        while self.journal.sync_lag_seconds and not synced_by.is_over:
+            time.sleep(0.005)
+
     def similarity_floor(self) -> float | None:
         """How near a memory must be to be offered unasked; None leaves it to the model's calibration."""
         return self.settings.min_similarity if self.settings.is_set("min_similarity") else None

@@ -45,6 +45,14 @@ class Recorder:
                 break
         return False
 
+    def append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
+        """Append items, or raise JournalError: for a caller that can be told, so that nothing has to wait."""
+        try:
+            for portion in codec.portions(items):
+                self._append(portion, urgency)
+        except OSError as error:
+            raise JournalError(f"the journal cannot be written ({reason_of(error)})") from None
+
     def refuse(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
         """Keep items that the journal did not take, and say so when it is the first refusal for a while."""
         if not self._refusals.note(items, urgency):

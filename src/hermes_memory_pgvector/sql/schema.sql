@@ -1391,7 +1391,7 @@ CREATE FUNCTION public.hermes_rank(similarity real, unrelated real, coverage rea
              + CASE WHEN answers_when THEN 0.3::double precision ELSE 0 END
              + CASE WHEN is_by_author THEN 0.2::double precision ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
-                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
+                   THEN 0.5 ^ least(extract(epoch FROM age)::double precision / 86400 / half_life_days, 100) ELSE 1 END)::real
     $$;
 
 CREATE FUNCTION public.hermes_rank_hits(source public.conversations, themes text[], ids bigint[], similarities real[], copies integer[], queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[], min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
@@ -2289,7 +2289,7 @@ ALTER TABLE ONLY public.login_themes
     ADD CONSTRAINT login_themes_pkey PRIMARY KEY (login, theme);
 
 ALTER TABLE public.memory_entries
-    ADD CONSTRAINT memory_entries_origin_check CHECK ((origin = ANY (ARRAY['memory_tool'::text, 'background_review'::text, 'file'::text, 'operator'::text, 'import'::text]))) NOT VALID;
+    ADD CONSTRAINT memory_entries_origin_check CHECK ((origin = ANY (ARRAY['memory_tool'::text, 'background_review'::text, 'file'::text, 'operator'::text, 'import'::text, 'mcp'::text]))) NOT VALID;
 
 ALTER TABLE ONLY public.memory_entries
     ADD CONSTRAINT memory_entries_pkey PRIMARY KEY (agent_identity, id);

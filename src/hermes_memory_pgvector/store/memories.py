@@ -237,6 +237,22 @@ def history(connection: Connection, theme: str, target: Target) -> list[Placed]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """An entry that contains a text, and the homes that hold it."""
+
+    target: Target
+    content: str
+    homes: tuple[str, ...]
+
+
+def containing(connection: Connection, theme: str, targets: Sequence[Target], text: str, limit: int) -> list[Holding]:
+    """The entries of a theme that contain a text, the shortest first; nothing that recall does not find."""
+    values = {"theme": theme, "targets": list(targets), "text": text, "limit": limit}
+    rows: list[Any] = connection.execute(statement("memories/containing"), values).fetchall()
+    return [Holding(target, str(content), tuple(homes)) for target, content, homes in rows]
+
+
 def judge(connection: Connection, item: JudgeMemories) -> int:
     """Note how far to trust what some calls of the memory tool wrote; return how many entries they concern."""
     item = gate.enter(connection).required(connection, item)

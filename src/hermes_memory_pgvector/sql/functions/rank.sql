@@ -2,6 +2,7 @@
 --
 -- similarity counts from `unrelated` on, what unrelated texts can have in this model, up to 1: so one weight serves every
 -- model. A row without a vector counts as unrelated. coverage, session_coverage: see hermes_measure_hits.
+-- After a hundred half-lives age counts no further: numbers smaller than that are an error in Postgres.
 CREATE OR REPLACE FUNCTION hermes_rank(
     similarity real, unrelated real, coverage real, session_coverage real, answers_when boolean, is_in_period boolean,
     is_by_speaker boolean, is_by_author boolean, age interval, half_life_days real
@@ -15,5 +16,5 @@ CREATE OR REPLACE FUNCTION hermes_rank(
              + CASE WHEN answers_when THEN 0.3::double precision ELSE 0 END
              + CASE WHEN is_by_author THEN 0.2::double precision ELSE 0 END)
             * CASE WHEN half_life_days > 0 AND age > interval '0'
-                   THEN 0.5 ^ (extract(epoch FROM age)::double precision / 86400 / half_life_days) ELSE 1 END)::real
+                   THEN 0.5 ^ least(extract(epoch FROM age)::double precision / 86400 / half_life_days, 100) ELSE 1 END)::real
     $$;

@@ -1,4 +1,6 @@
 -- Every home that has ever delivered anything to this database, and when it was last heard of, if that is known.
+--
+-- What other agents wrote through `mcp` is held by no home.
 SELECT sign.home_id, max(sign.at)
 FROM (
     SELECT home_id, since AS at FROM memory_sources
@@ -9,5 +11,5 @@ FROM (
     UNION ALL
     SELECT home_id, NULL FROM journals_ended
 ) AS sign
-WHERE sign.home_id <> ''
+WHERE sign.home_id NOT IN ('', 'mcp')
 GROUP BY sign.home_id ORDER BY 2 DESC NULLS LAST, 1;

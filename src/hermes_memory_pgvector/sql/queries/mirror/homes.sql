@@ -1,6 +1,8 @@
 -- Which homes hold memories, how many, and when did each last change a file or deliver a journal?
+--
+-- What other agents wrote through `mcp` is held by no home.
 SELECT held.home_id, held.entries, heard.at
-FROM (SELECT home_id, count(*) AS entries FROM memory_sources GROUP BY home_id) AS held
+FROM (SELECT home_id, count(*) AS entries FROM memory_sources WHERE home_id <> 'mcp' GROUP BY home_id) AS held
 LEFT JOIN (
     SELECT sign.home_id, max(sign.updated_at) AS at
     FROM (
