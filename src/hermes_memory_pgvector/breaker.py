@@ -55,6 +55,8 @@ class Breaker:
         self._reason = ""
         self._since: float | None = None
         self._is_told = True
+        self.on_opened: Callable[[], None] | None = None
+        """Counts outages, also those that somebody else tells."""
 
     def allows(self) -> bool:
         """Whether a call may be made now; when half open, only the first asker gets a yes."""
@@ -112,6 +114,8 @@ class Breaker:
             if opened:
                 self._is_told = is_told
             status = self._status()
+        if opened and self.on_opened is not None:
+            self.on_opened()
         if opened and is_told and self._on_open is not None:
             self._on_open(status)
 

@@ -77,6 +77,7 @@ READING: dict[str, tuple[str, ...]] = {
     "journal dead list": (),
     "journal dead show": ("1",),
     "homes list": (),
+    "metrics": (),
 }
 """Commands whose JSON is compared with the reference as it comes."""
 

@@ -83,6 +83,19 @@ def fill(connection: psycopg.Connection[Any], theme: str) -> None:
         "INSERT INTO audit_log (actor, action, theme, subject) VALUES ('x', 'read', %s, %s)",
         (theme, f"{CANARY} {theme}"),
     )
+    connection.execute(
+        "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES (%s, %s, '', '', '')",
+        (theme, f"{CANARY} {theme}"),
+    )
+    connection.execute(
+        "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
+        " expected_at, state, counters) VALUES (%s, '', '', %s, 1, '', '', '', now(), now(), now(), '{}', '{}')",
+        (f"process of {theme}", f"{CANARY} {theme}"),
+    )
+    connection.execute(
+        "INSERT INTO past_processes (home_id, processes, last_seen, counters) VALUES (%s, 1, now(), '{}')",
+        (f"{CANARY} {theme}",),
+    )
     connection.execute("INSERT INTO theme_aliases (old, new) VALUES (%s, %s)", (f"{CANARY} old {theme}", theme))
     # Of a session: its rows are held, and its name stands in the rule.
     connection.execute("INSERT INTO quarantines (actor, session_id) VALUES ('op', %s)", (f"poisoned {CANARY} {theme}",))
@@ -123,6 +136,7 @@ TABLES = [
     "login_grants", "login_themes", "turn_vectors_1", "memory_vectors_1", "conversations_embedded",
     "memory_entries_embedded", "tombstones", "erasure_key", "lexeme_statistics",
     "hermes_pgvector_installation", "embedding_models", "quarantines", "quarantined_turns", "quarantined_memories",
+    "agents", "agent_processes", "past_processes",
 ]  # fmt: skip
 SEARCH = (
     "SELECT * FROM hermes_search(NULL::{source}, '{theme}', {everywhere}, NULL, NULL, NULL, ARRAY['{word}'], ARRAY['{word}'],"

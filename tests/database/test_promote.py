@@ -59,6 +59,11 @@ SEED = (
     "INSERT INTO theme_aliases (old, new) VALUES ('former', 'theme 1')",
     "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, milliseconds)"
     " VALUES ('theme 1', now(), 'tool', 'turn', 'current', 1.25)",
+    "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('theme 1', 'home', 'h', 'cli', '2')",
+    "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
+    " expected_at, state, counters)"
+    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now(), now(), '{{}}', '{{\"a\": 1}}')",
+    "INSERT INTO past_processes (home_id, processes, last_seen, counters) VALUES ('home', 1, now(), '{{\"a\": 1}}')",
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
     "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",

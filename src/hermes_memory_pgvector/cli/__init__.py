@@ -35,6 +35,7 @@ from hermes_memory_pgvector.cli import (
     journal,
     list_rows,
     mcp,
+    metrics,
     migrate,
     mute,
     own_commands,
@@ -80,7 +81,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, quarantine, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    reembed, backfill, index, journal, homes, ui, mcp, grant, grants, revoke_login,
+    reembed, backfill, index, journal, homes, metrics, ui, mcp, grant, grants, revoke_login,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130

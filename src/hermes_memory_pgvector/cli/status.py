@@ -32,6 +32,7 @@ HELP = "show what is stored, what is waiting, and which processes are running"
 GROUP = "see"
 EXAMPLES = (
     ("status", "what is stored and what is waiting"),
+    ("status --fleet", "every process and agent of the database, on whichever machine"),
     ("status --top 5 --json", "for a script"),
 )
 
@@ -64,11 +65,20 @@ class Stored:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("--top", type=options.positive, default=20, metavar="N", help="themes to list (default: 20)")
+    parser.add_argument(
+        "--top", type=options.positive, default=20, metavar="N", help="themes or agents to list (default: 20)"
+    )
+    parser.add_argument(
+        "--fleet", action="store_true", help="show the processes and agents of the whole database instead"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Show everything; without the database, show what is known and exit with 2."""
+    if args.fleet:
+        from hermes_memory_pgvector.cli import fleet
+
+        return fleet.run(args)
     home = options.home_of(args)
     parsed = load(home)
     settings = parsed.settings

@@ -9,13 +9,15 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, Vector
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
+from hermes_memory_pgvector.meters import EMBEDDING_FAILURES, EMBEDDING_SECONDS, Meters
 
 
 class GuardedEmbedder:
     """An embedder that fails at once on questions while its breaker is open."""
 
-    def __init__(self, inner: ConfiguredEmbedder, breaker: Breaker) -> None:
+    def __init__(self, inner: ConfiguredEmbedder, breaker: Breaker, meters: Meters | None = None) -> None:
         self._inner = inner
+        self._meters = meters or Meters()
         self.breaker = breaker
 
     @property
@@ -37,8 +39,10 @@ class GuardedEmbedder:
         if not self.breaker.allows():
             raise EmbeddingUnavailable("the embedder is down; it is tried again soon")
         try:
-            vector = self._inner.embed_query(text, deadline)
+            with self._meters.timing(EMBEDDING_SECONDS, "question"):
+                vector = self._inner.embed_query(text, deadline)
         except EmbeddingError as error:
+            self._meters.count(EMBEDDING_FAILURES, of="question")
             self.breaker.failed(str(error), is_told=not isinstance(error, EmbeddingMisconfigured))
             raise
         except BaseException:

@@ -28,6 +28,7 @@ from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.granted import StoreGranted
+from hermes_memory_pgvector.engine.heartbeat import Heartbeat, Life
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.status import Status
@@ -35,6 +36,7 @@ from hermes_memory_pgvector.engine.sweep import Sweep
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency
+from hermes_memory_pgvector.meters import BREAKS
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
@@ -69,6 +71,7 @@ class CarriedOver(NamedTuple):
     journal: Journal
     refusals: Refusals
     recorder: Recorder
+    life: Life
 
 
 class Engine:
@@ -93,7 +96,8 @@ class Engine:
         self._identity = home_identity.identity(home)
         self.home_id = self._identity.id
         self._carried_over = self._what_outlives_settings(predecessor)
-        self.clock, self.ledger, self.shown, self.journal, self.refusals, self._recorder = self._carried_over
+        self.clock, self.ledger, self.shown, self.journal, self.refusals, self._recorder, self.life = self._carried_over
+        meters = self.life.meters
 
         self._database_guard = DatabaseGuard(
             self.folder,
@@ -109,7 +113,7 @@ class Engine:
         )
         self.current_model = CurrentModel()
         configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
-        self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"))
+        self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"), meters)
         self.next_embedder = self._make_next_embedder()
         self.read_breaker = _recall_breaker("database reads")
         self.recall = Recall(
@@ -119,6 +123,7 @@ class Engine:
             self.current_model,
             masker_for(settings),
             following=self.next_embedder,
+            meters=meters,
         )
         self.search = GuardedRecall(
             self.recall,
@@ -127,7 +132,11 @@ class Engine:
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
         ).search
         self.recall_log = RecallLog(
-            is_wanted=settings.recall_log, with_text=settings.recall_log_text, masker=masker_for(settings)
+            is_wanted=settings.recall_log,
+            with_text=settings.recall_log_text,
+            masker=masker_for(settings),
+            meters=meters,
+            on_asked=self.life.attendance.recall,
         )
 
         self.backlog = self._make_backlog()
@@ -147,6 +156,7 @@ class Engine:
         self._mirror_files = self._make_mirror_files(predecessor)
         self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id)
         self._check_search = tasks.CheckSearch(self.recall, self.writer)
+        self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks(check_configuration)
 
         self.is_retired = False
@@ -173,7 +183,13 @@ class Engine:
         journal = Journal(self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
         refusals = Refusals(self.home, self.folder, max_chars=settings.turn_max_chars)
         return CarriedOver(
-            Clock.of_home(self.folder), SessionLedger(), ShownHits(), journal, refusals, Recorder(journal, refusals)
+            Clock.of_home(self.folder),
+            SessionLedger(),
+            ShownHits(),
+            journal,
+            refusals,
+            Recorder(journal, refusals),
+            Life(),
         )
 
     def _make_next_embedder(self) -> GuardedEmbedder | None:
@@ -193,6 +209,7 @@ class Engine:
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
             make_tables=SelfMigration(self.home, is_ours=not self.settings.dsn).run,
             following=self.next_embedder,
+            meters=self.life.meters,
         )
 
     def _make_mirror(self) -> Mirror:
@@ -217,6 +234,20 @@ class Engine:
             on_stored=self._rows_stored,
             on_adopted=self.mirror.look_again,
             heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
+            meters=self.life.meters,
+        )
+
+    def _make_heartbeat(self) -> Heartbeat:
+        for breaker in (self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker):
+            breaker.on_opened = functools.partial(self.life.meters.count, BREAKS, 1, breaker.name)
+        return Heartbeat(
+            self.life,
+            self.pool,
+            self.home,
+            self.home_id,
+            state=self.status.state,
+            more_counters=self.status.counters,
+            is_away=lambda: self.status.is_away or bool(self.settings.hold) or not self.writer.has_verified,
         )
 
     def _make_mirror_files(self, predecessor: Engine | None) -> tasks.MirrorFiles:
@@ -250,6 +281,7 @@ class Engine:
                 "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
+                "heartbeat": self._heartbeat.run,
             }
         )
 
@@ -261,6 +293,7 @@ class Engine:
             self._recorder.warn_user = warn_user
         self._mirror_files.theme = session.profile_theme
         self._check_search.note_theme(session.theme)
+        self.life.attendance.begin(session)
 
     def continue_session(self, session: Session) -> None:
         """A provider goes on with a session that it began with another engine."""
@@ -277,6 +310,7 @@ class Engine:
                 self._open_journal()
             if self._recorder.record(items, urgency):
                 self.tasks.wake()
+            self.life.attendance.write(items)
         except (JournalError, OSError) as error:
             self._recorder.refuse(items, urgency, error)
         if not self._started:
@@ -399,6 +433,7 @@ class Engine:
         if self._started:
             self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
             self.flush(deadline)
+            self._heartbeat.end(deadline)
             self.tasks.stop(deadline)
             self.status.withdraw()
         self._keep_recall_log.flush(deadline)
@@ -414,6 +449,7 @@ class Engine:
         if self._started:
             self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
             self.flush(deadline)
+            self._heartbeat.end(deadline)
             self.status.withdraw()
         self.writer.stop(deadline)
         self.tasks.stop(deadline)

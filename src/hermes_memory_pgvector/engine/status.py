@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
@@ -13,6 +15,7 @@ from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.journal import Journal
+from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -99,6 +102,39 @@ class Status:
             )
             status_file.publish(self._folder, shot)
         return PUBLISH_SECONDS
+
+    def state(self) -> Mapping[str, Any]:
+        """What changes up and down, for heartbeats: numbers, and sentences about what does not work."""
+        writer, backlog, refused = self._writer.status(), self._backlog.status(), self._refusals.status()
+        waiting = self._journal.depth(self._journal.writer, self._writer.mark) if writer.waiting else None
+        trouble = {each.name: each.reason for each in self.breakers() if each.state != "closed"}
+        if backlog.problem:
+            trouble["vectors"] = backlog.problem
+        if refused.problem:
+            trouble["refused writes"] = refused.problem
+        return {
+            "journal_records": 0 if waiting is None else waiting.records,
+            "journal_bytes": 0 if waiting is None else waiting.bytes,
+            "journal_oldest_seconds": 0 if waiting is None else round(waiting.oldest_age_seconds, 1),
+            "refused_waiting": refused.waiting,
+            "trouble": trouble,
+        }
+
+    def counters(self) -> Mapping[str, float]:
+        """What the parts count for themselves, by the names that meters have."""
+        refused = self._refusals.status()
+        return {
+            f"{REFUSED.name}{SEPARATOR}turn": refused.turns,
+            f"{REFUSED.name}{SEPARATOR}memory": refused.memories,
+            RECOVERED.name: refused.recovered,
+            LOST.name: refused.lost,
+            FAILED_HOOKS.name: hook_guard.failures().count,
+        }
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the database takes nothing now, or nothing has been stored in it yet."""
+        return self._writer.breaker.is_open or self._reads.is_open
 
     def withdraw(self) -> None:
         """Remove the file: this process is about to end."""

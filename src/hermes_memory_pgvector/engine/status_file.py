@@ -92,7 +92,7 @@ def snapshot(breakers: Sequence[BreakerStatus], **figures: Any) -> Snapshot:
     return Snapshot(
         pid=os.getpid(),
         started=start_of(os.getpid()),
-        command=_command(),
+        command=command(),
         updated=time.time(),
         breakers=tuple(BreakerState(each.name, each.state, each.reason, each.since) for each in breakers),
         namespace=_namespace(),
@@ -180,6 +180,7 @@ def _namespace() -> str:
 
 
 @functools.cache
-def _command() -> str:
+def command() -> str:
+    """The program's name, without its arguments."""
     name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
     return name if name not in ("", "-", "-c", "-m") else Path(sys.executable).name

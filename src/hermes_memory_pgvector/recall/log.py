@@ -9,6 +9,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from hermes_memory_pgvector.meters import (
+    DEGRADED_RECALLS,
+    EMPTY_RECALLS,
+    FAILED_RECALLS,
+    HITS,
+    INJECTED,
+    RECALLS,
+    Meters,
+)
 from hermes_memory_pgvector.recall.recall import Answer, Search
 from hermes_memory_pgvector.store.recall_log import Caller, LoggedAnswer, LoggedHit, Outcome
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
@@ -50,7 +59,18 @@ CrossReads = dict[tuple[str, str], CrossRead]
 class RecallLog:
     """Answers that wait to be stored, and how often tools read other themes."""
 
-    def __init__(self, *, is_wanted: bool, with_text: bool, masker: Masker = NOTHING) -> None:
+    def __init__(
+        self,
+        *,
+        is_wanted: bool,
+        with_text: bool,
+        masker: Masker = NOTHING,
+        meters: Meters | None = None,
+        on_asked: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`on_asked` hears of the theme of everybody who asks."""
+        self._meters = meters or Meters()
+        self._on_asked = on_asked
         self._is_wanted = is_wanted
         self._with_text = with_text
         self._masker = masker
@@ -95,14 +115,40 @@ class RecallLog:
 
         def logged(questions: Sequence[Question]) -> list[Answer]:
             started = time.perf_counter()
-            answers = search(questions)
+            answers = self.counting("tool", session, search)(questions)
             took = time.perf_counter() - started
+            self.count_given("tool", sum(len(answer.hits) for answer in answers))
             for question, answer in zip(questions, answers, strict=True):
                 self.note("tool", session, question, answer, took, lambda _: "given")
                 self._count(session, question, answer)
             return answers
 
         return logged
+
+    def counting(self, caller: Caller, session: Session, search: Search) -> Search:
+        """A search whose questions are counted, and those that got no answer or only a part of it."""
+
+        def counted(questions: Sequence[Question]) -> list[Answer]:
+            self._meters.count(RECALLS, of=caller)
+            self._on_asked(session.theme)
+            try:
+                answers = search(questions)
+            except BaseException:
+                self._meters.count(FAILED_RECALLS, of=caller)
+                raise
+            if any(answer.degraded for answer in answers):
+                self._meters.count(DEGRADED_RECALLS, of=caller)
+            return answers
+
+        return counted
+
+    def count_given(self, caller: Caller, hits: int, characters: int = 0) -> None:
+        """Count what the model was given: so many hits, and so many characters that it had not asked for."""
+        self._meters.count(HITS, hits, caller)
+        if not hits:
+            self._meters.count(EMPTY_RECALLS, of=caller)
+        if characters:
+            self._meters.count(INJECTED, characters)
 
     def take(self, *, with_reads: bool = True) -> tuple[list[LoggedAnswer], CrossReads]:
         """What waits to be stored; it no longer waits here."""

@@ -5,7 +5,7 @@ DO $$ BEGIN
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended, pending_vectors,
-    dead_letters, theme_growth, recall_log TO {role};
+    dead_letters, theme_growth, recall_log, agent_processes, past_processes, agents TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, theme_growth_id_seq, recall_log_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models, lexeme_statistics, theme_indexes,

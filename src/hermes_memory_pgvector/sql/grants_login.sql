@@ -9,6 +9,9 @@ GRANT SELECT ON
     pending_vectors, dead_letters, theme_growth, recall_log, theme_aliases, theme_indexes, erasure_receipts, audit_log,
     embedding_models, hermes_pgvector_migrations, hermes_pgvector_installation, login_grants, login_themes,
     quarantines, quarantined_turns, quarantined_memories TO {role};
+-- Whoever reads is at work, too, and tells so.
+GRANT SELECT, INSERT, UPDATE, DELETE ON agent_processes, past_processes TO {role};
+GRANT SELECT, INSERT, UPDATE ON agents TO {role};
 -- Reading leaves its traces, too.
 GRANT INSERT ON recall_log TO {role};
 GRANT INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};

@@ -23,7 +23,7 @@ BEGIN
             SELECT c.oid, c.relname::text AS name,
                    c.relname IN ('memory_entries', 'conversations', 'memory_sources', 'memory_operations', 'delegations',
                                  'pending_vectors', 'theme_growth', 'recall_log', 'theme_indexes', 'quarantined_turns',
-                                 'quarantined_memories')
+                                 'quarantined_memories', 'agents')
                    OR c.relname ~ '^(turn|memory)_vectors_[0-9]+$' AS has_theme
             FROM pg_catalog.pg_class AS c
             WHERE c.relkind IN ('r', 'p') AND c.relnamespace = quote_ident(current_schema())::regnamespace
@@ -42,7 +42,7 @@ BEGIN
                  'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
                  ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])')
             ) AS rule (policy, command, roles, visible)
-            WHERE s.has_theme AND (s.name, rule.policy) <> ('recall_log', 'hermes_login')
+            WHERE s.has_theme AND NOT (s.name IN ('recall_log', 'agents') AND rule.policy = 'hermes_login')
             UNION ALL
             SELECT s.oid, rule.policy, rule.command, rule.roles, rule.visible
             FROM (VALUES
@@ -50,6 +50,14 @@ BEGIN
                 ('recall_log', 'hermes_login', 'ALL', 'PUBLIC',
                  'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
                  ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'),
+                ('agents', 'hermes_login', 'ALL', 'PUBLIC',
+                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'),
+                -- Who is at work: names of machines and folders, and numbers.
+                ('agent_processes', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('agent_processes', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
+                ('past_processes', 'hermes_fleet', 'ALL', fleet, 'true'),
+                ('past_processes', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),
                 -- The texts of a home: as the fleet's writer and its operator, or of this login.
                 ('memory_files', 'hermes_fleet', 'ALL', fleet,
                  format('%s IN (''writer'', ''upkeep'', ''operator'', ''overview'')', purpose)),

@@ -99,6 +99,7 @@ def step(connection: Connection, old: str, new: str, moved: Moved) -> bool:
         or _move_turns(connection, old, new, moved)
         or _move_delegations(connection, old, new, moved)
         or _move_recalls(connection, old, new, moved)
+        or _move_agents(connection, old, new)
     )
 
 
@@ -156,6 +157,10 @@ def _move_recalls(connection: Connection, old: str, new: str, moved: Moved) -> b
         values = {"theme": old, "other": new, "ids": [row_id for (row_id,) in rows]}
         moved.add("recall_log", connection.execute(statement("remap/move_recalls"), values).rowcount)
     return bool(rows)
+
+
+def _move_agents(connection: Connection, old: str, new: str) -> bool:
+    return connection.execute(statement("remap/agents"), {"theme": old, "other": new}).rowcount > 0
 
 
 def _move_memories(connection: Connection, old: str, new: str, target: Target, moved: Moved) -> bool:

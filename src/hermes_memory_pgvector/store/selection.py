@@ -54,6 +54,11 @@ class Selection:
         """Whether a theme, a session or a time is meant as a whole."""
         return self.match is None and not self.names_rows
 
+    @property
+    def whole_theme(self) -> str | None:
+        """The theme that is meant with all it has."""
+        return self.theme if self.is_scope and self.session_id is None and self.before is None else None
+
     def cut(self, forgotten_at: datetime) -> datetime:
         """What was said later is not meant."""
         return forgotten_at if self.before is None else min(self.before - timedelta(microseconds=1), forgotten_at)

@@ -21,6 +21,7 @@ from hermes_memory_pgvector.errors import (
     EmbeddingMisconfigured,
     EmbeddingUnavailable,
 )
+from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, EMBEDDING_SECONDS, Meters
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
@@ -69,6 +70,7 @@ class Backlog:
         embed_seconds: float,
         make_tables: Callable[[], bool] = lambda: False,
         following: Embedder | None = None,
+        meters: Meters | None = None,
     ) -> None:
         """`following` embeds rows once the database's model is its own."""
         self._pool = pool
@@ -78,6 +80,7 @@ class Backlog:
         self._current_model = current_model
         self._embed_seconds = embed_seconds
         self._make_tables = make_tables
+        self._meters = meters or Meters()
         self.breaker = Breaker("embedding of new rows", threshold=1, on_open=_outage_begins, on_close=_outage_ends)
         self._lock = threading.Lock()
         self._requested = 1
@@ -115,6 +118,7 @@ class Backlog:
         try:
             more = self._run_batch()
         except EmbeddingError as error:
+            self._meters.count(EMBEDDING_FAILURES, of="rows")
             hold = None if isinstance(error, EmbeddingUnavailable) else HOLD_SECONDS
             self.breaker.failed(str(error), hold_seconds=hold, is_told=not isinstance(error, EmbeddingMisconfigured))
             return max(0.1, self.breaker.retry_in())
@@ -161,13 +165,15 @@ class Backlog:
             self._read_model()
             raise
         self._embedded += len(rows)
+        self._meters.count(EMBEDDED_ROWS, len(rows))
         self.breaker.succeeded()
         return True
 
     def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
         pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
         texts = [text for _, _, text in pieces]
-        found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
+        with self._meters.timing(EMBEDDING_SECONDS, "rows"):
+            found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
         made = [
             Made(row, chunk, vector)
             for (row, chunk, _), vector in zip(pieces, found, strict=True)

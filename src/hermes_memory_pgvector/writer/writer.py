@@ -13,6 +13,7 @@ import functools
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
+from hermes_memory_pgvector.meters import BATCH_SECONDS as SECONDS_OF_BATCH
+from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, ROWS, STORED_BYTES, Meters
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import dead_letters, gate, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
@@ -37,7 +40,7 @@ from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
-from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.values import AddMemory, AddTurn, RecordDelegation, RemoveMemory, ReplaceMemory, WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -102,6 +105,7 @@ class Writer(Service):
         on_stored: Callable[[], None],
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
+        meters: Meters | None = None,
     ) -> None:
         super().__init__("hermes-pgvector-writer", first_wait=0.05)
         self._journal = journal
@@ -115,6 +119,10 @@ class Writer(Service):
         self._on_stored = on_stored
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
+        self._meters = meters or Meters()
+        self._tally: Counter[str] = Counter()
+        """Items of the transaction under way, by what they are, and the bytes of their records."""
+        self._took = 0.0
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._masker = masker_for(settings)
         self._ahead = DecodeAhead(self._decode)
@@ -200,6 +208,11 @@ class Writer(Service):
         status = self.breaker.status()
         newer = len(self._for_newer)
         return WriterStatus(self._stored, self._dead, self._again, self._gone, waiting, self._last_error, status, newer)
+
+    @property
+    def mark(self) -> int:
+        """How far this process's journal has arrived."""
+        return self._marks.get(self._journal.writer, 0)
 
     @property
     def themes(self) -> frozenset[str]:
@@ -437,7 +450,8 @@ class Writer(Service):
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
         """A transaction that locks the watermarks of journals."""
-        self._burials, self._stops = [], {}
+        self._burials, self._stops, self._tally = [], {}, Counter()
+        started = time.perf_counter()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline, reach=WRITER) as connection:
@@ -445,6 +459,7 @@ class Writer(Service):
                 for writer, mark in marks.items():
                     self._compare(writer, mark)
                 yield connection, marks
+            self._took = time.perf_counter() - started
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
@@ -485,10 +500,12 @@ class Writer(Service):
                 items = self._ahead.items_of(record)
                 batch.add(record.writer, record.seq, items)
                 self._themes.update(item.theme for item in items)
+                self._tally.update(map(_kind, items))
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break
                 self._bury(connection, record, record.payload, str(error))
+            self._tally[STORED_BYTES.name] += len(record.payload)
             taken.append(record)
         return taken
 
@@ -509,6 +526,7 @@ class Writer(Service):
                     batch = self._new_batch(connection)
                     batch.add(record.writer, record.seq, [item], first_part=part)
                     batch.store()
+                self._tally[_kind(item)] += 1
             except DatabaseRejected as error:
                 refused.append(item)
                 reason = str(error)
@@ -552,6 +570,7 @@ class Writer(Service):
         self._arrived_at = now
         self._log_burials()
         self._dead += len(self._burials)
+        self._measure(count)
         for writer, mark in self._stops.items():
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
@@ -586,6 +605,19 @@ class Writer(Service):
         """Some of them were stored since: what is refused from now on is news."""
         self._told_reasons.clear()
 
+    def _measure(self, count: int) -> None:
+        """Count what the transaction that was just committed has stored."""
+        meters, tally = self._meters, self._tally
+        if self._burials:
+            meters.count(DEAD_LETTERS, len(self._burials))
+        if count:
+            meters.count(BATCHES)
+            meters.observe(SECONDS_OF_BATCH, self._took)
+            meters.count(RECORDS, count)
+            meters.count(STORED_BYTES, tally.pop(STORED_BYTES.name, 0))
+            for kind, number in tally.items():
+                meters.count(ROWS, number, kind)
+
     def _note(self, error: MemoryPluginError) -> None:
         self._last_error = str(error)
         if isinstance(error, DatabaseError | SchemaError):
@@ -601,3 +633,16 @@ class Writer(Service):
         logger.warning(
             "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
         )
+
+
+def _kind(item: WriteItem) -> str:
+    """What an item is, as operators count it."""
+    match item:
+        case AddTurn():
+            return "turn"
+        case AddMemory() | ReplaceMemory() | RemoveMemory():
+            return "memory"
+        case RecordDelegation():
+            return "delegation"
+        case _:
+            return "correction"

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import journal_report, terminal
 from hermes_memory_pgvector.setup.checks import database, journal
 from hermes_memory_pgvector.setup.checks import home as check_home
-from hermes_memory_pgvector.setup.checks.finding import Finding
+from hermes_memory_pgvector.setup.checks.finding import AREAS, Finding
 from hermes_memory_pgvector.setup.console import Part, Styled
 
 
-def examine(home: Path) -> Iterator[Finding]:
-    """All checks; an earlier one may explain what a later one finds."""
+def examine(home: Path, areas: Collection[str] = AREAS) -> Iterator[Finding]:
+    """All checks of these areas; an earlier one may explain what a later one finds."""
     parsed = load(home)
     seen = database.Seen()
-    yield from check_home.check(home, parsed)
-    yield from database.check_embedder(home, parsed.settings, seen)
-    yield from database.check(home, parsed.settings, journal_report.writers(home), seen)
-    yield from journal.check(home, parsed.settings, seen)
+    if "home" in areas:
+        yield from check_home.check(home, parsed)
+    if "embedder" in areas:
+        yield from database.check_embedder(home, parsed.settings, seen)
+    if "database" in areas:
+        yield from database.check(home, parsed.settings, journal_report.writers(home), seen)
+    if "journal" in areas:
+        yield from journal.check(home, parsed.settings, seen)
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
-    """The exit code for these findings."""
+def exit_code(findings: Sequence[Finding], *, is_strict: bool = False) -> int:
+    """The exit code for these findings; strictly, a warning is a problem."""
     if any(each.is_unreachable for each in findings):
         return 2
-    return 1 if any(each.level == "problem" for each in findings) else 0
+    levels = ("problem", "warning") if is_strict else ("problem",)
+    return 1 if any(each.level in levels for each in findings) else 0
 
 
 def tell(finding: Finding, *, within_up: bool = False) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+AREAS: Final = ("home", "embedder", "database", "journal")
+"""What checks are about."""
 Level = Literal["ok", "warning", "problem"]
 
 

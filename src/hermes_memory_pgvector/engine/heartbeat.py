@@ -1,0 +1,134 @@
+"""Tells the database now and then that this process lives, how it is doing, and whom it works for.
+
+`status --fleet` and `metrics` read what all processes have told. While something happens it is told every minute, and
+otherwise often enough to be known as alive: an idle process costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hermes_memory_pgvector import __version__, machine
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.attendance import Attendance
+from hermes_memory_pgvector.engine.status_file import command
+from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.meters import Meters
+from hermes_memory_pgvector.store import fleet
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import UPKEEP
+
+FIRST_SECONDS = 15.0
+BUSY_SECONDS = 60.0
+QUIET_SECONDS = 300.0
+GRACE_SECONDS = 60.0
+LOOK_SECONDS = 15.0
+DATABASE_SECONDS = 10.0
+EXPIRE_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Life:
+    """One process's work for one home, from its start to its end, whatever becomes of its settings."""
+
+    meters: Meters = field(default_factory=Meters)
+    attendance: Attendance = field(default_factory=Attendance)
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    started: float = field(default_factory=time.monotonic)
+    is_known: bool = False
+    """Whether the database has heard of it."""
+
+
+class Heartbeat:
+    """The task that tells it."""
+
+    def __init__(
+        self,
+        life: Life,
+        pool: Pool,
+        home: Path,
+        home_id: str,
+        *,
+        state: Callable[[], Mapping[str, Any]],
+        more_counters: Callable[[], Mapping[str, float]],
+        is_away: Callable[[], bool],
+    ) -> None:
+        """`state` says how the process is doing; `more_counters` what other parts count for themselves."""
+        self._life = life
+        self._pool = pool
+        self._home = home
+        self._home_id = home_id
+        self._state = state
+        self._more_counters = more_counters
+        self._is_away = is_away
+        self._due_at = life.started + FIRST_SECONDS
+        self._told: tuple[object, ...] = ()
+        self._told_at = 0.0
+        self._expire_at = life.started + EXPIRE_SECONDS * (0.5 + secrets.randbelow(1000) / 1000)
+
+    def run(self) -> float:
+        """Tell it if that is due."""
+        now = time.monotonic()
+        if now < self._due_at:
+            return self._due_at - now
+        if self._is_away():
+            return LOOK_SECONDS
+        counters = self._counters()
+        trouble = self._state().get("trouble")
+        if (counters, trouble) == self._told and now - self._told_at < QUIET_SECONDS:
+            self._due_at = now + LOOK_SECONDS
+            return LOOK_SECONDS
+        self._tell(counters, Deadline.after(DATABASE_SECONDS))
+        self._told, self._told_at = (counters, trouble), now
+        self._due_at = now + BUSY_SECONDS
+        return BUSY_SECONDS
+
+    def end(self, deadline: Deadline) -> None:
+        """The process is about to end: tell it if the database has heard of it, or if there is something to tell."""
+        counters = self._counters()
+        if self._is_away() or deadline.is_over or not (self._life.is_known or counters):
+            return
+        with contextlib.suppress(MemoryPluginError):
+            self._tell(counters, deadline.earlier(DATABASE_SECONDS), is_ended=True)
+
+    def _counters(self) -> dict[str, float]:
+        found = {**self._life.meters.totals(), **self._more_counters()}
+        return {name: value for name, value in found.items() if value}
+
+    def _tell(self, counters: Mapping[str, float], deadline: Deadline, *, is_ended: bool = False) -> None:
+        life = self._life
+        process = fleet.Process(
+            id=life.id,
+            home_id=self._home_id,
+            host=machine.host_name() or "this machine",
+            home=str(self._home),
+            pid=os.getpid(),
+            command=command(),
+            kind=life.attendance.kind,
+            version=__version__,
+        )
+        done, mark = life.attendance.due()
+        agents = [fleet.AgentWork(each.theme, each.kind, **each.counts) for each in done]
+        with self._pool.transaction(deadline, reach=UPKEEP) as connection:
+            fleet.beat(
+                connection,
+                process,
+                age=time.monotonic() - life.started,
+                silent_seconds=QUIET_SECONDS + GRACE_SECONDS,
+                state=self._state(),
+                counters=counters,
+                is_ended=is_ended,
+            )
+            fleet.note_agents(connection, process, agents)
+            if time.monotonic() >= self._expire_at:
+                self._expire_at = time.monotonic() + EXPIRE_SECONDS
+                fleet.expire(connection)
+        life.is_known = True
+        life.attendance.stored(mark)

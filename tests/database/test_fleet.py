@@ -1,0 +1,332 @@
+"""Heartbeats, and what is read from them: `status --fleet`, `metrics`, the registry of agents."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from hermes_memory_pgvector.admin import logins
+from hermes_memory_pgvector.admin.logins import Wanted
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import heartbeat, status_file
+from hermes_memory_pgvector.setup import exposition
+from hermes_memory_pgvector.store import fleet
+from hermes_memory_pgvector.store.fleet import AgentWork, Process
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import OVERVIEW, UPKEEP
+from testing.agent import AgentHome
+from testing.command import Commands, with_password
+from testing.postgres import MODEL, Database
+from testing.waiting import wait_until
+
+ONE = Process("p1", "home-a", "host-a", "/srv/a", 11, "hermes", "cli", "2.0.0")
+TWO = Process("p2", "home-a", "host-b", "/srv/a", 12, "gateway", "api_server", "2.0.0")
+OTHER = Process("p3", "home-b", "host-b", "/srv/b", 13, "hermes", "", "1.9.0")
+COUNTERS = {"recalls|tool": 3, "recall_seconds|search|0.05": 2, "recall_seconds|search|+Inf": 1,
+            "recall_seconds|search|sum": 20.5}  # fmt: skip
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def pool(database: Database) -> Iterator[Pool]:
+    made = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=5)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def commands(database: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/")
+    return made
+
+
+def beat(pool: Pool, process: Process, counters: dict[str, float] | None = None, **more: Any) -> None:
+    given = {"age": 5, "silent_seconds": 300, "state": {}, **more}
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        fleet.beat(connection, process, counters=counters or {}, **given)
+
+
+def samples(text: str) -> Samples:
+    return {
+        (each.name, tuple(sorted(each.labels.items()))): each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+    }
+
+
+def value(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((f"hermes_pgvector_{name}", tuple(sorted(labels.items()))))
+
+
+def test_sums_only_grow_when_processes_go(pool: Pool, database: Database, commands: Commands) -> None:
+    beat(pool, ONE, COUNTERS)
+    beat(pool, ONE, {**COUNTERS, "recalls|tool": 5})
+    beat(pool, TWO, COUNTERS, is_ended=True)
+    beat(pool, OTHER, {"batches": 1})
+
+    def told() -> tuple[float | None, ...]:
+        found = samples(commands.call("metrics").out)
+        return (
+            value(found, "recalls_total", home="home-a", caller="tool"),
+            value(found, "recall_seconds_bucket", home="home-a", stage="search", le="0.05"),
+            value(found, "recall_seconds_count", home="home-a", stage="search"),
+            value(found, "recall_seconds_sum", home="home-a", stage="search"),
+            value(found, "batches_total", home="home-b"),
+        )
+
+    before = told()
+    assert before == (8, 4, 6, 41, 1)
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("UPDATE agent_processes SET ended_at = now() - interval '2 days' WHERE id = 'p2'")
+        owner.execute("UPDATE agent_processes SET seen_at = now() - interval '9 days' WHERE id = 'p3'")
+    for _ in range(2):
+        with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+            fleet.expire(connection)
+        assert told() == before
+    beat(pool, ONE, {**COUNTERS, "recalls|tool": 5}, is_ended=True)
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        fleet.expire(connection, ended_seconds=-1)
+        assert fleet.processes(connection) == []
+        assert {home: count for home, count, _ in fleet.past(connection)} == {"home-a": 2, "home-b": 1}
+    assert told() == before
+    # Two that add up at once would lose what the other one added.
+    beat(pool, TWO, {"batches": 1}, is_ended=True)
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as first:
+        assert fleet.expire(first, ended_seconds=-1) == 1
+        with pool.transaction(Deadline.after(10), reach=UPKEEP) as second:
+            assert fleet.expire(second, ended_seconds=-1) == 0
+
+
+def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands) -> None:
+    assert "0 processes at work" in commands.call("status", "--fleet").out
+    beat(pool, ONE, {"records_stored": 1234, "recalls|tool": 2, "recalls|prefetch": 3})
+    beat(pool, TWO, silent_seconds=-1)
+    trouble = {"trouble": {"database reads": "no connection"}, "journal_records": 7, "journal_oldest_seconds": 60.5}
+    beat(pool, OTHER, state=trouble)
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        work = [AgentWork("marketing", "cli", 1, 2, 3, 4), AgentWork("trading", "", turns=1)]
+        fleet.note_agents(connection, ONE, work)
+        fleet.note_agents(connection, TWO, [AgentWork("marketing", "api_server", 1, 1, 1, 1)])
+    shown = commands.call("status", "--fleet")
+    assert shown.code == 0
+    lines = {line.split()[0] + line.split()[1]: line for line in shown.out.splitlines() if len(line.split()) > 1}
+    assert "2 processes at work and 1 stale on 2 machines" in shown.out
+    assert "1,234" in lines["hermes11"]
+    assert " 5 " in lines["hermes11"]
+    assert lines["hermes11"].endswith("all well")
+    assert "stale" in lines["gateway12"]
+    assert "database reads: no connection" in lines["hermes13"]
+    told = commands.call("status", "--fleet", "--json").json
+    assert {each["id"]: each["stale"] for each in told["processes"]} == {"p1": False, "p2": True, "p3": False}
+    agents = {each["theme"]: each for each in told["agents"]}
+    assert [agents["marketing"][name] for name in ("kind", "sessions", "turns", "memories", "recalls", "host")] == [
+        "api_server", 2, 3, 4, 5, "host-b",
+    ]  # fmt: skip
+    found = samples(commands.call("metrics").out)
+    assert value(found, "processes", home="home-a", state="live") == 1
+    assert value(found, "processes", home="home-a", state="stale") == 1
+    assert value(found, "breaker_open", home="home-b", breaker="database reads") == 1
+    assert value(found, "journal_records", home="home-b") == 7
+    assert value(found, "journal_oldest_seconds", home="home-b") == 60.5
+    assert "marketing" not in commands.call("metrics").out, "themes are no labels unless asked for"
+    with_processes = samples(commands.call("metrics", "--per-process").out)
+    assert value(with_processes, "records_stored_total", home="home-a", process="host-a/11") == 1234
+    assert {each["name"] for each in commands.call("metrics", "--json").json["metrics"]} >= {
+        "hermes_pgvector_recalls", "hermes_pgvector_database_up",
+    }  # fmt: skip
+
+
+def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database) -> None:
+    beat(pool, ONE)
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        fleet.note_agents(connection, ONE, [AgentWork("kitchen", "cli", 1), AgentWork("launch", "cli", 1)])
+    login = f"minion_{database.name}"
+    wanted = Wanted(login, ("kitchen",), may_write=False)
+    logins.grant(database.owner_dsn, wanted, password="x", actor="test", home_id="")
+    dsn = psycopg.conninfo.make_conninfo(database.runtime_dsn, user=login, password="x", passfile="")
+    own = Pool(lambda _: dsn, maximum=1, connect_seconds=5)
+    try:
+        beat(own, OTHER)
+        with own.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+            # A theme that it was not granted is left out, the others are noted.
+            fleet.note_agents(connection, OTHER, [AgentWork("kitchen", "cli", 5), AgentWork("launch", "cli", 5)])
+            fleet.expire(connection, ended_seconds=-1, silent_seconds=-1)
+            assert {home for home, _, _ in fleet.past(connection)} == {"home-b"}
+        with own.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
+            assert fleet.processes(connection) == []
+            assert {(each.theme, each.home_id) for each in fleet.agents(connection, None, 9)} == {
+                ("kitchen", "home-a"), ("kitchen", "home-b"),
+            }  # fmt: skip
+        forged = (
+            "INSERT INTO past_processes (home_id, login, processes, last_seen, counters)"
+            " VALUES ('h', 'somebody', 1, now(), '{}')"
+        )
+        with psycopg.connect(dsn) as direct, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            direct.execute(forged)
+    finally:
+        own.close()
+        logins.revoke(database.owner_dsn, login, actor="test", home_id="")
+    with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
+        assert [each.process.id for each in fleet.processes(connection)] == ["p1"]
+
+
+def test_an_agent_at_work_is_heard_of_and_its_end_too(
+    database: Database, tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(heartbeat, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
+    home = AgentHome.create(tmp_path / "agent", database)
+    try:
+        agent = home.provider("market", session="s1")
+        agent.sync_turn("Where do we moor the harbour pilot boat tonight?", "At the northern quay of the harbour.")
+        agent.on_memory_write("add", "memory", "The harbour master signs every permit in blue ink", {})
+        home.settle()
+        later = home.provider("market", session="s2")
+        injected = later.prefetch("who signs the harbour permit in the harbour?")
+        later.handle_tool_call("recall_memory", {"query": "zinnia"})
+        wanted = {
+            "rows_stored|turn": 2,
+            "rows_stored|memory": 1,
+            "recalls|prefetch": 1,
+            "recalls|tool": 1,
+            "empty_recalls|tool": 1,
+            "injected_characters": len(injected),
+        }
+
+        def counters() -> dict[str, float]:
+            rows = home.stored.rows("SELECT counters FROM agent_processes")
+            return dict(rows[0][0]) if rows else {}
+
+        home.engine.tasks.wake()
+        wait_until(lambda: {name: counters().get(name) for name in wanted} == wanted)
+        assert counters()["batches"] >= 1
+        assert counters()["stored_bytes"] > 50
+        assert sum(number for name, number in counters().items()
+                   if name.startswith("recall_seconds|total|") and not name.endswith("sum")) == 2  # fmt: skip
+        assert home.stored.rows("SELECT kind, ended_at FROM agent_processes")[0][1] is None
+        # Other settings make another engine, and the same process goes on.
+        before = home.engine
+        (home.path / "config.yaml").write_text("memory:\n  pgvector:\n    prefetch_limit: 7\n", encoding="utf-8")
+        wait_until(lambda: home.engine is not before)
+        home.provider("market", session="s3").prefetch("who signs the harbour permit?")
+        home.engine.tasks.wake()
+        wait_until(lambda: counters().get("recalls|prefetch") == 2)
+    finally:
+        home.close()
+    assert home.stored.rows("SELECT count(*), count(ended_at) FROM agent_processes") == [(1, 1)]
+    assert home.stored.rows("SELECT agent_identity, sessions, turns, memories, recalls FROM agents") == [
+        ("market", 3, 2, 1, 3)
+    ]
+    texts = str(home.stored.rows("SELECT p::text FROM agent_processes AS p"))
+    assert "market" not in texts
+    assert "harbour" not in texts
+
+
+def test_an_idle_process_is_heard_of_seldom(database: Database, tmp_path: Path) -> None:
+    home = AgentHome.create(tmp_path / "agent", database)
+    beats: list[float] = []
+    try:
+        home.provider("market").sync_turn("Where do we moor the harbour pilot boat?", "At the northern quay, as ever.")
+        home.settle()
+        task = home.engine._heartbeat
+        task._tell = lambda counters, deadline, is_ended=False: beats.append(task._due_at)  # type: ignore[method-assign]
+        task._due_at = 0
+        assert task.run() == heartbeat.BUSY_SECONDS
+        task._due_at = 0
+        assert task.run() == heartbeat.LOOK_SECONDS
+        assert len(beats) == 1, "nothing has happened since"
+        task._due_at, task._told_at = 0, task._told_at - heartbeat.QUIET_SECONDS
+        task.run()
+        assert len(beats) == 2, "it lives"
+    finally:
+        home.close()
+
+
+def test_renamed_and_forgotten_themes_are_so_in_the_registry(
+    pool: Pool, commands: Commands, database: Database
+) -> None:
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        fleet.note_agents(connection, ONE, [AgentWork("old", "cli", 1, 1, 1, 1), AgentWork("new", "cli", 1, 1, 1, 1)])
+        fleet.note_agents(connection, OTHER, [AgentWork("old", "cli", 1, 1, 1, 1)])
+    with psycopg.connect(database.operator_dsn) as connection:
+        connection.execute(
+            "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('old', 's', 'user', 'x')"
+        )
+
+    def agents() -> dict[tuple[str, str], int]:
+        with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
+            return {(each.theme, each.home_id): each.turns for each in fleet.agents(connection, None, 9)}
+
+    done = commands.call("remap", "old", "new", "--execute")
+    assert done.code == 0, done.everything
+    assert agents() == {("new", "home-a"): 2, ("new", "home-b"): 1}
+    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        fleet.note_agents(connection, ONE, [AgentWork("old", "cli", turns=5)])
+    assert agents() == {("new", "home-a"): 7, ("new", "home-b"): 1}
+    done = commands.call("forget", "--theme", "new", "--execute")
+    assert done.code in (0, 3), done.everything
+    assert agents() == {}
+
+
+def test_without_the_database_this_machine_still_says_how_it_is(database: Database, tmp_path: Path) -> None:
+    runtime, password = with_password(database.runtime_dsn)
+    commands = Commands(tmp_path, [password])
+    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
+    shot = status_file.snapshot([], writer_waiting=12)
+    status_file.publish(commands.home / "pgvector", shot)
+    commands.configure(dsn="host=127.0.0.1 port=9 dbname=x user=y connect_timeout=2", embed_url="http://127.0.0.1:9/")
+    done = commands.call("metrics")
+    assert done.code == 0
+    found = samples(done.out)
+    assert value(found, "database_up") == 0
+    (records,) = [number for (name, _), number in found.items() if name == "hermes_pgvector_journal_records"]
+    assert records == 12
+    assert not [name for name, _ in found if name.endswith("_total")], "sums are left out rather than told too low"
+    shown = commands.call("status", "--fleet")
+    assert shown.code == 2
+    assert "12 records waiting" in shown.out
+
+
+def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Path, pool: Pool) -> None:
+    beat(pool, ONE, COUNTERS)
+    file = tmp_path / "hermes.prom"
+    file.write_text("old")
+    assert commands.call("metrics", "--output", str(file)).code == 0
+    assert samples(file.read_text())
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert commands.call("metrics", "--output", str(tmp_path / "nowhere" / "x.prom")).code == 1
+    process = commands.start("metrics", "--listen", "127.0.0.1:0", "--json")
+    try:
+        assert process.stdout is not None
+        told = "".join(iter(process.stdout.readline, "}\n")) + "}"
+        url = json.loads(told)["url"]
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain")
+            found = samples(answer.read().decode())
+        assert value(found, "recalls_total", home="home-a", caller="tool") == 3
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        taken = commands.run("metrics", "--listen", f"127.0.0.1:{port}")
+        assert taken.code == 1
+        assert "cannot be served" in taken.err
+    finally:
+        process.terminate()
+        assert commands.finish(process).code == 0
+
+
+def test_every_series_is_named_beforehand(commands: Commands, pool: Pool, database: Database) -> None:
+    beat(pool, ONE, COUNTERS)
+    (commands.home / "pgvector").mkdir()
+    with psycopg.connect(database.operator_dsn) as connection:
+        connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'memory', 'x')")
+    told = {name for name, _ in samples(commands.call("metrics", "--per-process", "--themes", "3").out)}
+    assert told == set(exposition.names())
