@@ -232,14 +232,16 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
     assert "harbour" not in texts
 
 
-def test_an_idle_process_is_heard_of_seldom(database: Database, tmp_path: Path) -> None:
+def test_an_idle_process_is_heard_of_seldom(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = AgentHome.create(tmp_path / "agent", database)
     beats: list[float] = []
     try:
         home.provider("market").sync_turn("Where do we moor the harbour pilot boat?", "At the northern quay, as ever.")
         home.settle()
         task = home.engine._heartbeat
-        task._tell = lambda counters, deadline, is_ended=False: beats.append(task._due_at)  # type: ignore[method-assign]
+        monkeypatch.setattr(task, "_tell", lambda *_: beats.append(task._due_at))
         task._due_at = 0
         assert task.run() == heartbeat.BUSY_SECONDS
         task._due_at = 0
@@ -249,6 +251,7 @@ def test_an_idle_process_is_heard_of_seldom(database: Database, tmp_path: Path) 
         task.run()
         assert len(beats) == 2, "it lives"
     finally:
+        monkeypatch.undo()
         home.close()
 
 

@@ -21,9 +21,12 @@ from hermes_memory_pgvector.values import AddTurn, Moment, Session
 
 def test_threads_lose_no_count() -> None:
     meters = Meters()
-    threads = [
-        threading.Thread(target=lambda: [meters.count(RECALLS, of="tool") for _ in range(MOST_NOTED)]) for _ in range(6)
-    ]
+
+    def count() -> None:
+        for _ in range(MOST_NOTED):
+            meters.count(RECALLS, of="tool")
+
+    threads = [threading.Thread(target=count) for _ in range(6)]
     for thread in threads:
         thread.start()
     seen = [meters.totals().get("recalls|tool", 0) for _ in range(50)]
@@ -35,8 +38,13 @@ def test_threads_lose_no_count() -> None:
 
 def test_nobody_waits_for_whoever_adds_up() -> None:
     meters = Meters()
+
+    def count() -> None:
+        for _ in range(2 * MOST_NOTED):
+            meters.count(BATCHES)
+
     with meters._adding:
-        counting = threading.Thread(target=lambda: [meters.count(BATCHES) for _ in range(2 * MOST_NOTED)], daemon=True)
+        counting = threading.Thread(target=count, daemon=True)
         counting.start()
         counting.join(30)
         assert not counting.is_alive()
