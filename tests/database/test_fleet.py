@@ -185,7 +185,7 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
     monkeypatch.setattr(heartbeat, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "BUSY_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
-    home = AgentHome.create(tmp_path / "agent", database)
+    home = AgentHome.create(tmp_path / "agent", database, prefetch_budget=7.5, tool_budget=30)
     try:
         agent = home.provider("market", session="s1")
         agent.sync_turn("Where do we moor the harbour pilot boat tonight?", "At the northern quay of the harbour.")
