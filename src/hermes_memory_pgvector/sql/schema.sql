@@ -1764,6 +1764,42 @@ CREATE FUNCTION public.hermes_words(lexemes tsvector) RETURNS tsvector
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$ BEGIN RETURN lexemes; END $$;
 
+CREATE TABLE public.agent_processes (
+    id text NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL,
+    home_id text NOT NULL,
+    host text NOT NULL,
+    home text NOT NULL,
+    pid integer NOT NULL,
+    command text NOT NULL,
+    kind text NOT NULL,
+    version text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    expected_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    state jsonb NOT NULL,
+    counters jsonb NOT NULL
+);
+
+ALTER TABLE ONLY public.agent_processes FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.agents (
+    agent_identity text NOT NULL,
+    home_id text NOT NULL,
+    first_seen timestamp with time zone DEFAULT now() NOT NULL,
+    last_seen timestamp with time zone DEFAULT now() NOT NULL,
+    host text NOT NULL,
+    kind text NOT NULL,
+    version text NOT NULL,
+    sessions bigint DEFAULT 0 NOT NULL,
+    turns bigint DEFAULT 0 NOT NULL,
+    memories bigint DEFAULT 0 NOT NULL,
+    recalls bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.audit_log (
     id bigint NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -2071,6 +2107,16 @@ CREATE TABLE public.memory_sources (
 
 ALTER TABLE ONLY public.memory_sources FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.past_processes (
+    home_id text NOT NULL,
+    login text DEFAULT SESSION_USER NOT NULL,
+    processes bigint NOT NULL,
+    last_seen timestamp with time zone NOT NULL,
+    counters jsonb NOT NULL
+);
+
+ALTER TABLE ONLY public.past_processes FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.pending_vectors (
     agent_identity text NOT NULL,
     kind text NOT NULL,
@@ -2234,6 +2280,12 @@ ALTER TABLE ONLY public.recall_log ALTER COLUMN id SET DEFAULT nextval('public.r
 
 ALTER TABLE ONLY public.theme_growth ALTER COLUMN id SET DEFAULT nextval('public.theme_growth_id_seq'::regclass);
 
+ALTER TABLE ONLY public.agent_processes
+    ADD CONSTRAINT agent_processes_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.agents
+    ADD CONSTRAINT agents_pkey PRIMARY KEY (agent_identity, home_id);
+
 ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
@@ -2309,6 +2361,9 @@ ALTER TABLE ONLY public.memory_sources
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
+ALTER TABLE ONLY public.past_processes
+    ADD CONSTRAINT past_processes_pkey PRIMARY KEY (home_id, login);
+
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
 
@@ -2341,6 +2396,8 @@ ALTER TABLE ONLY public.tombstones
 
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
+
+CREATE INDEX agent_processes_seen ON public.agent_processes USING btree (seen_at);
 
 CREATE INDEX conversations_distrusted ON public.conversations USING btree (agent_identity, id) INCLUDE (trust) WHERE (trust = ANY (ARRAY['untrusted'::text, 'exposed'::text]));
 
@@ -2474,6 +2531,10 @@ ALTER TABLE ONLY public.tombstones
 ALTER TABLE ONLY public.turn_vectors_1
     ADD CONSTRAINT turn_vectors_1_agent_identity_id_fkey FOREIGN KEY (agent_identity, id) REFERENCES public.conversations(agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE;
 
+ALTER TABLE public.agent_processes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.audit_log ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
@@ -2483,6 +2544,10 @@ ALTER TABLE public.dead_letters ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.delegations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erasure_receipts ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY hermes_fleet ON public.agent_processes TO hermes USING (true);
+
+CREATE POLICY hermes_fleet ON public.agents TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
 CREATE POLICY hermes_fleet ON public.audit_log TO hermes USING (true);
 
@@ -2512,6 +2577,8 @@ CREATE POLICY hermes_fleet ON public.memory_sources TO hermes USING (((( SELECT 
 
 CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
+CREATE POLICY hermes_fleet ON public.past_processes TO hermes USING (true);
+
 CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
 
 CREATE POLICY hermes_fleet ON public.quarantined_memories TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
@@ -2531,6 +2598,8 @@ CREATE POLICY hermes_fleet ON public.theme_indexes TO hermes USING (((( SELECT C
 CREATE POLICY hermes_fleet ON public.tombstones TO hermes USING (true);
 
 CREATE POLICY hermes_fleet ON public.turn_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+
+CREATE POLICY hermes_fleet_reads ON public.agents FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
 CREATE POLICY hermes_fleet_reads ON public.conversations FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
@@ -2558,6 +2627,10 @@ CREATE POLICY hermes_fleet_reads ON public.theme_indexes FOR SELECT TO hermes US
 
 CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
+CREATE POLICY hermes_login ON public.agent_processes USING ((login = SESSION_USER));
+
+CREATE POLICY hermes_login ON public.agents USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+
 CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
 
 CREATE POLICY hermes_login ON public.conversations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
@@ -2582,6 +2655,8 @@ CREATE POLICY hermes_login ON public.memory_sources USING (((agent_identity = AN
 
 CREATE POLICY hermes_login ON public.memory_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
+CREATE POLICY hermes_login ON public.past_processes USING ((login = SESSION_USER));
+
 CREATE POLICY hermes_login ON public.pending_vectors USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login ON public.quarantined_memories USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
@@ -2595,6 +2670,8 @@ CREATE POLICY hermes_login ON public.theme_growth USING (((agent_identity = ANY 
 CREATE POLICY hermes_login ON public.theme_indexes USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login ON public.turn_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+
+CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
 CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
@@ -2630,6 +2707,10 @@ CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (((age
 
 CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
+CREATE POLICY hermes_owner ON public.agent_processes TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.agents TO hermes_owner USING (true);
+
 CREATE POLICY hermes_owner ON public.audit_log TO hermes_owner USING (true);
 
 CREATE POLICY hermes_owner ON public.conversations TO hermes_owner USING (true);
@@ -2657,6 +2738,8 @@ CREATE POLICY hermes_owner ON public.memory_operations TO hermes_owner USING (tr
 CREATE POLICY hermes_owner ON public.memory_sources TO hermes_owner USING (true);
 
 CREATE POLICY hermes_owner ON public.memory_vectors_1 TO hermes_owner USING (true);
+
+CREATE POLICY hermes_owner ON public.past_processes TO hermes_owner USING (true);
 
 CREATE POLICY hermes_owner ON public.pending_vectors TO hermes_owner USING (true);
 
@@ -2695,6 +2778,8 @@ ALTER TABLE public.memory_operations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.memory_sources ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.memory_vectors_1 ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.past_processes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.pending_vectors ENABLE ROW LEVEL SECURITY;
 
