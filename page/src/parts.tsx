@@ -126,7 +126,7 @@ export function Dialog({ title, onClose, children }: Props<{ title: string; onCl
 
 const ORIGINS: Record<string, string> = {
   user: "said by a user", assistant: "said by an agent", delegation: "a subagent's work", memory_tool: "saved by an agent", background_review: "saved by a review",
-  file: "from a file", operator: "put in by an operator", import: "imported",
+  file: "from a file", operator: "put in by an operator", import: "imported", mcp: "remembered by another agent",
 };
 
 /** Who put the words there, and whether a stranger may have had a hand in them. */
@@ -144,7 +144,7 @@ export function Origin({ origin, trust }: { origin: string; trust: string | null
 export const ORIGIN_CHOICES: [string, string][] = [
   ["", "Any origin"], ["untrusted", "Untrusted: read a stranger's text"], ["exposed", "Exposed to a stranger's text"], ["memory_tool", "Saved by an agent"],
   ["file", "From MEMORY.md or USER.md"], ["user", "Said by a user"], ["assistant", "Said by an agent"], ["delegation", "A subagent's work"],
-  ["operator", "Put in by an operator"], ["import", "Imported"], ["web", "With a web page"], ["mcp", "With an MCP server"],
+  ["operator", "Put in by an operator"], ["import", "Imported"], ["web", "With a web page"], ["mcp", "By another agent, or with an MCP server"],
 ];
 
 export const Fact = ({ name, children }: Props<{ name: string }>) => (

@@ -46,6 +46,7 @@ from hermes_memory_pgvector.values import (
 PLATFORM = "mcp"
 REMEMBER, REPLACE, REMOVE = "remember", "replace", "remove"
 SYNC_SECONDS = 1.0
+STORE_SECONDS = 1.0
 MATCHES = 200
 NAME_CHARS = 100
 OUT_OF_REACH = (
@@ -256,6 +257,9 @@ class SharedMemory:
     @staticmethod
     def _record(engine: Engine, operation: MemoryOperation) -> None:
         engine.append([operation], Urgency.MEMORY, Deadline.after(SYNC_SECONDS))
+        # It is safe now. A moment more, and the same assistant finds it, too.
+        if not engine.settings.hold and not engine.writer.breaker.is_open:
+            engine.writer.flush(Deadline.after(STORE_SECONDS))
 
     def _engine(self) -> Engine:
         """The engine under the configuration in force."""
