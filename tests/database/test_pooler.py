@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from testing.agent import AgentHome
+from testing.agent import PREAMBLE, AgentHome
 from testing.command import Commands, with_password
 from testing.pgbouncer import Mode, PgBouncer
 from testing.postgres import Database
@@ -69,3 +72,75 @@ def test_statement_mode_is_named_in_the_log_and_by_doctor(
     told = commands.call("doctor", "--json")
     assert told.code != 0
     assert "pool_mode = transaction" in told.out
+
+
+FLEET = """
+import logging, pathlib, time
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="LOG %(name)s: %(message)s")
+me, seconds = arguments[0], float(arguments[1])
+agents = {theme: provider(theme, f"s-{me}") for theme in ("sales", "support", "trading", "workshop")}
+engine = engine_for(pathlib.Path(home), settings)[0]
+say("ready")
+sys.stdin.readline()
+end, round_, failed, asked = time.monotonic() + seconds, 0, 0, 0
+while time.monotonic() < end:
+    for theme, agent in agents.items():
+        agent.sync_turn(f"Process {me} asks in round {round_} of {theme}", f"Process {me} answers in round {round_}",
+                        session_id=f"s-{me}")
+    if round_ % 4 == 0:
+        agents["sales"].on_memory_write("add", "memory", f"Process {me} remembers round {round_}", {})
+        asked += 2
+        answer = agents["sales"].handle_tool_call("recall_conversation", {"query": f"what process {me} asks"})
+        failed += '"error"' in answer
+        agents["trading"].prefetch(f"what does process {me} ask in round {round_}")
+    round_ += 1
+    time.sleep(max(0.0, min(end, time.monotonic() + 1.0) - time.monotonic()))
+arrived = engine.writer.flush(Deadline.after(120))
+say(json.dumps({"rounds": round_, "asked": asked, "failed": failed, "arrived": arrived}))
+sys.stdout.flush()
+"""
+PROCESSES, SECONDS, SERVER_CONNECTIONS = 50, 60.0, 10
+
+
+@pytest.mark.large
+def test_fifty_processes_for_a_minute_in_transaction_mode(
+    database: Database, pooler: Start, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Nothing lost, nothing doubled, no question without an answer, and nothing to warn about."""
+    home = AgentHome.create(tmp_path / "home", database)
+    home.dsn = pooler("transaction", pool_size=SERVER_CONNECTIONS).dsn
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + FLEET, str(home.path), json.dumps(home.configuration), str(number),
+             str(SECONDS)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        for number in range(PROCESSES)
+    ]  # fmt: skip
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline().strip() == "ready"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        lines = [line for child in children for line in child.communicate(timeout=400)[0].splitlines()]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait(30)
+    assert [line for line in lines if line.startswith("LOG")] == []
+    reports = [json.loads(line) for line in lines]
+    assert len(reports) == PROCESSES
+    assert all(each["arrived"] for each in reports)
+    assert sum(each["failed"] for each in reports) == 0
+    turns = sum(8 * each["rounds"] for each in reports)
+    memories = sum((each["rounds"] + 3) // 4 for each in reports)
+    found = home.stored.rows(
+        "SELECT count(*), count(DISTINCT (agent_identity, session_id, role, content)) FROM conversations"
+    )
+    assert found == [(turns, turns)]
+    assert home.stored.rows("SELECT count(*), count(DISTINCT content) FROM memory_entries") == [(memories, memories)]
+    for name, value in (("turns", turns), ("memories", memories), ("questions", sum(e["asked"] for e in reports))):
+        record_property(name, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -24,10 +24,14 @@ THREADS_OF_OURS = 6
 CONNECTIONS_OF_OURS = 4
 
 
-def chats(count: int) -> list[tuple[str, str]]:
+REQUESTS, PORTION = 1000, 100
+GROWTH_KB = 24 * 1024
+
+
+def chats(count: int, themes: int = 5) -> list[tuple[str, str]]:
     return [
         (
-            f"team-{number % 5}",
+            f"team-{number % themes}",
             f"Of {count}: request {number} asks about the stock of shelf {number}, hall {number * 7}.",
         )
         for number in range(count)
@@ -82,6 +86,45 @@ def test_many_requests_stay_within_the_budget_of_threads_and_connections(
     assert 0 < most_connections <= CONNECTIONS_OF_OURS
     everything = len(list(Path(f"/proc/{gateway.process.pid}/task").iterdir()))
     assert everything < 60, "the gateway's threads grow with the requests"
+
+
+@pytest.mark.large
+def test_a_thousand_requests_of_fifty_themes_leave_the_process_as_it_was(
+    make_home: MakeHome, record_property: Callable[[str, object], None]
+) -> None:
+    """Sixteen at a time: every row is stored, and threads, connections and memory do not grow with the requests."""
+    port = free_port()
+    home = make_home(environment={"PROBE_PORT": str(port)})
+    install_probe(home)
+    sizes: list[int] = []
+    most_threads: list[str] = []
+    most_connections = 0
+    with home.gateway() as gateway, ThreadPoolExecutor(1) as background:
+        for start in range(0, REQUESTS, PORTION):
+            portion = chats(REQUESTS, themes=50)[start : start + PORTION]
+            load = background.submit(gateway.chat_all, portion, at_once=16)
+            while not load.done():
+                most_threads = max(most_threads, threads_of_ours(port), key=len)
+                most_connections = max(most_connections, home.stored.connections())
+                wait([load], timeout=0.2)
+            load.result()
+            sizes.append(resident(gateway.process.pid))
+        wait_until(lambda: home.stored.count("conversations") >= 2 * REQUESTS, seconds=60)
+        assert home.stored.count("conversations") == 2 * REQUESTS
+    assert 0 < len(most_threads) <= THREADS_OF_OURS, most_threads
+    assert 0 < most_connections <= CONNECTIONS_OF_OURS
+    settled = sizes[200 // PORTION - 1]
+    # The host itself keeps a little of every request; ours would show as megabytes for each hundred.
+    assert sizes[-1] - settled < GROWTH_KB, sizes
+    record_property("threads of ours, most", len(most_threads))
+    record_property("connections, most", most_connections)
+    record_property("resident kB after each hundred", sizes)
+
+
+def resident(pid: int) -> int:
+    """The memory of a process, in kB."""
+    (line,) = [each for each in Path(f"/proc/{pid}/status").read_text().splitlines() if each.startswith("VmRSS")]
+    return int(line.split()[1])
 
 
 def test_the_last_turn_before_sigterm_is_stored(make_home: MakeHome, host_embedder: EmbedServer) -> None:
