@@ -3,11 +3,13 @@
     with PgBouncer(folder, dsn, mode="transaction") as pooler:
         ... connect to pooler.dsn
 
-It refuses to run as root and then runs as nobody, who may not see the server's socket: a proxy stands between them.
+It refuses to run as root and then runs as nobody, who may not see the server's socket: a proxy stands between them. A
+server on a loopback port needs none.
 """
 
 from __future__ import annotations
 
+import configparser
 import os
 import socket
 import subprocess
@@ -21,7 +23,7 @@ from testing.proxy import Proxy
 from testing.waiting import wait_until
 
 PROGRAM = Path("/usr/sbin/pgbouncer")
-
+EXAMPLE = Path(__file__).parents[1] / "docs" / "deploy" / "pgbouncer.ini"
 Mode = Literal["session", "transaction", "statement"]
 
 
@@ -36,7 +38,9 @@ class PgBouncer:
         self._password = password
         self._mode = mode
         self._pool_size = pool_size
-        self._proxy = Proxy(Path(str(self._info["host"])) / f".s.PGSQL.{self._info['port']}")
+        host, port = str(self._info["host"]), int(self._info["port"] or 5432)
+        self._proxy = None if host == "127.0.0.1" else Proxy(Path(host) / f".s.PGSQL.{port}")
+        self._server_port = port
         self._process: subprocess.Popen[bytes] | None = None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -48,26 +52,29 @@ class PgBouncer:
         return make_conninfo(host="127.0.0.1", port=self.port, dbname=self._info["dbname"], user=self._info["user"])
 
     def __enter__(self) -> Self:
-        self._proxy.__enter__()
+        if self._proxy is not None:
+            self._server_port = self._proxy.__enter__().port
         self._folder.mkdir(parents=True, exist_ok=True)
+        password = f" password={self._password}" if self._password else ""
         configuration = self._folder / "pgbouncer.ini"
-        configuration.write_text(
-            f"""
-[databases]
-* = host=127.0.0.1 port={self._proxy.port} user={self._info["user"]} password={self._password}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {self.port}
-unix_socket_dir =
-auth_type = any
-pool_mode = {self._mode}
-default_pool_size = {self._pool_size}
-max_client_conn = 1000
-ignore_startup_parameters = extra_float_digits
-{"user = nobody" if os.geteuid() == 0 else ""}
-""",
-            encoding="utf-8",
+        # As the guide has it, but for where everything is, and who may connect.
+        settings = configparser.ConfigParser(comment_prefixes=(";",), interpolation=None)
+        settings.read(EXAMPLE, encoding="utf-8")
+        assert settings["pgbouncer"]["pool_mode"] == "transaction"
+        settings["databases"] = {"*": f"host=127.0.0.1 port={self._server_port} user={self._info['user']}{password}"}
+        settings["pgbouncer"].update(
+            {
+                "listen_port": str(self.port),
+                "unix_socket_dir": "",
+                "auth_type": "any",
+                "pool_mode": self._mode,
+                "default_pool_size": str(self._pool_size),
+                **({"user": "nobody"} if os.geteuid() == 0 else {}),
+            }
         )
+        del settings["pgbouncer"]["auth_file"]
+        with configuration.open("w", encoding="utf-8") as file:
+            settings.write(file)
         for path in (self._folder, configuration):
             path.chmod(0o755 if path.is_dir() else 0o644)
         if not PROGRAM.exists():
@@ -83,7 +90,8 @@ ignore_startup_parameters = extra_float_digits
         if self._process is not None:
             self._process.terminate()
             self._process.wait(20)
-        self._proxy.__exit__(kind, error, trace)
+        if self._proxy is not None:
+            self._proxy.__exit__(kind, error, trace)
 
     def _listens(self) -> bool:
         assert self._process is not None

@@ -1,7 +1,6 @@
 """A primary and a standby, as an operator sets them up: pg_basebackup, streaming, promotion.
 
     with Replicated(folder) as pair:
-        pair.migrate()
         ... connect to pair.dsn, which names both; pair.read_dsn is the standby
         pair.cut()                    the standby gets nothing more, until pair.mend()
         pair.primary.kill()           as if its machine had lost its power
@@ -106,6 +105,10 @@ class Node:
         """End it without a word; its processes notice that nobody leads them any more."""
         self._end(signal.SIGKILL)
 
+    def abort(self) -> None:
+        """End it at once, with all its processes: nobody needs it any more."""
+        self._end(signal.SIGQUIT)
+
     def stop(self) -> None:
         """Shut it down in order."""
         self._end(signal.SIGINT)
@@ -131,6 +134,17 @@ class Node:
         with psycopg.connect(self.dsn(database=database), autocommit=True, application_name="test") as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
+
+    def set_up(self) -> None:
+        """Make a cluster with our database and the agents' role, and start it."""
+        from hermes_memory_pgvector.admin import migrate
+        from hermes_memory_pgvector.admin.model_tables import ModelSpec
+
+        self.create()
+        self.start()
+        self.rows(f"CREATE ROLE {RUNTIME_ROLE} LOGIN", database="postgres")
+        self.rows(f"CREATE DATABASE {DATABASE}", database="postgres")
+        migrate.apply(self.dsn(), runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
 
     def _answers(self) -> bool:
         assert self._process is not None
@@ -159,15 +173,48 @@ class Node:
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
+def new_node(folder: Path, name: str) -> Node:
+    """A server in a folder, not yet made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    account = account_for(folder, folder / name)
+    return Node(folder / name, executable_by(find_binaries(), account), account)
+
+
+class Single:
+    """One server on a loopback port, where programs of other users reach it, for the length of a block."""
+
+    def __init__(self, folder: Path) -> None:
+        self.node = new_node(folder, "server")
+
+    @property
+    def runtime_dsn(self) -> str:
+        """How agents connect."""
+        return self.node.dsn(RUNTIME_ROLE)
+
+    @property
+    def database(self) -> Database:
+        """As tests know a database."""
+        return Database(owner_dsn=self.node.dsn(), runtime_dsn=self.runtime_dsn, name=DATABASE)
+
+    def __enter__(self) -> Self:
+        try:
+            self.node.set_up()
+        except BaseException:
+            self.node.abort()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.node.abort()
+
+
 class Replicated:
     """A primary with one standby, for the length of a block."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        account = account_for(folder, folder / "primary")
-        binaries = executable_by(find_binaries(), account)
-        self.primary = Node(folder / "primary", binaries, account)
-        self.standby = Node(folder / "standby", binaries, account)
+        self.primary, self.standby = (new_node(folder, name) for name in ("primary", "standby"))
         self._line = Proxy(("127.0.0.1", self.primary.port))
         """What the standby hears of the primary goes this way."""
 
@@ -193,11 +240,7 @@ class Replicated:
     def __enter__(self) -> Self:
         self._line.__enter__()
         try:
-            self.primary.create()
-            self.primary.start()
-            self.primary.rows(f"CREATE ROLE {RUNTIME_ROLE} LOGIN", database="postgres")
-            self.primary.rows(f"CREATE DATABASE {DATABASE}", database="postgres")
-            self._migrate()
+            self.primary.set_up()
             self.standby.copy(self._line.port)
             self.standby.start()
             self.wait_for_standby()
@@ -210,14 +253,8 @@ class Replicated:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for node in (self.standby, self.primary):
-            node.kill()
+            node.abort()
         self._line.__exit__(kind, error, trace)
-
-    def _migrate(self) -> None:
-        from hermes_memory_pgvector.admin import migrate
-        from hermes_memory_pgvector.admin.model_tables import ModelSpec
-
-        migrate.apply(self.primary.dsn(), runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
 
     def cut(self) -> None:
         """From now on the standby hears nothing of the primary."""

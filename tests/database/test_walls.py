@@ -29,6 +29,7 @@ OPEN_TABLES = {
     "hermes_pgvector_installation": "an id",
     "hermes_pgvector_migrations": "versions",
     "lexeme_statistics": "words without rows; single logins may not read it",
+    "operator_changes": "a number",
     "reembedding": "how far a change of the model is: numbers",
 }
 TENANTS = ["conversations", "memory_entries", "theme_growth"]

@@ -247,6 +247,10 @@ class Journal:
             told, self._reader.no_longer_kept = self._reader.no_longer_kept, []
         return told
 
+    def count(self, writer: str, after: int, upto: int) -> int:
+        """How many of a writer's records between two watermarks are still there; walks segments."""
+        return self._reader.count(writer, after, upto)
+
     def depth(self, writer: str, upto: int) -> Depth:
         """What waits after a watermark; walks segments, so not for hooks."""
         return self._reader.depth(writer, upto)

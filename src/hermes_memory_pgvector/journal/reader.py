@@ -144,6 +144,20 @@ class Reader:
             drained = [each for each in self._files(writer) if each.is_drained]
             return max((self.span(each).last for each in drained), default=0)
 
+    def count(self, writer: str, after: int, upto: int) -> int:
+        """How many of the records between two watermarks are still there, whatever is appended meanwhile."""
+        with self.lock:
+            bounds = self._bounds(writer)
+            found: set[int] = set()
+            for segment in self._segments(writer, bounds):
+                is_sealed = segment.number < bounds.sealed_below
+                if is_sealed and (self.span(segment).last <= after or self.span(segment).first > upto):
+                    continue
+                for item in walk_file(segment.path, writer):
+                    if isinstance(item, Frame) and after < item.seq <= upto:
+                        found.add(item.seq)
+            return len(found)
+
     def depth(self, writer: str, upto: int) -> Depth:
         """How much waits after a watermark, and since when."""
         with self.lock:

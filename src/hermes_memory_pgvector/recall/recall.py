@@ -6,6 +6,7 @@ and the answer says so. Database errors are raised to the caller.
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -150,11 +151,21 @@ class Recall:
 
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
-        with self._meters.timing(RECALL_SECONDS, "total"):
-            return self._search_together(questions, deadline)
+        with self.timed():
+            return self.answer(questions, self.prepare(questions[0], deadline), deadline)
 
-    def _search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
-        ready = self.prepare(questions[0], deadline)
+    def timed(self) -> AbstractContextManager[None]:
+        """Measure how long it takes to answer a question."""
+        return self._meters.timing(RECALL_SECONDS, "total")
+
+    def reading_from(self, reading: Reading, current_model: CurrentModel) -> Recall:
+        """The same from another server, which names the models that it knows of."""
+        other = copy.copy(self)
+        other._reading, other._current_model = reading, current_model
+        return other
+
+    def answer(self, questions: Sequence[Question], ready: Prepared, deadline: Deadline) -> list[Answer]:
+        """As search_together, to a question that is prepared."""
         if ready.is_empty:
             return [Answer((), ready.degraded) for _ in questions]
         try:
@@ -317,11 +328,18 @@ class Recall:
         )
 
 
+class Searches(Protocol):
+    """Whoever answers: a database, or one of several."""
+
+    def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        """Answers to the same words for several kinds of hits."""
+
+
 class GuardedRecall:
     """Recall that says no at once while the database is known to be out of reach."""
 
     def __init__(
-        self, recall: Recall, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True
+        self, recall: Searches, breaker: Breaker, *, hold: str, is_made: Callable[[], bool] = lambda: True
     ) -> None:
         """`is_made` is False while the writer is about to make the tables itself."""
         self._recall = recall

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import Embedder
     from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.server.logins import Logins
+    from hermes_memory_pgvector.store.installation import DatabaseGuard
     from hermes_memory_pgvector.store.pool import Pool
 
 START_SECONDS = 60.0
@@ -79,16 +80,21 @@ def describe_embedder(home: Path, settings: Settings) -> str:
 
 def logins(home: Path, settings: Settings, deadline: Deadline, *, may_create: bool = False) -> Logins:
     """The logins in force; starts the embedded server, but creates it only when allowed to."""
-    from hermes_memory_pgvector.config.home import home_id
     from hermes_memory_pgvector.server.logins import NO_DATABASE, logins_of
-    from hermes_memory_pgvector.store.installation import DatabaseGuard
 
     folder = server_folder(home, settings)
     if not settings.dsn and not settings.hold and not may_create and not folder.is_dir():
         # The home's id would create the folder, and whoever only looks leaves nothing behind.
         raise ServerError(NO_DATABASE)
-    guard = DatabaseGuard(data_folder(home), home_id(home), settings.dsn, is_named=False)
-    return logins_of(folder, settings, guard, deadline, may_create=may_create)
+    return logins_of(folder, settings, database_guard(home, settings), deadline, may_create=may_create)
+
+
+def database_guard(home: Path, settings: Settings) -> DatabaseGuard:
+    """Who knows which database the journal belongs to."""
+    from hermes_memory_pgvector.config.home import home_id
+    from hermes_memory_pgvector.store.installation import DatabaseGuard
+
+    return DatabaseGuard(data_folder(home), home_id(home), settings.dsn, is_named=False)
 
 
 @contextmanager

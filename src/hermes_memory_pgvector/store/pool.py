@@ -21,10 +21,17 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseError, DatabaseUnavailable, MemoryPluginError, ThreadUnavailable
+from hermes_memory_pgvector.errors import (
+    DatabaseError,
+    DatabaseUnavailable,
+    FormerPrimary,
+    MemoryPluginError,
+    ThreadUnavailable,
+)
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.errors import translate, translated
 from hermes_memory_pgvector.store.reach import Reach
+from hermes_memory_pgvector.store.servers import without_server
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
@@ -70,7 +77,9 @@ class Pool:
         maximum: int,
         connect_seconds: float,
         admit: Callable[[Connection], None] | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
+        """`watchdog` is another pool's, which is closed after this one: one thread watches them all."""
         self._conninfo = conninfo
         self._admit = admit
         """Checks a new connection before anybody gets it; raises when nobody may use it."""
@@ -83,7 +92,8 @@ class Pool:
         self._failures = 0
         self._last_error: MemoryPluginError | None = None
         self._closed = False
-        self._watchdog = Watchdog()
+        self._shares_watchdog = watchdog is not None
+        self.watchdog = watchdog or Watchdog()
 
     @contextmanager
     def connection(self, deadline: Deadline) -> Iterator[Connection]:
@@ -93,7 +103,7 @@ class Pool:
         """
         connection = self._take(deadline)
         try:
-            with translated(), self._watchdog.watching(connection.fileno(), deadline):
+            with translated(), self.watchdog.watching(connection.fileno(), deadline):
                 yield connection
         finally:
             self._give_back(connection)
@@ -175,7 +185,8 @@ class Pool:
             self._closed = True
             idle, self._idle = self._idle, []
             self._condition.notify_all()
-        self._watchdog.close()
+        if not self._shares_watchdog:
+            self.watchdog.close()
         for item in idle:
             item.connection.close()
 
@@ -227,11 +238,7 @@ class Pool:
         try:
             # A first connection may have to start the embedded server, which takes longer than a connection does.
             conninfo = self._conninfo(Deadline.after(max(60.0, self._connect_seconds)))
-            connection = self._admitted(
-                psycopg.connect(
-                    complete_conninfo(conninfo, self._connect_seconds), autocommit=True, prepare_threshold=None
-                )
-            )
+            connection = self._connected(complete_conninfo(conninfo, self._connect_seconds))
         except (psycopg.Error, UnicodeError) as foreign:
             error = translate(foreign)
         except MemoryPluginError as own:
@@ -253,13 +260,32 @@ class Pool:
                     self._last_error = error or DatabaseUnavailable("connecting failed unexpectedly")
                 self._condition.notify_all()
 
+    def _connected(self, conninfo: str) -> Connection:
+        """A connection to the first server that may be used of those named."""
+        former: FormerPrimary | None = None
+        while conninfo:
+            try:
+                connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+            except psycopg.OperationalError:
+                if former is None:
+                    raise
+                break
+            host, port = connection.info.host, connection.info.port
+            try:
+                return self._admitted(connection)
+            except FormerPrimary as error:
+                former = error
+                conninfo = without_server(conninfo, host, port)
+        assert former is not None
+        raise former
+
     def _admitted(self, connection: Connection) -> Connection:
         """The connection, if it leads to a database we may use."""
         if self._admit is None:
             return connection
         deadline = Deadline.after(max(2.0, self._connect_seconds))
         try:
-            with translated(), self._watchdog.watching(connection.fileno(), deadline):
+            with translated(), self.watchdog.watching(connection.fileno(), deadline):
                 self._admit(connection)
         except BaseException:
             connection.close()

@@ -37,6 +37,7 @@ from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import dead_letters, gate, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
+from hermes_memory_pgvector.store.own_writes import OwnWrites, Touched
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
@@ -106,6 +107,7 @@ class Writer(Service):
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
         meters: Meters | None = None,
+        own_writes: OwnWrites | None = None,
     ) -> None:
         super().__init__("hermes-pgvector-writer", first_wait=0.05)
         self._journal = journal
@@ -123,6 +125,9 @@ class Writer(Service):
         self._tally: Counter[str] = Counter()
         """Items of the transaction under way, by what they are, and the bytes of their records."""
         self._took = 0.0
+        self._own_writes = own_writes
+        self._touched: Touched = {}
+        """What the transaction under way writes to."""
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._masker = masker_for(settings)
         self._ahead = DecodeAhead(self._decode)
@@ -348,7 +353,7 @@ class Writer(Service):
         if mark >= known:
             return
         self._marks[writer] = mark
-        on_disk = self._journal.depth(writer, mark).records - self._journal.depth(writer, known).records
+        on_disk = self._journal.count(writer, mark, known)
         self._known_gone[writer] = max(known, self._known_gone.get(writer, 0))
         before = self._setbacks.get(writer, Setback(0, 0))
         self._setbacks[writer] = Setback(before.missing + known - mark, before.on_disk + on_disk)
@@ -450,7 +455,7 @@ class Writer(Service):
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
         """A transaction that locks the watermarks of journals."""
-        self._burials, self._stops, self._tally = [], {}, Counter()
+        self._burials, self._stops, self._touched, self._tally = [], {}, {}, Counter()
         started = time.perf_counter()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
@@ -499,7 +504,7 @@ class Writer(Service):
             try:
                 items = self._ahead.items_of(record)
                 batch.add(record.writer, record.seq, items)
-                self._themes.update(item.theme for item in items)
+                self._note_themes(record, items)
                 self._tally.update(map(_kind, items))
             except ValueError as error:
                 if self._is_for_newer(record, error):
@@ -518,6 +523,7 @@ class Writer(Service):
                 return False
             self._bury(connection, record, record.payload, str(error))
             return True
+        self._note_themes(record, items)
         refused: list[WriteItem] = []
         reason = ""
         for part, item in enumerate(items):
@@ -533,6 +539,12 @@ class Writer(Service):
         if refused:
             self._bury(connection, record, codec.encode(refused), reason)
         return True
+
+    def _note_themes(self, record: Record, items: Sequence[WriteItem]) -> None:
+        themes = {item.theme for item in items}
+        self._themes |= themes
+        for theme in themes:
+            self._touched.setdefault(theme, {})[record.writer] = record.seq
 
     def _is_for_newer(self, record: Record, error: ValueError) -> bool:
         """Whether the record is for a newer version of this package, so that we stop here.
@@ -568,6 +580,9 @@ class Writer(Service):
         if count >= self._portion:
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
+        if self._own_writes is not None:
+            self._own_writes.note(self._touched)
+        self._touched = {}
         self._log_burials()
         self._dead += len(self._burials)
         self._measure(count)

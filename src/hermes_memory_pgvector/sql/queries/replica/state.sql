@@ -1,0 +1,3 @@
+-- How far is this server?
+SELECT state.changes, state.mirrored, state.seqs, state.is_standby, state.wal::float8, state.replay_age
+FROM hermes_replica_state(%(home_id)s::text, %(writers)s::text[]) AS state;
