@@ -77,6 +77,8 @@ class ReplicaRecall:
         self._answered = 0
         self._behind = 0
         self._lag: float | None = None
+        self._far_since: float | None = None
+        """Since when it seems to be too far behind."""
 
     def status(self) -> ReplicaStatus:
         """A snapshot for status and doctor."""
@@ -148,13 +150,19 @@ class ReplicaRecall:
             if not (isinstance(error, DatabaseError) and error.sqlstate in PASSING_STATES):
                 self.breaker.failed(str(error))
             raise NotFromReplica from error
+        now = time.monotonic()
         self._lag = state.lag_seconds(known)
-        if self._lag is not None and self._lag > MAX_LAG_SECONDS:
-            self.breaker.failed(f"it is {self._lag:.0f} s behind its primary")
-            raise NotFromReplica
-        if not state.has_seen(known, own):
+        is_far = self._lag is not None and self._lag > MAX_LAG_SECONDS
+        if is_far:
+            # Where nobody had written for a while, the last transaction is old although the replica keeps up.
+            self._far_since = self._far_since or now
+            if now - self._far_since > MAX_LAG_SECONDS:
+                self.breaker.failed(f"it is {self._lag:.0f} s behind its primary")
+        else:
+            self._far_since = None
+        if is_far or not state.has_seen(known, own):
             self._behind += 1
-            self._not_before = time.monotonic() + self._pause
+            self._not_before = now + self._pause
             self._pause = min(LONGEST_PAUSE, 2 * self._pause)
             raise NotFromReplica
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Pool
 
 LOOK_SECONDS = 10.0
+MOMENT_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,10 @@ def report(home: Path, settings: Settings) -> ReplicaReport | None:
     try:
         with parts.open_pool(home, settings) as primary:
             known, found = _state(primary), _state(replica)
+            if found.lag_seconds(known):
+                # A transaction may just be on its way; how long it takes is not the age of the one before it.
+                time.sleep(MOMENT_SECONDS)
+                found = _state(replica)
     except MemoryPluginError as error:
         return ReplicaReport(where, str(error))
     finally:
