@@ -31,6 +31,7 @@ from testing.waiting import wait_until
 
 PORTION = 32
 WARM_UP = 16
+MANY_AT_ONCE = {"gateway": {"api_server": {"max_concurrent_runs": 0}}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,11 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         homes = [
             HermesHome.prepare(
                 folder / name, llm, database,
-                settings={"embed_url": embedder.url, "embed_model": MODEL}, sections={}, environment={},
+                settings={"embed_url": embedder.url, "embed_model": MODEL}, sections=MANY_AT_ONCE, environment={},
             )
             for name in ("with", "without")
         ]  # fmt: skip
-        homes[1].configure(model=model_section(llm))
+        homes[1].configure(model=model_section(llm), **MANY_AT_ONCE)
         gateways = [stack.enter_context(home.gateway()) for home in homes]
         times: list[list[float]] = [[], []]
         for each in gateways:
