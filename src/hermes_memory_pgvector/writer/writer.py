@@ -57,6 +57,8 @@ HOLD_SECONDS = 30.0
 HELD_SECONDS = 5.0
 """Looking again is cheap: the operator's decision is in a small file."""
 VISIT_SECONDS = 5.0
+VISITED_EACH_SECOND = 1.0
+"""How many journals of living processes each process tries to adopt in a second, however many there are."""
 RECHECK_SECONDS = 30.0
 WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: after that nothing could be stored again."""
@@ -135,6 +137,7 @@ class Writer(Service):
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
         self._visited_at = 0.0
+        self._visit_seconds = VISIT_SECONDS
         self._checked_at = 0.0
         self._arrived_at = 0.0
         self._finished: dict[str, int] = {}
@@ -227,7 +230,8 @@ class Writer(Service):
     def _is_due(self) -> bool:
         """Whether there may be anything to do; an idle process holds no connection."""
         now = time.monotonic()
-        return self._own_waits() or now - self._visited_at >= VISIT_SECONDS or now - self._checked_at >= RECHECK_SECONDS
+        is_visit_due = now - self._visited_at >= self._visit_seconds
+        return self._own_waits() or is_visit_due or now - self._checked_at >= RECHECK_SECONDS
 
     def _own_waits(self) -> bool:
         return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
@@ -250,7 +254,7 @@ class Writer(Service):
         if self._own_waits():
             self._drain(own)
         now = time.monotonic()
-        if now - self._visited_at >= VISIT_SECONDS:
+        if now - self._visited_at >= self._visit_seconds:
             self._visited_at = now
             self._visit_others(own)
         if now - self._checked_at >= RECHECK_SECONDS or self._setbacks:
@@ -267,6 +271,7 @@ class Writer(Service):
             self._is_read_on(writer)
         new = [each for each in found if each != own and each not in self._finished and each not in self._for_newer]
         self._visit(new)
+        self._visit_seconds = visit_seconds(sum(each not in self._finished for each in new))
 
     def _visit(self, writers: Sequence[str]) -> None:
         """Drain these journals as far as their processes are dead."""
@@ -661,3 +666,12 @@ def _kind(item: WriteItem) -> str:
             return "delegation"
         case _:
             return "correction"
+
+
+def visit_seconds(living: int) -> float:
+    """How long to wait before the journals of others are visited again, so many of which belong to living processes.
+
+    All of them visit each other, so the more there are, the sooner somebody finds a journal that was left: each may
+    come less often, and together they do not spend more time on it than a few.
+    """
+    return max(VISIT_SECONDS, living / VISITED_EACH_SECOND)
