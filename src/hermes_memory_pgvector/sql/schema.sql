@@ -2143,6 +2143,12 @@ CREATE TABLE public.memory_sources (
 
 ALTER TABLE ONLY public.memory_sources FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.operator_changes (
+    id boolean DEFAULT true NOT NULL,
+    number bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT operator_changes_id_check CHECK (id)
+);
+
 CREATE TABLE public.past_processes (
     home_id text NOT NULL,
     login text DEFAULT SESSION_USER NOT NULL,
@@ -2152,12 +2158,6 @@ CREATE TABLE public.past_processes (
 );
 
 ALTER TABLE ONLY public.past_processes FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.operator_changes (
-    id boolean DEFAULT true NOT NULL,
-    number bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT operator_changes_id_check CHECK (id)
-);
 
 CREATE TABLE public.pending_vectors (
     agent_identity text NOT NULL,
@@ -2403,10 +2403,11 @@ ALTER TABLE ONLY public.memory_sources
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
-ALTER TABLE ONLY public.past_processes
-    ADD CONSTRAINT past_processes_pkey PRIMARY KEY (home_id, login);
 ALTER TABLE ONLY public.operator_changes
     ADD CONSTRAINT operator_changes_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.past_processes
+    ADD CONSTRAINT past_processes_pkey PRIMARY KEY (home_id, login);
 
 ALTER TABLE ONLY public.pending_vectors
     ADD CONSTRAINT pending_vectors_pkey PRIMARY KEY (agent_identity, kind, id);
