@@ -51,7 +51,12 @@ def test_an_agent_works_under_its_login_and_what_it_may_not_write_waits(laptop: 
     goal = "Count the giraffe barges in the harbour for the walls"
     with laptop.gateway() as gateway:
         call = Call("memory", {"action": "add", "target": "memory", "content": fact})
-        assert told(gateway, llm, "launch", "Keep the giraffe barge in mind, please.", call)["success"] is True
+        assert (
+            told(gateway, llm, "launch", "Keep the giraffe barge of the harbour in mind for all of us, please.", call)[
+                "success"
+            ]
+            is True
+        )
         wait_until(lambda: stored.memories("launch") == [("memory", fact)])
         wait_until(lambda: stored.turns_with_vector("launch") >= 1)
         found = told(
@@ -86,9 +91,11 @@ def test_an_agent_works_under_its_login_and_what_it_may_not_write_waits(laptop: 
 def test_strangers_words_are_marked_not_offered_and_found_by_who_asks(laptop: HermesHome, llm: ScriptedLLM) -> None:
     with laptop.gateway() as gateway:
         for tool, kind in STRANGERS.items():
-            cue = f"Look up the zebra toll with {kind}, would you?"
+            cue = f"Look up the zebra toll with {kind} for all of us, would you?"
             llm.when(
-                cue, Call(tool, {"query": "x", "url": "http://127.0.0.1:9/"}), Say(f"By {kind}: the zebra toll is 9.")
+                cue,
+                Call(tool, {"query": "x", "url": "http://127.0.0.1:9/"}),
+                Say(f"By {kind}: the zebra toll is 9 coins at every gate of the town."),
             )
             gateway.chat(cue, theme="launch")
         honest = "Our treasurer says the zebra toll is seven coins at the northern gate."
@@ -99,7 +106,7 @@ def test_strangers_words_are_marked_not_offered_and_found_by_who_asks(laptop: He
         expected = [(kind, "assistant", "untrusted") for kind in sorted(STRANGERS.values())]
         wait_until(lambda: laptop.stored.rows(marked) == expected)
         wait_until(lambda: laptop.stored.turns_with_vector("launch") == 8)
-        question = "How much is the zebra toll at the gate?"
+        question = "How much is the zebra toll at the northern gate these days?"
         gateway.chat(question, theme="launch")
         recalled = llm.about(question)[-1].recalled
         assert honest in recalled

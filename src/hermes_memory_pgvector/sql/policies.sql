@@ -10,6 +10,8 @@ DO $policies$
 DECLARE
     fleet    CONSTANT text := (SELECT string_agg(quote_ident(role), ', ' ORDER BY role) FROM unnest({fleet}::text[]) AS role);
     purpose  CONSTANT text := $$(SELECT coalesce(current_setting('hermes.purpose', true), ''))$$;
+    -- The fleet's own roles are never granted single themes: they need not ask for each statement.
+    others   CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN false ELSE %%s END', {fleet}::text[]);
     named    CONSTANT text := $$((SELECT nullif(current_setting('hermes.themes', true), '')::text[]))::text[]$$;
     -- Distributed tables take no policy with a sub-select, which elsewhere is worked out once and not for every row.
     is_plain CONSTANT boolean := EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus');
@@ -36,11 +38,11 @@ BEGIN
                 ('hermes_fleet_reads', 'SELECT', fleet,
                  format('%s = ''overview'' OR %1$s = ''everywhere'' AND NOT hermes_is_private(agent_identity)', purpose)),
                 ('hermes_login', 'ALL', 'PUBLIC',
-                 'agent_identity = ANY (((SELECT hermes_login_themes(true)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(true)))::text[])'),
+                 format(others, 'agent_identity = ANY (((SELECT hermes_login_themes(true)))::text[])'
+                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(true)))::text[])')),
                 ('hermes_login_reads', 'SELECT', 'PUBLIC',
-                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])')
+                 format(others, 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
+                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'))
             ) AS rule (policy, command, roles, visible)
             WHERE s.has_theme AND NOT (s.name IN ('recall_log', 'agents') AND rule.policy = 'hermes_login')
             UNION ALL
