@@ -77,7 +77,8 @@ def test_an_agent_works_under_its_login_and_what_it_may_not_write_waits(laptop: 
         assert none["results"] == []
         wait_until(lambda: stored.count("dead_letters") == 1)
         assert stored.themes() == {"launch"}
-        assert laptop.logs().count("was not granted the theme 'kitchen'") == 1
+        # The host writes a warning to more than one file.
+        assert len({line for line in laptop.logs().splitlines() if "was not granted the theme 'kitchen'" in line}) == 1
         listed = json.loads(laptop.run("pgvector", "journal", "dead", "list", "--json").out)
         assert {"'kitchen'" in each["reason"] for each in listed} == {True}
         assert "dead letter" in laptop.run("pgvector", "doctor").out
