@@ -52,6 +52,7 @@ def test_a_machine_is_granted_themes_sees_them_and_is_sent_away(
     assert "zebra of kitchen" not in machine.call("recall", "zebra", "--scope", "all").out
     told = machine.call("doctor").out
     assert f"{login} reads and writes launch, not-begun-yet, and sees nothing else" in " ".join(told.split())
+    assert "refuses" not in told
     # What is the fleet's business is refused in a sentence, and changes nothing.
     for refused in (
         ("grant", "x", "--themes", "a"), ("revoke-login", login), ("migrate",),

@@ -7,7 +7,7 @@ END $$;
 GRANT SELECT ON
     memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended,
     pending_vectors, dead_letters, theme_growth, recall_log, theme_aliases, theme_indexes, erasure_receipts, audit_log,
-    embedding_models, hermes_pgvector_migrations, hermes_pgvector_installation, login_grants, login_themes,
+    embedding_models, hermes_pgvector_migrations, hermes_pgvector_installation, login_grants, login_themes, reembedding,
     quarantines, quarantined_turns, quarantined_memories TO {role};
 -- Whoever reads is at work, too, and tells so.
 GRANT SELECT, INSERT, UPDATE, DELETE ON agent_processes, past_processes TO {role};
