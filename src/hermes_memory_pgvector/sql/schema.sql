@@ -2680,11 +2680,19 @@ CREATE POLICY hermes_login ON public.agents USING (((agent_identity = ANY (( SEL
 
 CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.conversations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.conversations USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login ON public.dead_letters USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.delegations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.delegations USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login ON public.erasure_receipts USING ((login = SESSION_USER));
 
@@ -2692,67 +2700,163 @@ CREATE POLICY hermes_login ON public.journal_writers USING ((login = SESSION_USE
 
 CREATE POLICY hermes_login ON public.journals_ended USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.memory_entries USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.memory_entries USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login ON public.memory_files USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.memory_operations USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.memory_operations USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.memory_sources USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.memory_sources USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.memory_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.memory_vectors_1 USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login ON public.past_processes USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.pending_vectors USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.pending_vectors USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.quarantined_memories USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.quarantined_memories USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.quarantined_turns USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.quarantined_turns USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
 
-CREATE POLICY hermes_login ON public.theme_growth USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.theme_growth USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.theme_indexes USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.theme_indexes USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login ON public.turn_vectors_1 USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.turn_vectors_1 USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING ((login = SESSION_USER));
 
 CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING ((id = ANY (( SELECT public.hermes_login_quarantines() AS hermes_login_quarantines)::bigint[])));
 
-CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new ~~ ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[])));
 
-CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
-CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (
+CASE
+    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+END);
 
 CREATE POLICY hermes_owner ON public.agent_processes TO hermes_owner USING (true);
 
