@@ -16,6 +16,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from hermes_memory_pgvector.admin import citus
 from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
 from hermes_memory_pgvector.admin.logins import give_all_rights
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
@@ -37,6 +38,14 @@ SMALL_ROWS = 1_000
 EXTENSION: LiteralString = "CREATE EXTENSION IF NOT EXISTS vector"
 # Functions are created before the tables they read, and in no particular order.
 UNCHECKED: LiteralString = "SET LOCAL check_function_bodies = off"
+
+ROUTINE_NOTICES = (
+    "already exists, skipping",
+    "does not exist, skipping",
+    "not in Citus' metadata",
+    "drop cascades to ",
+)
+"""What Postgres says of every migration: that a function of local tables is not made on workers, for one."""
 
 # Hashes of migrations that once created functions too; the tables they create are the same.
 REWRITTEN = {
@@ -77,6 +86,10 @@ class Outcome:
     vectors_wanted: int = 0
     kept_model: str | None = None
     """The model that stays the current one although another was given: changing it is left to `reembed`."""
+    shards: int = 0
+    """Over how many shards of a Citus cluster the themes are spread; 0 where they are all in one place."""
+    could_spread: bool = False
+    """Whether they are all in one place although the database coordinates a Citus cluster."""
     notices: list[str] = field(default_factory=list)
 
 
@@ -118,12 +131,14 @@ def apply(
     report: Callable[[str], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     may_be_closed: bool = False,
+    distributes: bool = False,
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
     `report` gets a line per step; `announce` gets a sentence about what is going to be adopted. `may_be_closed` is for
     whoever moves an installation to this database. Another model than the database's becomes the current one where that
-    concerns few rows, or where `switches_model` says so.
+    concerns few rows, or where `switches_model` says so. `distributes` spreads the themes over the workers of a Citus
+    cluster; a database that is distributed stays so.
     """
     outcome = Outcome()
     with translated():
@@ -150,6 +165,8 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
+            is_spread = _prepare_cluster(connection, distributes=distributes)
+            outcome.could_spread = not is_spread and citus.is_coordinator(connection)
             _take_tables(connection)
             drop_functions(connection)
             connection.execute(UNCHECKED)
@@ -160,17 +177,34 @@ def apply(
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if adoption is not None:
                 _note_adoption(outcome, adoption.carry_over(adopt_model, outcome.model_id))
+            if is_spread:
+                outcome.shards = citus.spread(connection, schema, anew=distributes)
             if outcome.model_id is not None:
                 outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
             _ensure_role(connection, runtime_role, runtime_password, outcome)
             fleet = _fleet(connection, runtime_role)
             _grant(connection, runtime_role, fleet, outcome)
+            if is_spread:
+                citus.grant(connection, fleet)
             secure(connection, fleet)
             give_all_rights(connection)
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
+
+
+def _prepare_cluster(connection: psycopg.Connection, *, distributes: bool) -> bool:
+    """Whether the tables are, or are going to be, spread over a cluster; SchemaError if this coordinates none."""
+    is_spread = citus.is_distributed(connection)
+    if distributes and not citus.is_coordinator(connection):
+        raise SchemaError(
+            "this database is not the coordinator of a Citus cluster with workers that take shards; there, in this "
+            "database: CREATE EXTENSION citus; SELECT citus_set_coordinator_host(...); SELECT citus_add_node(...)"
+        )
+    if is_spread or distributes:
+        citus.prepare(connection)
+    return is_spread or distributes
 
 
 def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outcome, *, is_wanted: bool) -> int:
@@ -414,12 +448,12 @@ def _views_sql(model_id: int) -> sql.Composed:
 
 def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:
     """Put row-level security under every table that has a theme."""
-    connection.execute(_policies_sql(fleet))
+    connection.execute(_policies_sql(fleet, citus.spread_tables(connection)))
 
 
-def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
+def _policies_sql(fleet: Sequence[str], spread: Sequence[str] = ()) -> sql.Composed:
     roles = sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(map(sql.Literal, fleet)))
-    return sql.SQL(sql_text("policies.sql")).format(fleet=roles)
+    return sql.SQL(sql_text("policies.sql")).format(fleet=roles, spread=sql.Literal(list(spread)))
 
 
 def fleet_roles(connection: psycopg.Connection) -> list[str]:
@@ -440,5 +474,5 @@ def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:
 
 def _collect(outcome: Outcome, notice: psycopg.errors.Diagnostic) -> None:
     text = notice.message_primary
-    if text and "already exists, skipping" not in text and "does not exist, skipping" not in text:
+    if text and not any(each in text for each in ROUTINE_NOTICES):
         outcome.notices.append(text)

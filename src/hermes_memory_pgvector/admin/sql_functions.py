@@ -8,14 +8,19 @@ plans their statements once per connection, and callers need no settings around 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.statements import sql_text
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
+from hermes_memory_pgvector.store.statements import FOLDER
+
+WHOLE: Mapping[str, str] = MappingProxyType({})
+"""Every table stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ TURNS = Kind(
     quarantined="quarantined_turns",
     content_hash="v.content_hash",
     narrowed="""(narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM {table} AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))""",
 )
 MEMORIES = Kind(
@@ -74,26 +79,27 @@ def shared_functions(schema: str) -> sql.Composed:
     return sql.SQL("\n").join(_rendered("", _schema_names(schema)))
 
 
-def kind_functions(schema: str) -> sql.Composed:
-    """Keyword search, for turns and for memories."""
-    return sql.SQL("\n").join(
-        file for kind in (TURNS, MEMORIES) for file in _rendered("per_kind", {**_names(kind), **_schema_names(schema)})
-    )
-
-
-def model_functions(model_id: int) -> sql.Composed:
-    """Vector search in a model's tables."""
-    tables = vector_tables(model_id)
+def kind_functions(schema: str, stands_for: Mapping[str, str] = WHOLE) -> sql.Composed:
+    """Keyword search, for turns and for memories; `stands_for`: the tables that are read in the place of ours."""
     return sql.SQL("\n").join(
         file
         for kind in (TURNS, MEMORIES)
-        for file in _rendered("per_model", {**_names(kind), "vectors": tables[kind.vectors]})
+        for file in _rendered("per_kind", {**_names(kind, stands_for), **_schema_names(schema)})
     )
 
 
-def drop_functions(connection: psycopg.Connection) -> None:
+def model_functions(model_id: int, stands_for: Mapping[str, str] = WHOLE) -> sql.Composed:
+    """Vector search in a model's tables; `stands_for`: the tables that are read in the place of ours."""
+    return sql.SQL("\n").join(
+        file
+        for kind in (TURNS, MEMORIES)
+        for file in _rendered("per_model", {**_names(kind, stands_for), **_vector_names(kind, model_id, stands_for)})
+    )
+
+
+def drop_functions(connection: psycopg.Connection, only: Collection[str] = ()) -> None:
     """Drop the functions that will be created anew, whatever their arguments; those a table depends on are replaced."""
-    names = {
+    names = only or {
         f"hermes_{file.removesuffix('.sql')}" for folder in ("", "per_kind", "per_model") for file in _files(folder)
     }
     connection.execute(sql.SQL(sql_text("drop_functions.sql")).format(names=sql.Literal(sorted(names))))
@@ -103,18 +109,26 @@ def _schema_names(schema: str) -> dict[str, sql.Composable]:
     return {"schema": sql.Identifier(schema), "schema_name": sql.Literal(schema)}
 
 
-def _names(kind: Kind) -> dict[str, sql.Composable]:
+def _vector_names(kind: Kind, model_id: int, stands_for: Mapping[str, str]) -> dict[str, sql.Composable]:
+    name = f"{kind.vectors}_{model_id}"
+    return {"vector_row": sql.Identifier(name), "vectors": sql.Identifier(stands_for.get(name, name))}
+
+
+def _names(kind: Kind, stands_for: Mapping[str, str]) -> dict[str, sql.Composable]:
+    """`text_row` is the type that says which function is meant, `table` is what it reads."""
+    table = stands_for.get(kind.table, kind.table)
     return {
-        "table": sql.Identifier(kind.table),
-        "table_name": sql.Literal(kind.table),
+        "text_row": sql.Identifier(kind.table),
+        "table": sql.Identifier(table),
+        "table_name": sql.Literal(table),
         "ts": sql.Identifier(kind.ts),
         "place": sql.Identifier(kind.place),
         "role": sql.SQL(kind.role),
         "step": sql.SQL(kind.step),
-        "quarantined": sql.Identifier(kind.quarantined),
+        "quarantined": sql.Identifier(stands_for.get(kind.quarantined, kind.quarantined)),
         "session_bits": sql.SQL(kind.session_bits),
         "content_hash": sql.SQL(kind.content_hash),
-        "narrowed": sql.SQL(kind.narrowed),
+        "narrowed": sql.SQL(kind.narrowed).format(table=sql.Identifier(table)),
     }
 
 

@@ -12,8 +12,7 @@ CREATE TABLE {turn_vectors} (
     ts             timestamptz    NOT NULL,
     content_hash   bigint         NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    PRIMARY KEY (agent_identity, id, chunk),
-    FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
+    PRIMARY KEY (agent_identity, id, chunk){bond_to_turns}
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
 CREATE TABLE {memory_vectors} (
@@ -23,8 +22,7 @@ CREATE TABLE {memory_vectors} (
     ts             timestamptz    NOT NULL,
     target         text           NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    PRIMARY KEY (agent_identity, id, chunk),
-    FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
+    PRIMARY KEY (agent_identity, id, chunk){bond_to_memories}
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
 DO $code$

@@ -4,6 +4,9 @@
 -- under the statements' own predicates. A login that was granted themes (login_grants) sees those, as far as its
 -- transaction names them. Everybody else sees nothing; the owner, as whom the functions with their own checks run, all.
 --
+-- {spread}: the tables that lie on the workers of a cluster. What a login was granted stands on the coordinator alone, so
+-- there is no policy for such logins on them, and they see nothing there.
+--
 -- A new table needs its line here; tests/database/test_walls.py finds one that has none. Everything is made only where it
 -- differs from what is there: an unchanged database is migrated without a lock on its tables.
 DO $policies$
@@ -92,7 +95,8 @@ BEGIN
             ) AS rule (name, policy, command, roles, visible)
             JOIN secured AS s ON s.name = rule.name
         ), complete AS (
-            SELECT r.* FROM ruled AS r
+            SELECT r.* FROM ruled AS r JOIN secured AS s ON s.oid = r.oid
+            WHERE r.roles <> 'PUBLIC' OR s.name <> ALL ({spread}::text[])
             UNION ALL
             SELECT DISTINCT r.oid, 'hermes_owner', 'ALL', quote_ident(current_user), 'true' FROM ruled AS r
         )

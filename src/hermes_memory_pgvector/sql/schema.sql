@@ -108,14 +108,14 @@ BEGIN
         (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
          WHERE NOT hermes_is_private(v.agent_identity) AND (since IS NULL OR v.ts >= since)
            AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY v.code <~> asked_code LIMIT candidate_limit)
         UNION
         (SELECT v.agent_identity, v.id FROM "turn_vectors_1" AS v
          WHERE v.agent_identity = theme AND hermes_is_private(theme) AND (since IS NULL OR v.ts >= since)
            AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
          ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit)) AS c;
 END $$;
@@ -225,7 +225,7 @@ BEGIN
             WHERE (max_distance IS NULL OR hamming_distance(v.code, asked_code) <= max_distance)
               AND (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
               AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until) AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
               AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
             ORDER BY hamming_distance(v.code, asked_code) LIMIT candidate_limit) AS c;
@@ -277,7 +277,7 @@ BEGIN
     RETURN ARRAY(SELECT n.key & 17592186044415
                  FROM (SELECT (hamming_distance(v.code, asked_code)::bigint << 44) + v.id AS key FROM "turn_vectors_1" AS v
                        WHERE v.agent_identity = theme AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                          AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
                          AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
@@ -1172,7 +1172,7 @@ BEGIN
               FROM "turn_vectors_1" AS v
               WHERE (NOT hermes_is_private(v.agent_identity) OR v.agent_identity = theme)
                 AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow)))) AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
                 AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))
               GROUP BY v.agent_identity, v.content_hash ORDER BY 3 DESC LIMIT 60) AS n;
@@ -1183,7 +1183,7 @@ BEGIN
                      count(DISTINCT v.id)::integer AS copies
               FROM "turn_vectors_1" AS v
               WHERE v.agent_identity = theme AND (narrow IS NULL OR v.id = ANY (ARRAY(
-                        SELECT c.id FROM conversations AS c
+                        SELECT c.id FROM "conversations" AS c
                         WHERE c.agent_identity = theme AND c.session_id = ANY (narrow))))
                 AND (since IS NULL OR v.ts >= since) AND (until IS NULL OR v.ts < until)
                 AND (excluded IS NULL OR v.id NOT IN (SELECT unnest(excluded)))

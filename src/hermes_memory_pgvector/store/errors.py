@@ -24,11 +24,15 @@ DENIED_CLASSES = frozenset({"42", "28", "3D", "3F", "0A", "0L", "0P", "2B"})
 SCHEMA_STATES = frozenset({"42P01", "42703", "42883", "42704", "3F000", "42P10"})
 SHARED_STATES = SCHEMA_STATES | {"42501"}
 SHARED_CLASSES = frozenset({"28", "3D", "3F"})
+REMOTE_CLASS = "08"
 PROTOCOL_VIOLATION = "08P01"
 STATEMENT_MODE = (
     "the connection pooler refuses transactions: it runs in statement mode, and transaction mode is needed"
     " (in pgbouncer.ini: pool_mode = transaction)"
 )
+NODE_AWAY = "the server that answers cannot reach one behind it: a worker of its Citus cluster, or a pooler's server"
+SHARDS_STATE = "C1T01"
+"""What the coordinator of a cluster says whose shards are not those that its functions were made for."""
 MOVED_STATE = "M0V01"
 """What a database says that is not in use: its installation has moved, or is just being copied to it."""
 MIGRATE_COMMAND = "hermes-pgvector migrate"
@@ -43,6 +47,12 @@ def translate(error: BaseException) -> DatabaseError:
         if state == PROTOCOL_VIOLATION:
             # Only a pooler that takes each statement for itself objects to a transaction in this way.
             return DatabaseUnavailable(f"{STATEMENT_MODE} ({where})", sqlstate=state)
+        if state[:2] == REMOTE_CLASS:
+            # A broken connection of our own has no state: the server speaks of one that it tried to make.
+            return DatabaseUnavailable(f"{NODE_AWAY} ({where})", sqlstate=state)
+        if state == SHARDS_STATE:
+            changed = "the shards of the Citus cluster have changed since the last migrate"
+            return DatabaseDenied(f"{changed}; run: {MIGRATE_COMMAND}", sqlstate=state)
         if state == MOVED_STATE:
             moved = "the memories are moving to another database, or have moved; this home follows with its settings"
             return DatabaseDenied(moved, sqlstate=state)

@@ -12,6 +12,7 @@ from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
+from hermes_memory_pgvector.setup.checks import cluster
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.secrets import masker_for
@@ -95,6 +96,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield warning("schema", state.news, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
+                yield from cluster.check(connection)
                 yield from _logins(connection, state)
                 yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, home, settings, seen)

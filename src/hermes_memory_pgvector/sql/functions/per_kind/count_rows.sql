@@ -1,5 +1,5 @@
 -- How many rows a search looks at, roughly: large themes are known from statistics, others are counted up to 2,000.
-CREATE OR REPLACE FUNCTION hermes_count_rows(source {table}, theme text, all_themes boolean) RETURNS double precision
+CREATE OR REPLACE FUNCTION hermes_count_rows(source {text_row}, theme text, all_themes boolean) RETURNS double precision
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
     AS $$

@@ -1,7 +1,7 @@
 -- The ids that a search of a theme leaves out: quarantined, or less trusted than is asked for; null for none.
 --
 -- trust: null asks for everything, 'trusted' for what is not untrusted, 'strict' for what is not exposed either.
-CREATE OR REPLACE FUNCTION hermes_excluded(source {table}, theme text, all_themes boolean, trust text) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION hermes_excluded(source {text_row}, theme text, all_themes boolean, trust text) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
     AS $$

@@ -3,7 +3,7 @@
 -- Every term is looked up by itself, the rarest first. That gives its exact rarity, and a bound: a term that more than
 -- 400 rows contain selects nothing by itself, and the look-up ends when 1,000 rows are gathered.
 CREATE OR REPLACE FUNCTION hermes_find_by_words(
-    source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
+    source {text_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     terms text[], queries text[], weights real[], wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT idf double precision[], OUT is_absent boolean[]
 )

@@ -2,7 +2,7 @@
 --
 -- For a question of common words only, the rarest first. Guarded like hermes_look_up_terms.
 CREATE OR REPLACE FUNCTION hermes_look_up_common(
-    source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
+    source {text_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     queries tsquery[], wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[]
 )

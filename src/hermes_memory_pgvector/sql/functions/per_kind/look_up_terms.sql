@@ -7,7 +7,7 @@
 -- calls it must not be able to choose what it means: the search_path has Postgres's own catalog alone, and everything of
 -- ours is named with its schema.
 CREATE OR REPLACE FUNCTION hermes_look_up_terms(
-    source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
+    source {text_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     queries tsquery[], terms integer[], common_from integer, hit_limit integer,
     excluded bigint[] DEFAULT NULL,
     OUT hits integer[], OUT themes text[], OUT ids bigint[]

@@ -9,7 +9,7 @@
 -- words by chance, count less. exact_coverage: the same of the words meant to the letter (is_exact). session_coverage:
 -- the share that the rows of its session contain together.
 CREATE OR REPLACE FUNCTION hermes_measure_hits(
-    source {table}, themes text[], ids bigint[], similarities real[], copies integer[],
+    source {text_row}, themes text[], ids bigint[], similarities real[], copies integer[],
     queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[],
     asks_when boolean, speaker text, authors text, period_start timestamptz, period_end timestamptz
 ) RETURNS TABLE (agent_identity text, id bigint, ts timestamptz, place text, role text, content_hash bigint,

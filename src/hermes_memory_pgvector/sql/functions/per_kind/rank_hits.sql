@@ -4,7 +4,7 @@
 -- in this model. needs_both: see hermes_is_hit. Rows of the same text become one hit; further hits of one session step
 -- back a little, or, with by_session, behind the best of every other session.
 CREATE OR REPLACE FUNCTION hermes_rank_hits(
-    source {table}, themes text[], ids bigint[], similarities real[], copies integer[],
+    source {text_row}, themes text[], ids bigint[], similarities real[], copies integer[],
     queries text[], own_queries text[], is_exact boolean[], idf double precision[], is_absent boolean[],
     min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text,
     authors text, period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz,

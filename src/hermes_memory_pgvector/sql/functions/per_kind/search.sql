@@ -2,7 +2,7 @@
 --
 -- Called like the search of a vector table, with the table of texts in its place. trust: see hermes_excluded.
 CREATE OR REPLACE FUNCTION hermes_search(
-    source {table}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
+    source {text_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question halfvec,
     candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean,
     speaker text, authors text, period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz,

@@ -3,7 +3,7 @@
 -- Compared by operator, which that index can answer, and planned each time: only with its numbers known is it clear
 -- whether the index pays. Rows of the theme itself, if it is private, are not in the index and come from their codes.
 CREATE OR REPLACE FUNCTION hermes_candidates_by_shared_index(
-    model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
+    model {vector_row}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
     candidate_limit integer, excluded bigint[] DEFAULT NULL, OUT themes text[], OUT ids bigint[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT

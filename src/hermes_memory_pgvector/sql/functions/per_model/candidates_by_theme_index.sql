@@ -2,7 +2,7 @@
 --
 -- Planned each time, with the theme as a constant: only so is that index proven to fit.
 CREATE OR REPLACE FUNCTION hermes_candidates_by_theme_index(
-    model {vectors}, theme text, asked_code bit varying, candidate_limit integer,
+    model {vector_row}, theme text, asked_code bit varying, candidate_limit integer,
     excluded bigint[] DEFAULT NULL
 ) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT

@@ -1,6 +1,6 @@
 -- The rows nearest to a question by code among all that scope 'all' may see.
 CREATE OR REPLACE FUNCTION hermes_candidates_everywhere(
-    model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
+    model {vector_row}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
     candidate_limit integer, excluded bigint[] DEFAULT NULL, OUT themes text[], OUT ids bigint[]
 )
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT

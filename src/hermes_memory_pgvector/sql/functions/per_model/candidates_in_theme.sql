@@ -3,7 +3,7 @@
 -- They come from the index of codes alone. excluded: ids to leave out, null for none. Distances are functions, not operators, so that no approximate index can ever
 -- serve them.
 CREATE OR REPLACE FUNCTION hermes_candidates_in_theme(
-    model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
+    model {vector_row}, theme text, narrow text[], since timestamptz, until timestamptz, asked_code bit varying,
     candidate_limit integer, excluded bigint[] DEFAULT NULL
 ) RETURNS bigint[]
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path FROM CURRENT

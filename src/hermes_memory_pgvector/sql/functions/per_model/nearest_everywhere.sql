@@ -1,6 +1,6 @@
 -- The rows of all themes that scope 'all' may see nearest to a question, and how near they are.
 CREATE OR REPLACE FUNCTION hermes_nearest_everywhere(
-    model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
+    model {vector_row}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
     candidate_limit integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]
 )

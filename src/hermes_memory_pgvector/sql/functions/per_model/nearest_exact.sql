@@ -1,6 +1,6 @@
 -- The rows nearest to a question by comparing every row of the theme, or of all themes that scope 'all' may see.
 CREATE OR REPLACE FUNCTION hermes_nearest_exact(
-    model {vectors}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz, question halfvec,
+    model {vector_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz, question halfvec,
     excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]
 )

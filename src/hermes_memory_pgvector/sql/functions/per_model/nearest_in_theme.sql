@@ -4,7 +4,7 @@
 -- they are compared at once, which is exact. Otherwise the first portion is a quarter of candidate_limit, but at least 400
 -- rows, and each further portion is as large as all before it, until one of them leaves the best hits unchanged.
 CREATE OR REPLACE FUNCTION hermes_nearest_in_theme(
-    model {vectors}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
+    model {vector_row}, theme text, narrow text[], since timestamptz, until timestamptz, question halfvec,
     candidate_limit integer, min_similarity real, wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[], OUT similarities real[], OUT copies integer[]
 )

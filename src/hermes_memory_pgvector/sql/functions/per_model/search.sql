@@ -3,7 +3,7 @@
 -- candidate_limit: how many rows are compared exactly, at most; the largest integer has every row compared.
 -- trust: what may be found, see hermes_excluded.
 CREATE OR REPLACE FUNCTION hermes_search(
-    model {vectors}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
+    model {vector_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question halfvec,
     candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean,
     speaker text, authors text, period_start timestamptz, period_end timestamptz, half_life_days real, now timestamptz,
@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION hermes_search(
 #variable_conflict use_column
 DECLARE
     asked    CONSTANT halfvec := l2_normalize(question);
-    excluded CONSTANT bigint[] := hermes_excluded(NULL::{table}, theme, all_themes, trust);
+    excluded CONSTANT bigint[] := hermes_excluded(NULL::{text_row}, theme, all_themes, trust);
     near  record;
     found record;
     rows  record;
@@ -33,7 +33,7 @@ BEGIN
     END IF;
     SELECT w.* INTO found
     FROM hermes_find_by_words(
-        NULL::{table}, theme, all_themes, narrow, since, until, terms, queries, weights, 100, excluded) AS w;
+        NULL::{text_row}, theme, all_themes, narrow, since, until, terms, queries, weights, 100, excluded) AS w;
 
     -- What only words have found is compared too.
     SELECT array_agg(c.theme) AS themes, array_agg(c.id) AS ids, array_agg(c.similarity) AS similarities,
@@ -48,7 +48,7 @@ BEGIN
                             WHERE n.theme = w.theme AND n.id = w.id)) AS c;
     RETURN QUERY
     SELECT h.* FROM hermes_rank_hits(
-        NULL::{table}, rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
+        NULL::{text_row}, rows.themes, rows.ids, rows.similarities, rows.copies, queries, own_queries, is_exact, found.idf,
         found.is_absent, min_similarity, min_coverage, needs_both, unrelated, asks_when, speaker, authors, period_start,
         period_end, half_life_days, now, by_session, wanted) AS h;
 END $$;

@@ -2,7 +2,7 @@
 SELECT entry.id, entry.content, entry.created_at, entry.updated_at, entry.metadata, entry.muted_at,
        entry.origin, entry.home_id, entry.trust,
        coalesce((SELECT jsonb_object_agg(source.home_id, source.origin) FROM memory_sources AS source
-                 WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id), '{}'::jsonb)
+                 WHERE source.agent_identity = %(theme)s AND source.entry_id = entry.id), '{}'::jsonb)
 FROM memory_entries AS entry
 WHERE entry.agent_identity = %(theme)s AND entry.target = %(target)s
   AND (%(everything)s::boolean

@@ -9,5 +9,5 @@ WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND t
   AND (turn.ordinal = undone.ordinal
        OR undone.ordinal = 0 AND NOT EXISTS (
            SELECT FROM conversations AS other
-           WHERE other.agent_identity = turn.agent_identity AND other.session_id = turn.session_id
+           WHERE other.agent_identity = %(theme)s AND other.session_id = turn.session_id
              AND other.digest = turn.digest AND other.ordinal <> turn.ordinal));

@@ -1,0 +1,341 @@
+"""A database on a coordinator and two workers: the same answers as on one server, made again, checked, and refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector.admin import citus, logins, migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError, SchemaError
+from hermes_memory_pgvector.recall.recall import reach_of, read_wording
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
+from hermes_memory_pgvector.setup.checks.cluster import check
+from hermes_memory_pgvector.store import cluster, turns, vectors
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.reach import NOTHING, OVERVIEW, UPKEEP, WRITER, within
+from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Hit, Kind, Moment, Question, Role, Scope
+from testing.postgres import DIM, MODEL, ON_CITUS, Database, cluster_of, new_database
+
+pytestmark = pytest.mark.skipif(not ON_CITUS, reason="needs a Postgres with Citus: make test-citus")
+
+THEMES = ["fleet", "workshop", "orders", "garden", "dm-ann", "tower"]
+WORDS = [
+    "anchor", "bridge", "copper", "delta", "engine", "falcon", "garden", "hammer", "island", "jacket", "kettle",
+    "ladder", "marble", "needle", "orange", "pepper", "quarry", "ribbon", "saddle", "timber", "umbrella", "valley",
+]  # fmt: skip
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@contextmanager
+def opened(database: Database) -> Iterator[Pool]:
+    """The pool of an agent."""
+    pool = Pool(lambda _: database.runtime_dsn, maximum=3, connect_seconds=10)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def soon() -> Deadline:
+    """Far enough away."""
+    return Deadline.after(60)
+
+
+def moment(number: int) -> Moment:
+    """The n-th minute."""
+    at = int((START + timedelta(minutes=number)).timestamp() * 1_000_000)
+    return Moment(at, at)
+
+
+def said(number: int, theme: str, chance: random.Random) -> AddTurn:
+    """A turn of a few words."""
+    role: Role = "user" if number % 2 else "assistant"
+    words = " ".join(chance.choices(WORDS, k=8))
+    return AddTurn(theme, f"s{number // 20}", role, f"{words} number {number}", 1, moment(number), True, home_id="h")
+
+
+def fill(pool: Pool, size: int = 240) -> None:
+    """Turns and memories of all themes, each with a vector that its number decides."""
+    chance = random.Random(7)
+    items = [said(number, THEMES[number % len(THEMES)], chance) for number in range(size)]
+    with pool.transaction(soon(), reach=WRITER) as connection:
+        batch = Batch(connection, model_id=1, retry_window=60, wants_vector=lambda _: True, memories_want_vectors=True)
+        batch.add("w", 1, [*items])
+        kept = [f"{theme} keeps the {WORDS[n]} and the {WORDS[n + 7]}" for n, theme in enumerate(THEMES)]
+        entries = [AddMemory(theme, "memory", text, moment(0), "h") for theme, text in zip(THEMES, kept, strict=True)]
+        batch.add("w", 2, [*entries])
+        batch.store()
+    embed(pool)
+
+
+def insert(pool: Pool, items: list[AddTurn]) -> int:
+    """Store turns; how many were new."""
+    with pool.transaction(soon(), reach=WRITER) as connection:
+        return len(turns.insert(connection, items, retry_window=60, wants_vector=lambda _: True))
+
+
+def embed(pool: Pool) -> None:
+    """Give every row that waits a vector, the same in every database."""
+    with pool.transaction(soon(), reach=UPKEEP) as connection:
+        model = current_model(connection)
+        assert model is not None
+        rows, _ = vectors.claim(connection, limit=10_000, lease_seconds=60)
+        made = [vectors.Made(row, 0, vector_of(row.content)) for row in rows]
+        vectors.store(connection, model, made, [])
+
+
+def vector_of(text: str) -> list[float]:
+    """Some vector of a text: the sum of those of its words."""
+    parts = [random.Random(word).choices((-1.0, 1.0), k=DIM) for word in text.split()]
+    return [sum(column) + 0.01 for column in zip(*parts, strict=True)]
+
+
+def ask(pool: Pool, text: str, *, has_vector: bool = True, **more: Any) -> list[Hit]:
+    """An answer."""
+    question = replace(Question(text, Kind.TURN, "fleet", limit=10, now=START + timedelta(days=1)), **more)
+    with pool.transaction(soon(), reach=reach_of([question])) as connection:
+        model = current_model(connection)
+        assert model is not None
+        meaning = Meaning(model, vector_of(text)) if has_vector else None
+        return search(connection, question, meaning, read_wording(question), Thresholds(0.2, 0.2))
+
+
+@pytest.fixture(scope="module")
+def plain(postgres_server: ConnectionInfo) -> Iterator[Database]:
+    """The same rows in one place."""
+    with new_database(postgres_server) as database:
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        with opened(database) as pool:
+            fill(pool)
+        yield database
+
+
+@pytest.fixture(scope="module")
+def spread(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    """Rows on two workers."""
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        with opened(database) as pool:
+            fill(pool)
+        yield database
+
+
+QUESTIONS = [
+    "copper bridge",
+    "the garden and the hammer",
+    "number 17",
+    "quarry ribbon saddle timber",
+    "nothing of this",
+]
+
+
+@pytest.mark.parametrize("has_vector", [True, False])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_answers_are_those_of_one_server(plain: Database, spread: Database, kind: Kind, has_vector: bool) -> None:
+    found = 0
+    with opened(plain) as one, opened(spread) as many:
+        for theme in THEMES:
+            for text in QUESTIONS:
+                for more in ({}, {"since": START + timedelta(minutes=90)}, {"by_session": True}):
+                    wanted = ask(one, text, theme=theme, kind=kind, has_vector=has_vector, **more)
+                    assert ask(many, text, theme=theme, kind=kind, has_vector=has_vector, **more) == wanted
+                    found += len(wanted)
+    assert found > 5
+
+
+def test_scope_all_asks_every_shard(plain: Database, spread: Database) -> None:
+    with opened(plain) as one, opened(spread) as many:
+        for text in QUESTIONS:
+            wanted = {hit.id for hit in ask(one, text, scope=Scope.ALL, limit=200)}
+            found = ask(many, text, scope=Scope.ALL, limit=200)
+            assert wanted <= {hit.id for hit in found}
+            assert [hit.rank for hit in found] == sorted((hit.rank for hit in found), reverse=True)
+            assert "dm-ann" not in {hit.theme for hit in found}
+        assert len({hit.theme for hit in ask(many, "copper bridge delta engine", scope=Scope.ALL, limit=200)}) > 3
+
+
+def test_themes_lie_on_both_workers_and_are_counted(spread: Database) -> None:
+    with opened(spread) as pool, pool.transaction(soon(), reach=OVERVIEW) as connection:
+        nodes = cluster.nodes(connection)
+        assert [node.shards > 0 for node in nodes] == [False, True, True]
+        assert all(node.answers for node in nodes)
+        assert cluster.strangers(connection) == []
+        assert cluster.scattered(connection) == []
+        there, known = cluster.shards(connection)
+        assert there == known == 8
+        counted: Any = connection.execute("SELECT agent_identity, count(*) FROM conversations GROUP BY 1").fetchall()
+        told: Any = connection.execute("SELECT agent_identity, sum(turns) FROM theme_growth GROUP BY 1").fetchall()
+        assert {theme: int(count) for theme, count in counted} == {theme: int(count) for theme, count in told}
+
+
+def test_a_transaction_sees_the_rows_it_is_about(postgres_server: ConnectionInfo, spread: Database) -> None:
+    """Row-level security on the workers: what a transaction did not name is not there, with a predicate or without."""
+    count = "SELECT count(*), count(DISTINCT agent_identity) FROM conversations"
+    with opened(spread) as pool:
+        for reach, rows, themes in ((OVERVIEW, 240, 6), (within("fleet", "orders"), 80, 2), (NOTHING, 0, 0)):
+            with pool.transaction(soon(), reach=reach) as connection:
+                assert connection.execute(count.encode()).fetchone() == (rows, themes)
+        with pool.transaction(soon(), reach=within("orders")) as connection:
+            hits: Any = connection.execute(
+                "SELECT count(*) FROM conversations WHERE agent_identity = 'fleet'"
+            ).fetchone()
+            assert hits == (0,)
+        assert ask(pool, "copper bridge", theme="fleet")
+        with pool.transaction(soon(), reach=within("orders")) as connection:
+            question = Question("copper bridge", Kind.TURN, "fleet", limit=10)
+            assert search(connection, question, None, read_wording(question), Thresholds(0.2, 0.2)) == []
+    with psycopg.connect(spread.runtime_dsn) as connection:
+        assert connection.execute(count.encode()).fetchone() == (0, 0)
+    with psycopg.connect(spread.owner_dsn, autocommit=True) as owner:
+        owner.execute("CREATE ROLE hermes_stranger LOGIN")
+        try:
+            owner.execute("GRANT SELECT ON conversations TO hermes_stranger")
+            for node in cluster_of(postgres_server).nodes:
+                with psycopg.connect(node.dsn(spread.name), autocommit=True) as each:
+                    each.execute(f"GRANT CONNECT ON DATABASE {spread.name} TO hermes_stranger".encode())
+            stranger = psycopg.conninfo.make_conninfo(spread.runtime_dsn, user="hermes_stranger")
+            with psycopg.connect(stranger) as connection:
+                connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+                connection.execute("SET LOCAL hermes.purpose = 'operator'")
+                assert connection.execute(count.encode()).fetchone() == (0, 0)
+        finally:
+            for node in cluster_of(postgres_server).nodes:
+                with psycopg.connect(node.dsn(spread.name), autocommit=True) as each:
+                    each.execute("SET citus.enable_ddl_propagation = off")
+                    each.execute("DROP OWNED BY hermes_stranger")
+                    each.execute("DROP ROLE hermes_stranger")
+
+
+def test_migrate_may_be_run_again(spread: Database) -> None:
+    with opened(spread) as pool:
+        before = [ask(pool, text) for text in QUESTIONS]
+        for distributes in (False, True):
+            done = migrate.apply(
+                spread.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM), distributes=distributes
+            )
+            assert (done.applied, done.shards) == ([], 8)
+            assert [ask(pool, text) for text in QUESTIONS] == before
+
+
+def test_what_a_cluster_cannot_keep_is_refused(spread: Database, plain: Database) -> None:
+    with pytest.raises(ConfigError, match="cannot keep a login to its themes"):
+        logins.grant(spread.owner_dsn, logins.Wanted("minion", ("fleet",)), password="x", actor="test", home_id="h")
+    logins.grant(plain.owner_dsn, logins.Wanted("minion_7", ("fleet",)), password="x", actor="test", home_id="h")
+    with pytest.raises(SchemaError, match="revoke them first"):
+        migrate.apply(plain.owner_dsn, runtime_role=RUNTIME_ROLE, distributes=True)
+    logins.revoke(plain.owner_dsn, "minion_7", actor="test", home_id="h")
+
+
+def test_rows_that_are_there_are_spread(postgres_server: ConnectionInfo) -> None:
+    with new_database(postgres_server) as database:
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        with opened(database) as pool:
+            fill(pool)
+            before = [ask(pool, text, theme=theme) for text in QUESTIONS for theme in THEMES]
+        done = migrate.apply(
+            database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM), distributes=True
+        )
+        assert done.shards == 8
+        with opened(database) as pool:
+            assert [ask(pool, text, theme=theme) for text in QUESTIONS for theme in THEMES] == before
+            with pool.transaction(soon(), reach=OVERVIEW) as connection:
+                told: Any = connection.execute("SELECT sum(turns), sum(memories) FROM theme_growth").fetchone()
+                assert tuple(map(int, told)) == (240, 6)
+
+
+def test_a_shard_that_moves_or_is_split_is_searched_all_the_same(
+    postgres_server: ConnectionInfo, migrated_template: Database
+) -> None:
+    with new_database(postgres_server, template=migrated_template.name) as database, opened(database) as pool:
+        fill(pool)
+        before = [ask(pool, text, theme=theme) for text in QUESTIONS for theme in THEMES]
+        node = cluster_of(postgres_server).add_worker(database.name)
+        with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            shards = citus.find_shards(owner)
+            places: Any = owner.execute(
+                "SELECT nodename, nodeport FROM citus_shards"
+                " WHERE table_name = 'conversations'::regclass AND shardid = %s",
+                (shards[0].id,),
+            ).fetchone()
+            owner.execute(
+                "SELECT citus_move_shard_placement(%s, %s, %s, '127.0.0.1', %s, 'block_writes')",
+                (shards[0].id, *places, node.port),
+            )
+        assert [ask(pool, text, theme=theme) for text in QUESTIONS for theme in THEMES] == before
+        with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            row: Any = owner.execute(
+                "SELECT shardminvalue::integer, shardmaxvalue::integer FROM pg_dist_shard WHERE shardid = %s",
+                (shards[1].id,),
+            ).fetchone()
+            middle = (row[0] + row[1]) // 2
+            group: Any = owner.execute(
+                "SELECT nodeid FROM pg_dist_node WHERE groupid > 0 ORDER BY 1 LIMIT 1"
+            ).fetchone()
+            owner.execute(
+                "SELECT citus_split_shard_by_split_points(%s, ARRAY[%s], ARRAY[%s, %s]::int[], 'block_writes')",
+                (shards[1].id, str(middle), group[0], group[0]),
+            )
+        with pytest.raises(MemoryPluginError):
+            ask(pool, QUESTIONS[0], scope=Scope.ALL)
+        done = migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        assert done.shards == 9
+        assert [ask(pool, text, theme=theme) for text in QUESTIONS for theme in THEMES] == before
+        assert ask(pool, QUESTIONS[0], scope=Scope.ALL)
+        # More arrives, and the statistics of words are each shard's own.
+        chance = random.Random(8)
+        assert insert(pool, [said(1000 + n, THEMES[n % len(THEMES)], chance) for n in range(60)]) == 60
+        with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            owner.execute("ANALYZE conversations, memory_entries")
+            owner.execute("SELECT hermes_refresh_statistics()")
+            known: Any = owner.execute("SELECT count(*), count(DISTINCT agent_identity) FROM shard_lexemes").fetchone()
+            assert known[0] > 50
+            assert known[1] > 2
+
+
+def test_one_worker_away_is_named_and_stops_its_own_themes_alone(
+    postgres_server: ConnectionInfo, migrated_template: Database
+) -> None:
+    workers = cluster_of(postgres_server).workers
+    with new_database(postgres_server, template=migrated_template.name) as database, opened(database) as pool:
+        fill(pool)
+        with psycopg.connect(database.owner_dsn) as owner:
+            rows = owner.execute(
+                "SELECT t, (SELECT nodeport FROM citus_shards AS s WHERE s.table_name = 'conversations'::regclass AND"
+                " s.shardid = get_shard_id_for_distribution_column('conversations', t)) FROM unnest(%s::text[]) AS t",
+                (THEMES,),
+            ).fetchall()
+        there = [theme for theme, port in rows if port == workers[0].port]
+        away = [theme for theme, port in rows if port == workers[1].port]
+        assert there
+        assert away
+        workers[1].stop()
+        try:
+            chance = random.Random(9)
+            assert all(ask(pool, "copper bridge delta engine", theme=theme) for theme in there)
+            assert insert(pool, [said(2000 + n, theme, chance) for n, theme in enumerate(there)]) == len(there)
+            for scope, theme in ((Scope.CURRENT, away[0]), (Scope.ALL, there[0])):
+                with pytest.raises(MemoryPluginError, match="a worker of its Citus cluster"):
+                    ask(pool, "copper bridge", theme=theme, scope=scope)
+            new = [said(3000 + n, theme, chance) for n, theme in enumerate(THEMES)]
+            with pytest.raises(MemoryPluginError, match="a worker of its Citus cluster"):
+                insert(pool, new)
+            with pool.transaction(soon(), reach=OVERVIEW) as connection:
+                found = list(check(connection))
+            assert [each.level for each in found] == ["problem"]
+            assert f"127.0.0.1:{workers[1].port}" in found[0].text
+        finally:
+            workers[1].start()
+        assert insert(pool, new) == len(THEMES)
+        with pool.transaction(soon(), reach=OVERVIEW) as connection:
+            assert [each.level for each in check(connection)] == ["ok", "ok", "ok"]
