@@ -218,7 +218,12 @@ class Cluster:
         """Drop it from every node, whoever is connected."""
         for node in self.nodes:
             with psycopg.connect(node.dsn(), autocommit=True) as admin:
-                admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+                for _ in range(50):
+                    # Citus's own process comes back at once.
+                    with contextlib.suppress(psycopg.errors.ObjectInUse):
+                        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+                        break
+                    time.sleep(0.1)
 
     @contextlib.contextmanager
     def database(self, name: str, template: str = PLAIN) -> Iterator[ConnectionInfo]:

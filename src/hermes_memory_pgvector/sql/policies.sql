@@ -16,8 +16,6 @@ DECLARE
     -- The fleet's own roles are never granted single themes: they need not ask for each statement.
     others   CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN false ELSE %%s END', {fleet}::text[]);
     named    CONSTANT text := $$((SELECT nullif(current_setting('hermes.themes', true), '')::text[]))::text[]$$;
-    -- Distributed tables take no policy with a sub-select, which elsewhere is worked out once and not for every row.
-    is_plain CONSTANT boolean := EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus');
     -- An owner that is no superuser sees everything by its policy; forced on it, row-level security would only keep it from
     -- COPY, from a plain pg_dump and from its own statistics.
     is_forced CONSTANT boolean := (SELECT r.rolsuper OR r.rolbypassrls FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user);
@@ -103,8 +101,10 @@ BEGIN
         SELECT c.oid::regclass AS name, c.policy, c.command, c.roles, rule.visible, known.oid AS known,
                NOT t.relrowsecurity OR t.relforcerowsecurity <> is_forced AS is_open, md5(concat_ws('|', c.command, c.roles, rule.visible)) AS mark
         FROM complete AS c
-        CROSS JOIN LATERAL (SELECT CASE WHEN is_plain THEN replace(c.visible, '(SELECT ', '(') ELSE c.visible END AS visible) AS rule
         JOIN pg_catalog.pg_class AS t ON t.oid = c.oid
+        -- Distributed tables take no policy with a sub-select, which elsewhere is worked out once and not for every row.
+        CROSS JOIN LATERAL (SELECT CASE WHEN t.relname = ANY ({spread}::text[]) THEN replace(c.visible, '(SELECT ', '(')
+                                        ELSE c.visible END AS visible) AS rule
         LEFT JOIN pg_catalog.pg_policy AS known ON known.polrelid = c.oid AND known.polname = c.policy
         WHERE c.roles IS NOT NULL
         ORDER BY c.oid, c.policy

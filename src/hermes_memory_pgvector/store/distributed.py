@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.store.statements import FOLDER, Named, statement
+from hermes_memory_pgvector.store.vector_types import HalfVectors
 
 PER_THEME = "-- Per theme:"
 THEN = "\n-- Then:\n"
@@ -149,9 +150,19 @@ def _by_theme(params: Mapping[str, Any], *, is_whole: bool) -> Iterator[dict[str
     places: dict[str, list[int]] = {}
     for place, theme in enumerate(themes):
         places.setdefault(theme, []).append(place)
-    along = {name for name, value in params.items() if isinstance(value, list | tuple) and len(value) == len(themes)}
+    along = {name for name, value in params.items() if _length(value) == len(themes)}
     for theme, own in sorted(places.items()):
-        yield {
-            "theme": theme,
-            **{name: [value[place] for place in own] if name in along else value for name, value in params.items()},
-        }
+        taken = {name: _taken(value, own) if name in along else value for name, value in params.items()}
+        yield {"theme": theme, **taken}
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, HalfVectors):
+        return len(value.rows)
+    return len(value) if isinstance(value, list | tuple) else -1
+
+
+def _taken(value: Any, places: Sequence[int]) -> Any:
+    if isinstance(value, HalfVectors):
+        return HalfVectors([value.rows[place] for place in places], value.oid)
+    return [value[place] for place in places]
