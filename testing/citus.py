@@ -164,7 +164,7 @@ class Cluster:
     ) -> None:
         for node in self.nodes:
             node.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._folder.parent, ignore_errors=True)
 
     @staticmethod
     def _begin(node: Node) -> None:
