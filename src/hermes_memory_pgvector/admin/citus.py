@@ -39,7 +39,7 @@ LOCAL = (
     "hermes_pgvector_migrations", "hermes_pgvector_installation", "embedding_models", "reembedding", "journal_writers",
     "journals_ended", "pending_vectors", "memory_files", "dead_letters", "lexeme_statistics", "theme_indexes",
     "theme_aliases", "agents", "agent_processes", "past_processes", "audit_log", "erasure_key",
-    "erasure_receipts", "tombstones", "login_grants", "login_themes", "shard_keys",
+    "erasure_receipts", "tombstones", "login_grants", "login_themes", "operator_changes", "shard_keys",
 )  # fmt: skip
 """On the coordinator alone: the books of journals and processes, queues, what belongs to no theme."""
 ONLY_HERE = frozenset({"shard_anchors", "shard_lexemes", "shard_keys"})
