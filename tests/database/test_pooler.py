@@ -105,6 +105,7 @@ PROCESSES, SECONDS, SERVER_CONNECTIONS = 50, 60.0, 10
 
 
 @pytest.mark.large
+@pytest.mark.timeout(900)
 def test_fifty_processes_for_a_minute_in_transaction_mode(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

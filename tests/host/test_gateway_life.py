@@ -89,6 +89,7 @@ def test_many_requests_stay_within_the_budget_of_threads_and_connections(
 
 
 @pytest.mark.large
+@pytest.mark.timeout(3600)
 def test_a_thousand_requests_of_fifty_themes_leave_the_process_as_it_was(
     make_home: MakeHome, record_property: Callable[[str, object], None]
 ) -> None:
