@@ -132,6 +132,8 @@ class Cluster:
         self._pginstall = pginstall
         self._settings = settings or {}
         self.coordinator = self._node("coordinator")
+        self._added: list[Node] = []
+        """Workers that one database knows, and no other."""
         self.workers = [self._node(f"worker-{number + 1}") for number in range(workers)]
 
     def _node(self, name: str) -> Node:
@@ -162,7 +164,7 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for node in self.nodes:
+        for node in (*self.nodes, *self._added):
             node.stop()
         shutil.rmtree(self._folder.parent, ignore_errors=True)
 
@@ -178,13 +180,13 @@ class Cluster:
 
     def add_worker(self, database: str) -> Node:
         """A further worker that this database knows and has no shards on yet."""
-        node = self._node(f"worker-{len(self.workers) + 1}")
+        node = self._node(f"worker-{len(self.workers) + len(self._added) + 1}")
         self._begin(node)
         with psycopg.connect(node.dsn(), autocommit=True) as admin:
             admin.execute(
                 sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(database), sql.Identifier(PLAIN))
             )
-        self.workers.append(node)
+        self._added.append(node)
         with psycopg.connect(self.coordinator.dsn(database), autocommit=True) as connection:
             connection.execute("SELECT citus_add_node('127.0.0.1', %s)", (node.port,))
             connection.execute("SELECT replicate_reference_tables('block_writes')")
