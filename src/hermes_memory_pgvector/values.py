@@ -90,6 +90,10 @@ class Moment(NamedTuple):
     order_us: int
 
 
+LINEAGES = {"branch": "branch", "compression": "compression", "resume": "resume", "new_session": "new"}
+"""Why the host goes on under another session id, and what is stored of that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """A conversation: resolved once, when the host initialises the provider."""
@@ -105,6 +109,8 @@ class Session:
     """Where people write: cli, api_server, telegram …"""
     author: str = ""
     """A pseudonym for the person who writes, where the host tells who it is."""
+    lineage: str = ""
+    """How the session came from its parent, where the host tells: one of LINEAGES."""
 
 
 @dataclass(frozen=True, slots=True)

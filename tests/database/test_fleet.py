@@ -16,6 +16,7 @@ from hermes_memory_pgvector.admin import logins
 from hermes_memory_pgvector.admin.logins import Wanted
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import heartbeat, status_file
+from hermes_memory_pgvector.errors import DatabaseRejected
 from hermes_memory_pgvector.setup import exposition
 from hermes_memory_pgvector.store import fleet
 from hermes_memory_pgvector.store.fleet import AgentWork, Process
@@ -145,7 +146,7 @@ def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands
     }  # fmt: skip
 
 
-def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database) -> None:
+def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database, commands: Commands) -> None:
     beat(pool, ONE)
     with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
         fleet.note_agents(connection, ONE, [AgentWork("kitchen", "cli", 1), AgentWork("launch", "cli", 1)])
@@ -172,11 +173,22 @@ def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: D
         )
         with psycopg.connect(dsn) as direct, pytest.raises(psycopg.errors.InsufficientPrivilege):
             direct.execute(forged)
+        with pytest.raises(DatabaseRejected):
+            beat(own, OTHER, {"batches": "none of your business"})  # type: ignore[dict-item]
+        with pytest.raises(DatabaseRejected):
+            beat(own, OTHER, state=["nonsense"])
+        odd = {"trouble": {"x": {"y": "\x1b[31m"}}, "journal_records": 10**400, "journal_bytes": "many"}
+        beat(own, OTHER, {"batches": 10**400}, state=odd)
     finally:
         own.close()
         logins.revoke(database.owner_dsn, login, actor="test", home_id="")
     with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
-        assert [each.process.id for each in fleet.processes(connection)] == ["p1"]
+        found = fleet.processes(connection)
+    assert {each.process.id for each in found} == {"p1", "p3"}
+    told = commands.call("status", "--fleet")
+    assert told.code == 0
+    assert "\x1b" not in told.out
+    assert value(samples(commands.call("metrics").out), "batches_total", home="home-b") == fleet.MOST
 
 
 def test_an_agent_at_work_is_heard_of_and_its_end_too(
@@ -333,3 +345,27 @@ def test_every_series_is_named_beforehand(commands: Commands, pool: Pool, databa
         connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'memory', 'x')")
     told = {name for name, _ in samples(commands.call("metrics", "--per-process", "--themes", "3").out)}
     assert told == set(exposition.names())
+
+
+def test_a_probe_is_silent_while_all_is_well_and_says_one_line_for_each_fault(
+    commands: Commands, database: Database
+) -> None:
+    fine = commands.call("doctor", "--check", "--only", "database,journal")
+    assert (fine.code, fine.everything) == (0, "")
+    with psycopg.connect(database.operator_dsn) as connection:
+        connection.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '', 'x')")
+    assert commands.call("doctor", "--check", "--only", "database,journal").everything == ""
+    strict = commands.call("doctor", "--check", "--strict", "--only", "database,journal")
+    assert strict.code == 1
+    assert "dead letters: 1 record rejected by Postgres (hermes-pgvector journal dead list)" in strict.out.splitlines()
+    embedder = commands.call("doctor", "--check", "--only", "embedder")
+    assert embedder.code == 2
+    assert len(embedder.out.splitlines()) == 1
+    assert embedder.out.startswith("embedder: ")
+    commands.configure(dsn="host=127.0.0.1 port=9 dbname=x user=y connect_timeout=2", embed_url="http://127.0.0.1:9/")
+    away = commands.call("doctor", "--check", "--only", "database")
+    assert away.code == 2
+    assert [line.partition(":")[0] for line in away.out.splitlines()] == ["database"]
+    assert commands.call("doctor", "--check", "--only", "database", "--json").json["exit_code"] == 2
+    with pytest.raises(SystemExit):
+        commands.call("doctor", "--only", "everything")

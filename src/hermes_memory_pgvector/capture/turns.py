@@ -130,6 +130,8 @@ class TurnCapture:
         if is_user or (judgement is None and told.tools == (session.platform,)):
             judgement = told
         metadata: dict[str, Any] = {"platform": session.platform} if session.platform else {}
+        if session.lineage and session.parent_session_id:
+            metadata["lineage"] = session.lineage
         if author:
             metadata["author"] = dict(author)
         if judgement is not None and judgement.tools:

@@ -113,7 +113,7 @@ def _tell_processes(shown: Sequence[Heard]) -> None:
                 _counted(each.counters, RECORDS.name),
                 _counted(each.counters, EMBEDDED_ROWS.name),
                 _counted(each.counters, *(f"{RECALLS.name}{SEPARATOR}{caller}" for caller in RECALLS.values)),
-                terminal.number(each.state.get("journal_records", 0)),
+                _counted(each.state, "journal_records"),
                 _state(each),
             )
             for each in shown
@@ -143,7 +143,7 @@ def _tell_agents(agents: Sequence[Agent]) -> None:
     )
 
 
-def _counted(counters: Mapping[str, float], *names: str) -> str:
+def _counted(counters: Mapping[str, Any], *names: str) -> str:
     return terminal.number(int(sum(counters.get(name, 0) for name in names)))
 
 

@@ -455,7 +455,7 @@ class Settings:
     shutdown_drain_timeout: float = decimal(
         5.0, "Seconds a clean exit may spend emptying the journal.", at_least=0, at_most=30
     )
-    pool_max: int = integer(4, "Connections one process may hold.", at_least=2, at_most=64)
+    pool_max: int = integer(4, "Connections one process may hold.", at_least=1, at_most=64)
     connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
     ttl_days: int = integer(
         0,

@@ -111,6 +111,11 @@ def secret(home: Path, name: str) -> str | None:
     return os.environ.get(name) or dotenv(home).get(name)
 
 
+def sources(home: Path) -> tuple[Path, ...]:
+    """The files that the settings of a home come from."""
+    return home / "config.yaml", home / ".env", data_folder(home) / last_good.FILE_NAME
+
+
 def keep(home: Path) -> None:
     """Save the current settings for processes that find the files broken: without secrets, and only when they changed.
 

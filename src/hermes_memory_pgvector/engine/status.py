@@ -20,7 +20,8 @@ from hermes_memory_pgvector.recall.replica import ReplicaRecall, ReplicaStatus
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 
-PUBLISH_SECONDS = 15.0
+PUBLISH_SECONDS = 20.0
+LOOK_SECONDS = 2.0
 
 
 class Status:
@@ -110,7 +111,7 @@ class Status:
                 journal_sealed_below=self._cleaning.sealed_below if math.isfinite(self._cleaning.sealed_below) else 0,
             )
             status_file.publish(self._folder, shot)
-        return PUBLISH_SECONDS
+        return LOOK_SECONDS
 
     def state(self) -> Mapping[str, Any]:
         """What changes up and down, for heartbeats: numbers, and sentences about what does not work."""

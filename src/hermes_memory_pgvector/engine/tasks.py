@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
@@ -36,7 +37,12 @@ from hermes_memory_pgvector.writer.writer import Writer
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 5.0
+NEARLY_SECONDS = 0.5
+QUIET_AFTER_SECONDS = 60.0
+"""A process for which nobody has asked for so long looks after its tasks every IDLE_SECONDS at most."""
 CONFIGURATION_SECONDS = 2.0
+SETTLING_SECONDS = 10.0
+REREAD_SECONDS = 120.0
 FILES_SECONDS = 2.0
 RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
@@ -65,34 +71,54 @@ class Tasks(Service):
         self._tasks = tasks
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
+        """When a task that failed may run again, whoever asks for it."""
+        self._due_at: dict[str, float] = {}
+        self._is_woken = True
+        self._woken_at = time.monotonic()
         self.problems: dict[str, str] = {}
 
+    def wake(self) -> None:
+        """Ask every task to look whether there is something to do."""
+        self._is_woken = True
+        super().wake()
+
     def run_once(self) -> float:
-        """Run every task that is due; return the shortest pause that any of them wants."""
-        pause = IDLE_SECONDS
+        """Run the tasks that are due, or all when somebody asks for it; return the shortest pause that any wants.
+
+        There may be many processes with nothing to do on a machine: each wakes up seldom, and then for all that is
+        nearly due.
+        """
+        is_woken, self._is_woken = self._is_woken, False
+        if is_woken:
+            self._woken_at = time.monotonic()
+        is_quiet = time.monotonic() - self._woken_at >= QUIET_AFTER_SECONDS
+        nearly = NEARLY_SECONDS * (2 if is_quiet else 1)
         for name, task in self._tasks.items():
             if self.is_stopping:
                 break
-            remaining = self._not_before.get(name, 0.0) - time.monotonic()
-            if remaining > 0:
-                pause = min(pause, remaining)
+            now = time.monotonic()
+            due_at = self._not_before.get(name, 0.0) if is_woken else self._due_at.get(name, 0.0) - nearly
+            if now < due_at:
                 continue
             try:
-                pause = min(pause, max(0.0, task()))
+                pause = max(0.0, task())
             except MemoryPluginError as error:
-                pause = min(pause, self._put_off(name, error))
+                self._put_off(name, error)
             else:
-                self._failures.pop(name, None)
-                self.problems.pop(name, None)
-        return pause
+                self._due_at[name] = time.monotonic() + pause
+                for book in (self._failures, self._not_before, self.problems):
+                    book.pop(name, None)
+        now = time.monotonic()
+        pause = max(0.0, min(self._due_at.values(), default=now + IDLE_SECONDS) - now)
+        # Whoever wants to go on at once has work to do.
+        return max(pause, IDLE_SECONDS) if is_quiet and pause >= nearly else pause
 
-    def _put_off(self, name: str, error: MemoryPluginError) -> float:
+    def _put_off(self, name: str, error: MemoryPluginError) -> None:
         failures = self._failures[name] = self._failures.get(name, 0) + 1
         self.problems[name] = str(error)
         pause: float = min(30.0, 0.25 * 2.0 ** min(failures, 8))
-        self._not_before[name] = time.monotonic() + pause
+        self._not_before[name] = self._due_at[name] = time.monotonic() + pause
         logger.debug("task %s failed and runs again in %.1f s: %s", name, pause, error)
-        return pause
 
 
 class WatchConfiguration:
@@ -101,11 +127,23 @@ class WatchConfiguration:
     def __init__(self, home: Path, check: Callable[[], object]) -> None:
         self._home = home
         self._check = check
+        self._seen: tuple[files.Signature | None, ...] = ()
+        self._changed_at = 0.0
+        self._read_at = 0.0
 
     def run(self) -> float:
-        """Look at the configuration."""
-        settings_file.keep(self._home)
-        self._check()
+        """Read the configuration when its files change, for a while after that, and otherwise now and then.
+
+        A file that has just changed may be half written, or not believed yet; variables change without a file.
+        """
+        now = time.monotonic()
+        seen = tuple(map(files.signature, settings_file.sources(self._home)))
+        if seen != self._seen:
+            self._seen, self._changed_at = seen, now
+        if now - self._changed_at < SETTLING_SECONDS or now - self._read_at >= REREAD_SECONDS:
+            self._read_at = now
+            settings_file.keep(self._home)
+            self._check()
         return CONFIGURATION_SECONDS
 
 

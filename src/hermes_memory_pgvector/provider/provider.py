@@ -32,7 +32,7 @@ from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.recall import prefetch, tools
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.text.names import session_name
-from hermes_memory_pgvector.values import DEFAULT_THEME, Session
+from hermes_memory_pgvector.values import DEFAULT_THEME, LINEAGES, Session
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -260,7 +260,12 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._conversations[new_id] = exchanges
         if new != old:
             self._report_counts.clear()
-            self._session = replace(session, session_id=new_id, parent_session_id=session_name(parent_session_id))
+            self._session = replace(
+                session,
+                session_id=new_id,
+                parent_session_id=session_name(parent_session_id),
+                lineage=LINEAGES.get(reason, "") if isinstance(reason, str) else "",
+            )
             if goes_on and self._spoken == session:
                 self._spoken = self._session
 

@@ -1815,7 +1815,9 @@ CREATE TABLE public.agent_processes (
     expected_at timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
     state jsonb NOT NULL,
-    counters jsonb NOT NULL
+    counters jsonb NOT NULL,
+    CONSTRAINT agent_processes_counters_check CHECK (((jsonb_typeof(counters) = 'object'::text) AND (NOT jsonb_path_exists(counters, '$.*?(@.type() != "number")'::jsonpath)))),
+    CONSTRAINT agent_processes_state_check CHECK ((jsonb_typeof(state) = 'object'::text))
 );
 
 ALTER TABLE ONLY public.agent_processes FORCE ROW LEVEL SECURITY;
@@ -2154,7 +2156,8 @@ CREATE TABLE public.past_processes (
     login text DEFAULT SESSION_USER NOT NULL,
     processes bigint NOT NULL,
     last_seen timestamp with time zone NOT NULL,
-    counters jsonb NOT NULL
+    counters jsonb NOT NULL,
+    CONSTRAINT past_processes_counters_check CHECK (((jsonb_typeof(counters) = 'object'::text) AND (NOT jsonb_path_exists(counters, '$.*?(@.type() != "number")'::jsonpath))))
 );
 
 ALTER TABLE ONLY public.past_processes FORCE ROW LEVEL SECURITY;
@@ -2448,6 +2451,8 @@ CREATE INDEX conversations_distrusted ON public.conversations USING btree (agent
 
 CREATE INDEX conversations_lexemes ON public.conversations USING gin (lexemes) WITH (gin_pending_list_limit='4096');
 
+CREATE INDEX conversations_lineage ON public.conversations USING btree (agent_identity, parent_session_id, session_id) WHERE (parent_session_id IS NOT NULL);
+
 CREATE INDEX conversations_muted ON public.conversations USING btree (agent_identity, id) WHERE (muted_at IS NOT NULL);
 
 CREATE INDEX conversations_redacted ON public.conversations USING btree (agent_identity) WHERE (metadata ? 'redacted'::text);
@@ -2457,6 +2462,8 @@ CREATE INDEX conversations_session_timeline ON public.conversations USING btree 
 CREATE INDEX conversations_timeline ON public.conversations USING btree (agent_identity, ts DESC);
 
 CREATE UNIQUE INDEX conversations_turn_key ON public.conversations USING btree (agent_identity, session_id, digest, ordinal);
+
+CREATE INDEX delegations_child ON public.delegations USING btree (agent_identity, child_session_id);
 
 CREATE UNIQUE INDEX delegations_edge ON public.delegations USING btree (agent_identity, session_id, child_session_id, task_digest);
 

@@ -11,6 +11,8 @@ from typing import Any
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 
+MOST = 1e18
+"""No process counts further."""
 ENDED_SECONDS = 24 * 3600.0
 SILENT_SECONDS = 7 * 24 * 3600.0
 """So long the rows of processes stay that have ended, and of those that were not heard of any more."""
@@ -145,16 +147,33 @@ def expire(
 def processes(connection: Connection) -> list[Heard]:
     """All processes that were heard of lately, those at work first."""
     rows: list[Any] = connection.execute(statement("fleet/processes")).fetchall()
-    return [Heard(Process(*row[:8]), *row[8:]) for row in rows]
+    return [
+        Heard(Process(*row[:8]), started, seen, ended, is_stale, _state(state), _counters(counters))
+        for row in rows
+        for started, seen, ended, is_stale, state, counters in [row[8:]]
+    ]
 
 
 def past(connection: Connection) -> list[tuple[str, int, Mapping[str, float]]]:
     """Home by home: how many processes were there whose rows are gone, and what they have counted."""
     rows: list[Any] = connection.execute(statement("fleet/past")).fetchall()
-    return [(home_id, int(count), counters) for home_id, count, counters in rows]
+    return [(home_id, int(count), _counters(counters)) for home_id, count, counters in rows]
 
 
 def agents(connection: Connection, theme: str | None, limit: int) -> list[Agent]:
     """The agents of one theme or of all, those at work last first."""
     rows: list[Any] = connection.execute(statement("fleet/agents"), {"theme": theme, "limit": limit}).fetchall()
     return [Agent(*row) for row in rows]
+
+
+def _counters(raw: Mapping[str, Any]) -> dict[str, float]:
+    """Counters that can be added up, whoever wrote them."""
+    return {name: float(min(max(value, 0), MOST)) for name, value in raw.items() if isinstance(value, int | float)}
+
+
+def _state(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A state with numbers where numbers belong, and words where words do."""
+    trouble = raw.get("trouble")
+    numbers = {name: value for name, value in raw.items() if isinstance(value, int | float)}
+    told = trouble.items() if isinstance(trouble, Mapping) else ()
+    return {**_counters(numbers), "trouble": {str(name): str(reason) for name, reason in told}}

@@ -60,6 +60,9 @@ VISIT_SECONDS = 5.0
 VISITED_EACH_SECOND = 1.0
 """How many journals of living processes each process tries to adopt in a second, however many there are."""
 RECHECK_SECONDS = 30.0
+RECHECK_SHARE = 0.25
+MOST_RECHECK_SECONDS = 240.0
+"""The longer nothing was stored, the less often watermarks are compared: after this part of that time, bounded."""
 WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: after that nothing could be stored again."""
 IDLE_SECONDS = 5.0
@@ -230,8 +233,12 @@ class Writer(Service):
     def _is_due(self) -> bool:
         """Whether there may be anything to do; an idle process holds no connection."""
         now = time.monotonic()
-        is_visit_due = now - self._visited_at >= self._visit_seconds
-        return self._own_waits() or is_visit_due or now - self._checked_at >= RECHECK_SECONDS
+        return self._own_waits() or now - self._visited_at >= self._visit_seconds or self._is_check_due(now)
+
+    def _is_check_due(self, now: float) -> bool:
+        """Whether to compare watermarks again."""
+        quiet = min(MOST_RECHECK_SECONDS, RECHECK_SHARE * (now - self._arrived_at))
+        return now - self._checked_at >= max(RECHECK_SECONDS, quiet)
 
     def _own_waits(self) -> bool:
         return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
@@ -257,7 +264,7 @@ class Writer(Service):
         if now - self._visited_at >= self._visit_seconds:
             self._visited_at = now
             self._visit_others(own)
-        if now - self._checked_at >= RECHECK_SECONDS or self._setbacks:
+        if self._is_check_due(now) or self._setbacks:
             self._checked_at = now
             self._recheck(own)
         self._log_setbacks()
