@@ -17,6 +17,7 @@ from hermes_memory_pgvector.admin.logins import Wanted
 from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.engine import granted, sweep
 from hermes_memory_pgvector.engine.sweep import Sweep
+from hermes_memory_pgvector.writer import writer
 from testing.agent import AgentHome
 from testing.postgres import Database
 from testing.waiting import wait_until
@@ -29,6 +30,7 @@ NOTE = [{"id": "m1", "type": "function", "function": {"name": "memory", "argumen
 def laptop(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[AgentHome]:
     """A home under a login that was granted launch and team-*."""
     monkeypatch.setattr(granted, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(writer, "HOLD_SECONDS", 0.2)
     login = f"agent_{database.name}"
     give(database, "launch", "team-*")
     home = AgentHome.create(tmp_path / "laptop", database)
