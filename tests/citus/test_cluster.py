@@ -26,9 +26,7 @@ from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.reach import NOTHING, OVERVIEW, UPKEEP, WRITER, within
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Hit, Kind, Moment, Question, Role, Scope
-from testing.postgres import DIM, MODEL, ON_CITUS, Database, cluster_of, new_database
-
-pytestmark = pytest.mark.skipif(not ON_CITUS, reason="needs a Postgres with Citus: make test-citus")
+from testing.postgres import DIM, MODEL, Database, cluster_of, new_database
 
 THEMES = ["fleet", "workshop", "orders", "garden", "dm-ann", "tower"]
 WORDS = [

@@ -13,9 +13,7 @@ import hermes_memory_pgvector
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.distributed import other_texts
 from hermes_memory_pgvector.store.statements import Named, model_statement, search_statement, statement
-from testing.postgres import DIM, ON_CITUS, Database, new_database
-
-pytestmark = pytest.mark.skipif(not ON_CITUS, reason="needs a Postgres with Citus: make test-citus")
+from testing.postgres import DIM, Database, new_database
 
 FOLDER = Path(hermes_memory_pgvector.__file__).parent / "sql" / "queries"
 QUERIES = sorted(FOLDER.rglob("*.sql"))

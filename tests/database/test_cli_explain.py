@@ -344,7 +344,8 @@ def test_a_log_with_questions_can_be_asked_again(database: Database, tmp_path: P
 
 
 def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall_log, "KEPT_PER_THEME", 3)
+    # No role can have the log made shorter than this.
+    monkeypatch.setattr(recall_log, "KEPT_PER_THEME", 100)
 
     def answer(theme: str, number: int) -> recall_log.LoggedAnswer:
         return recall_log.LoggedAnswer(
@@ -352,8 +353,8 @@ def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monk
         )
 
     with psycopg.connect(database.operator_dsn) as connection:
-        recall_log.insert(connection, [answer("market", number) for number in range(5)] + [answer("garden", 9)])
-        recall_log.insert(connection, [answer("market", 7)])
-        kept = recall_log.newest(connection, "market", session_id=None, caller=None, limit=10)
-        assert [each.session_id for each in kept] == ["s7", "s4", "s3"]
+        recall_log.insert(connection, [answer("market", number) for number in range(110)] + [answer("garden", 9)])
+        recall_log.insert(connection, [answer("market", 777)])
+        kept = recall_log.newest(connection, "market", session_id=None, caller=None, limit=200)
+        assert [each.session_id for each in kept] == ["s777", *(f"s{number}" for number in range(109, 10, -1))]
         assert len(recall_log.newest(connection, "garden", session_id=None, caller=None, limit=10)) == 1
