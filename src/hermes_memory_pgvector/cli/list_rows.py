@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.fail("--as-of needs --theme", "to see which there are: hermes-pgvector themes")
         return 2
     if args.sessions:
+        args.tree = False
         return sessions.run(args)
     from hermes_memory_pgvector.care import horizon, see
     from hermes_memory_pgvector.values import Kind
