@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> int:
         return INTERRUPTED
     if is_test:
         # Most tests wait for a server, a process or a clock, so there are more workers than processors.
-        workers = str(min(8, 2 * (os.cpu_count() or 1)))
+        workers = str(min(8, 3 * (os.cpu_count() or 1)))
         whole = ["-n", workers, "--dist", "loadfile", "--no-loadscope-reorder", "--randomly-seed=1"]
         command = [str(BIN / "python"), "-m", "pytest", "-q", *(arguments[1:] or whole)]
     else:

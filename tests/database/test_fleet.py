@@ -312,6 +312,7 @@ def test_without_the_database_this_machine_still_says_how_it_is(database: Databa
     assert "12 records waiting" in shown.out
 
 
+@pytest.mark.large
 def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Path, pool: Pool) -> None:
     beat(pool, ONE, COUNTERS)
     file = tmp_path / "hermes.prom"

@@ -81,7 +81,7 @@ TABLES = (
 )
 """All but the vector tables, of which each model has two."""
 STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes", "operator_changes")
-"""What every database has for itself: the indexes of themes are built anew, changes are counted for its own replicas."""
+"""What every database has for itself: indexes of themes are built anew, changes are counted for its own replicas."""
 MADE_BY_MIGRATE = ("embedding_models", "erasure_key", "lexeme_statistics")
 """What an unused database may hold."""
 
