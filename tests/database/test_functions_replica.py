@@ -32,6 +32,7 @@ def test_replica_state_tells_how_far_a_server_is_whatever_the_transaction_is_abo
 
 
 def test_note_change_counts_a_transaction_of_an_operator_once_and_a_read_not_at_all(database: Database) -> None:
+    """hermes_note_change() is a trigger of the audit log."""
     note = "INSERT INTO audit_log (actor, action) SELECT 'test', %s FROM generate_series(1, 3)"
     with psycopg.connect(database.operator_dsn, autocommit=True) as operator:
         operator.execute(note, ("edit",))

@@ -272,6 +272,7 @@ def test_journals_that_have_arrived_are_not_asked_for_again_and_again(make: Call
     assert rig.pool.uses - before <= 1
 
 
+@pytest.mark.large
 def test_hundreds_of_dead_journals_cost_little_to_drain_and_nothing_to_keep(
     make: Callable[..., Rig], stored: Stored, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.values import AddTurn
+from testing.cases import some_of
 from testing.hermes_home import BareHome
 from testing.llm_server import Say, ScriptedLLM
 
@@ -103,7 +104,7 @@ def test_a_profile_is_cloned_while_the_server_runs(cloned: BareHome) -> None:
     assert EmbeddedPostgres(deep).status().running
 
 
-@pytest.mark.parametrize("name", ["work", OWN_SERVER], ids=["shared server", "own server"])
+@pytest.mark.parametrize("name", some_of({"shared server": "work", "own server": OWN_SERVER}, "shared server"))
 def test_a_profile_is_renamed_and_exported_while_its_server_runs(cloned: BareHome, tmp_path: Path, name: str) -> None:
     before = EmbeddedPostgres(server_of(profile(cloned, name))).status().pid
     done = cloned.run("profile", "rename", name, "labour")

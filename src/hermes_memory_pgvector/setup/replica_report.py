@@ -11,11 +11,11 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.store.reach import NOTHING
-from hermes_memory_pgvector.store.replica_state import MAX_LAG_SECONDS, PendingState, ReplicaState
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.store.replica_state import ReplicaState
 
 LOOK_SECONDS = 10.0
 MOMENT_SECONDS = 0.3
@@ -37,6 +37,8 @@ class ReplicaReport:
     @property
     def is_used(self) -> bool:
         """Whether questions go there."""
+        from hermes_memory_pgvector.store.replica_state import MAX_LAG_SECONDS
+
         return not self.problem and (self.lag_seconds or 0.0) <= MAX_LAG_SECONDS
 
     def __str__(self) -> str:
@@ -89,6 +91,8 @@ def report(home: Path, settings: Settings) -> ReplicaReport | None:
 
 
 def _state(pool: Pool) -> ReplicaState:
+    from hermes_memory_pgvector.store.replica_state import PendingState
+
     with pool.reading(Deadline.after(LOOK_SECONDS), NOTHING) as connection:
         pending = PendingState(connection, "")
     return pending.receive()
