@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -39,17 +39,16 @@ def serve(memory: SharedMemory) -> None:
 async def _serve(memory: SharedMemory, given: int, told: BinaryIO) -> None:
     server = server_of(memory)
     out = anyio.wrap_file(io.TextIOWrapper(told, encoding="utf-8"))
-    # The SDK only iterates over its input.
-    lines = cast("anyio.AsyncFile[str]", _Lines(given))
     async with BlockingPortal() as portal, anyio.create_task_group() as tasks:
-        cast(Any, lines).read_with(portal)
         tasks.start_soon(_end_by_signal, tasks.cancel_scope)
-        try:
-            async with stdio_server(lines, out) as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
-        except* _GONE:
-            # The client has gone without waiting for its answers.
-            pass
+        with _Lines(given, portal) as lines:
+            try:
+                # The SDK only iterates over its input.
+                async with stdio_server(cast("anyio.AsyncFile[str]", lines), out) as (incoming, outgoing):
+                    await server.run(incoming, outgoing, server.create_initialization_options())
+            except* _GONE:
+                # The client has gone without waiting for its answers.
+                pass
         tasks.cancel_scope.cancel()
 
 
@@ -66,35 +65,40 @@ class _Lines:
     By its number: a file object that a thread is still reading from keeps the interpreter from ending.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, portal: BlockingPortal) -> None:
         self._number = number
+        self._portal = portal
         self._send, self._receive = anyio.create_memory_object_stream[str](WAITING_LINES)
 
-    def read_with(self, portal: BlockingPortal) -> None:
-        """Start to read."""
-        start_thread(lambda: self._read(portal), "hermes-pgvector-mcp-input")
+    def __enter__(self) -> Self:
+        start_thread(self._read, "hermes-pgvector-mcp-input")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._send.close()
+        self._receive.close()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async with self._receive:
             async for line in self._receive:
                 yield line
 
-    def _read(self, portal: BlockingPortal) -> None:
+    def _read(self) -> None:
         begun, is_too_long = b"", False
         try:
             while piece := os.read(self._number, PIECE):
                 *lines, rest = piece.split(b"\n")
                 for line in lines:
                     if not is_too_long:
-                        portal.call(self._send.send, (begun + line).decode("utf-8", "replace"))
+                        self._portal.call(self._send.send, (begun + line).decode("utf-8", "replace"))
                     begun, is_too_long = b"", False
                 begun += rest
                 if len(begun) > MOST_LINE:
                     if not is_too_long:
                         # It is answered like any other line that is no message.
-                        portal.call(self._send.send, TOO_LONG)
+                        self._portal.call(self._send.send, TOO_LONG)
                     begun, is_too_long = b"", True
-            portal.call(self._send.aclose)
+            self._portal.call(self._send.aclose)
         except (RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             # The server has ended first.
             return
