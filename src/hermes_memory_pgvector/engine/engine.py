@@ -136,29 +136,12 @@ class Engine:
             hold=settings.hold,
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
         ).search
-        self.recall_log = RecallLog(
-            is_wanted=settings.recall_log,
-            with_text=settings.recall_log_text,
-            masker=masker_for(settings),
-            meters=meters,
-            on_asked=self.life.attendance.recall,
-        )
-
+        self.recall_log = self._make_recall_log()
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
         self.writer = self._make_writer()
         self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals, masker_for(settings))
-        self.status = Status(
-            self.folder,
-            self.journal,
-            self.refusals,
-            self.writer,
-            self.backlog,
-            self.embedder,
-            self.read_breaker,
-            self.cleaning,
-            self.replica,
-        )
+        self.status = self._make_status()
         self._mirror_files = self._make_mirror_files(predecessor)
         self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id)
         self._check_search = tasks.CheckSearch(self.recall, self.writer)
@@ -267,6 +250,28 @@ class Engine:
             heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
             own_writes=self.own_writes,
             meters=self.life.meters,
+        )
+
+    def _make_recall_log(self) -> RecallLog:
+        return RecallLog(
+            is_wanted=self.settings.recall_log,
+            with_text=self.settings.recall_log_text,
+            masker=masker_for(self.settings),
+            meters=self.life.meters,
+            on_asked=self.life.attendance.recall,
+        )
+
+    def _make_status(self) -> Status:
+        return Status(
+            self.folder,
+            self.journal,
+            self.refusals,
+            self.writer,
+            self.backlog,
+            self.embedder,
+            self.read_breaker,
+            self.cleaning,
+            self.replica,
         )
 
     def _make_heartbeat(self) -> Heartbeat:

@@ -13,7 +13,6 @@ import functools
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,8 +30,7 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
-from hermes_memory_pgvector.meters import BATCH_SECONDS as SECONDS_OF_BATCH
-from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, ROWS, STORED_BYTES, Meters
+from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import dead_letters, gate, schema, watermarks
 from hermes_memory_pgvector.store.batch import Batch
@@ -41,10 +39,12 @@ from hermes_memory_pgvector.store.own_writes import OwnWrites, Touched
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
-from hermes_memory_pgvector.values import AddMemory, AddTurn, RecordDelegation, RemoveMemory, ReplaceMemory, WriteItem
+from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 from hermes_memory_pgvector.writer.masking import without_secrets
+from hermes_memory_pgvector.writer.setbacks import Setbacks
+from hermes_memory_pgvector.writer.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -89,14 +89,6 @@ class WriterStatus:
     """Journals of other processes that wait for a newer version of this package."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setback:
-    """A watermark that went back: how many records the database no longer has, and how many are still on disk."""
-
-    missing: int
-    on_disk: int
-
-
 class Writer(Service):
     """Drains this process's journal, and those that dead processes have left."""
 
@@ -126,10 +118,7 @@ class Writer(Service):
         self._on_stored = on_stored
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
-        self._meters = meters or Meters()
-        self._tally: Counter[str] = Counter()
-        """Items of the transaction under way, by what they are, and the bytes of their records."""
-        self._took = 0.0
+        self._tally = Tally(meters or Meters())
         self._own_writes = own_writes
         self._touched: Touched = {}
         """What the transaction under way writes to."""
@@ -150,12 +139,7 @@ class Writer(Service):
         self._themes: set[str] = set()
         self._stored = 0
         self._dead = 0
-        self._again = 0
-        self._gone = 0
-        self._setbacks: dict[str, Setback] = {}
-        """Watermarks that went back, by journal; logged together."""
-        self._known_gone: dict[str, int] = {}
-        """Up to which record of a journal it was noted what is missing."""
+        self._setbacks = Setbacks()
         self._burials: list[tuple[str, str]] = []
         """Dead letters of the transaction under way, and why; logged when it is committed."""
         self._not_granted = 0
@@ -218,7 +202,8 @@ class Writer(Service):
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
         status = self.breaker.status()
         newer = len(self._for_newer)
-        return WriterStatus(self._stored, self._dead, self._again, self._gone, waiting, self._last_error, status, newer)
+        back = self._setbacks
+        return WriterStatus(self._stored, self._dead, back.again, back.gone, waiting, self._last_error, status, newer)
 
     @property
     def mark(self) -> int:
@@ -264,10 +249,12 @@ class Writer(Service):
         if now - self._visited_at >= self._visit_seconds:
             self._visited_at = now
             self._visit_others(own)
-        if self._is_check_due(now) or self._setbacks:
+        if self._is_check_due(now) or self._setbacks.are_new:
             self._checked_at = now
             self._recheck(own)
-        self._log_setbacks()
+        for writer, first, last in self._journal.take_no_longer_kept():
+            self._setbacks.no_longer_kept(writer, first, last)
+        self._setbacks.tell()
 
     def _visit_others(self, own: str) -> None:
         found = self._journal.writers()
@@ -365,30 +352,7 @@ class Writer(Service):
         if mark >= known:
             return
         self._marks[writer] = mark
-        on_disk = self._journal.count(writer, mark, known)
-        self._known_gone[writer] = max(known, self._known_gone.get(writer, 0))
-        before = self._setbacks.get(writer, Setback(0, 0))
-        self._setbacks[writer] = Setback(before.missing + known - mark, before.on_disk + on_disk)
-
-    def _log_setbacks(self) -> None:
-        for writer, first, last in self._journal.take_no_longer_kept():
-            unknown = last - max(first - 1, self._known_gone.get(writer, 0))
-            if unknown > 0:
-                self._setbacks[writer] = Setback(unknown, 0)
-        if not self._setbacks:
-            return
-        missing = sum(each.missing for each in self._setbacks.values())
-        on_disk = sum(each.on_disk for each in self._setbacks.values())
-        self._setbacks = {}
-        self._again += on_disk
-        self._gone += missing - on_disk
-        logger.warning(
-            "the database has gone back, as after a restore: of %d records it no longer has, "
-            "%d are stored again from the journal, and %d are gone",
-            missing,
-            on_disk,
-            missing - on_disk,
-        )
+        self._setbacks.went_back(writer, mark=mark, known=known, on_disk=self._journal.count(writer, mark, known))
 
     def _go_on_behind(self, own: str, last: int) -> None:
         """Move the watermark past records that are neither in the database nor on disk: they cannot arrive."""
@@ -467,8 +431,8 @@ class Writer(Service):
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
         """A transaction that locks the watermarks of journals."""
-        self._burials, self._stops, self._touched, self._tally = [], {}, {}, Counter()
-        started = time.perf_counter()
+        self._burials, self._stops, self._touched = [], {}, {}
+        self._tally.begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline, reach=WRITER) as connection:
@@ -476,7 +440,7 @@ class Writer(Service):
                 for writer, mark in marks.items():
                     self._compare(writer, mark)
                 yield connection, marks
-            self._took = time.perf_counter() - started
+            self._tally.committed()
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
@@ -517,12 +481,12 @@ class Writer(Service):
                 items = self._ahead.items_of(record)
                 batch.add(record.writer, record.seq, items)
                 self._note_themes(record, items)
-                self._tally.update(map(_kind, items))
+                self._tally.add(items)
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break
                 self._bury(connection, record, record.payload, str(error))
-            self._tally[STORED_BYTES.name] += len(record.payload)
+            self._tally.add_bytes(len(record.payload))
             taken.append(record)
         return taken
 
@@ -544,7 +508,7 @@ class Writer(Service):
                     batch = self._new_batch(connection)
                     batch.add(record.writer, record.seq, [item], first_part=part)
                     batch.store()
-                self._tally[_kind(item)] += 1
+                self._tally.add([item])
             except DatabaseRejected as error:
                 refused.append(item)
                 reason = str(error)
@@ -597,7 +561,7 @@ class Writer(Service):
         self._touched = {}
         self._log_burials()
         self._dead += len(self._burials)
-        self._measure(count)
+        self._tally.count(count, len(self._burials))
         for writer, mark in self._stops.items():
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
@@ -632,19 +596,6 @@ class Writer(Service):
         """Some of them were stored since: what is refused from now on is news."""
         self._told_reasons.clear()
 
-    def _measure(self, count: int) -> None:
-        """Count what the transaction that was just committed has stored."""
-        meters, tally = self._meters, self._tally
-        if self._burials:
-            meters.count(DEAD_LETTERS, len(self._burials))
-        if count:
-            meters.count(BATCHES)
-            meters.observe(SECONDS_OF_BATCH, self._took)
-            meters.count(RECORDS, count)
-            meters.count(STORED_BYTES, tally.pop(STORED_BYTES.name, 0))
-            for kind, number in tally.items():
-                meters.count(ROWS, number, kind)
-
     def _note(self, error: MemoryPluginError) -> None:
         self._last_error = str(error)
         if isinstance(error, DatabaseError | SchemaError):
@@ -660,19 +611,6 @@ class Writer(Service):
         logger.warning(
             "Postgres takes writes again after %.0f s; %d waiting records were stored", seconds, self._outage_stored
         )
-
-
-def _kind(item: WriteItem) -> str:
-    """What an item is, as operators count it."""
-    match item:
-        case AddTurn():
-            return "turn"
-        case AddMemory() | ReplaceMemory() | RemoveMemory():
-            return "memory"
-        case RecordDelegation():
-            return "delegation"
-        case _:
-            return "correction"
 
 
 def visit_seconds(living: int) -> float:
