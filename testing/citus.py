@@ -96,6 +96,11 @@ class Node:
             )
         wait_until(self._answers, seconds=60)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._process is not None
+
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """Stop the server at once, without a checkpoint."""
         if self._process is not None:

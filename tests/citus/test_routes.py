@@ -29,18 +29,19 @@ NAMED = {
     "words": "00", "target": "memory", "home_ids": "h", "roles": "user", "action": "add", "actions": "add",
     "origins": "tool", "origin": "tool", "callers": "tool", "names": "hermes.purpose", "values": "operator",
     "role": "user", "kind": "turn", "tools": "{}", "entries": "[]", "counts": "{}", "payload": "x", "old": "mine",
-    "new": "theirs", "since": "2026-01-02",
+    "new": "theirs", "since": "2026-01-02", "waits_for": "[]",
 }  # fmt: skip
 UNTYPED = {
     "id": "1", "seq": "1", "part": "1", "order_us": "1", "version": "1", "after_id": "1", "receipt": "1",
     "is_rule": "false", "before_id": "1", "limit": "5", "at": "'2026-01-02'", "until": "'2026-01-02'",
+    "age": "1", "silent_seconds": "1", "ended_seconds": "1", "is_ended": "false",
 }  # fmt: skip
 BY_STATEMENT = {
     ("turns/insert", "origins"): "user", ("turns/insert", "trusts"): "trusted",
     ("turns/insert_later_occurrence", "origin"): "user", ("turns/insert_later_occurrence", "trust"): "trusted",
     ("memories/insert", "origins"): "operator", ("memories/insert", "trusts"): "trusted",
     ("memories/update", "origin"): "operator", ("memories/update", "trust"): "trusted",
-("memories/judge_entries", "trust"): "trusted", ("memories/judge_operations", "trust"): "trusted",
+    ("memories/judge_entries", "trust"): "trusted", ("memories/judge_operations", "trust"): "trusted",
 }  # fmt: skip
 
 
@@ -104,9 +105,12 @@ NOT_ROUTED = {
     "transfer/turns_with_vectors": "an export, whose theme may be left out",
     "overview/pending_vectors": "the queue is on the coordinator",
     "remap/move_pending": "the queue is on the coordinator",
+    "erase/drop_agents": "the register of agents is on the coordinator",
+    "fleet/agents": "the register of agents is on the coordinator",
+    "remap/agents": "the register of agents is on the coordinator",
 }
 ROWS = """
-INSERT INTO memory_entries (agent_identity, id, target, content) VALUES ('mine', 1, 'memory', 'kept');
+INSERT INTO memory_entries (agent_identity, target, content) VALUES ('mine', 'memory', 'kept');
 INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'test', '{}');
 INSERT INTO quarantines (actor, is_rule) VALUES ('test', false);
 """

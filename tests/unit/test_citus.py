@@ -58,13 +58,13 @@ def test_a_text_takes_what_its_statement_takes(file: Path) -> None:
 
 
 def test_a_text_per_theme_gets_the_elements_of_that_theme() -> None:
-    (before,) = other_texts("turns/before", {})
+    (following,) = other_texts("turns/following", {})
     params = {"themes": ["b", "a", "b"], "session_ids": ["1", "2", "3"], "limit": 5}
-    assert before.arguments(params) == [
+    assert following.arguments(params) == [
         {"theme": "a", "themes": ["a"], "session_ids": ["2"], "limit": 5},
         {"theme": "b", "themes": ["b", "b"], "session_ids": ["1", "3"], "limit": 5},
     ]
-    assert before.arguments({"themes": [], "session_ids": []}) == [{"theme": "", "themes": [], "session_ids": []}]
+    assert following.arguments({"themes": [], "session_ids": []}) == [{"theme": "", "themes": [], "session_ids": []}]
     (beside,) = other_texts("turns/beside", {})
     whole = {"themes": ["b", "a", "b"], "ids": [1, 2, 3]}
     assert beside.arguments(whole) == [{**whole, "theme": "a"}, {**whole, "theme": "b"}]

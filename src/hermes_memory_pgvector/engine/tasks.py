@@ -193,9 +193,7 @@ class MirrorFiles:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
             model = self._current_model.get(connection)
         before = self._mirror.changes_made
-        pause = self._mirror.run(
-            self.theme, lambda: self._writer.status().waiting == 0, None if model is None else model.id
-        )
+        pause = self._mirror.run(self.theme, lambda: self._writer.has_delivered, None if model is None else model.id)
         if self._mirror.changes_made != before:
             self._on_changed()
         return pause or FILES_SECONDS

@@ -1897,7 +1897,8 @@ CREATE TABLE public.dead_letters (
     payload bytea NOT NULL,
     reason text NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
-    login text DEFAULT SESSION_USER NOT NULL
+    login text DEFAULT SESSION_USER NOT NULL,
+    waits_for text[]
 );
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN payload SET STATISTICS 0;
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN reason SET STATISTICS 0;
@@ -2462,6 +2463,8 @@ CREATE INDEX conversations_session_timeline ON public.conversations USING btree 
 CREATE INDEX conversations_timeline ON public.conversations USING btree (agent_identity, ts DESC);
 
 CREATE UNIQUE INDEX conversations_turn_key ON public.conversations USING btree (agent_identity, session_id, digest, ordinal);
+
+CREATE INDEX dead_letters_waiting ON public.dead_letters USING btree (id) WHERE (waits_for IS NOT NULL);
 
 CREATE INDEX delegations_child ON public.delegations USING btree (agent_identity, child_session_id);
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,26 @@ def nodes(connection: Connection) -> list[Node]:
         Node(str(name), bool(first), bool(active), bool(answers), int(shards))
         for name, first, active, answers, shards in rows
     ]
+
+
+def away(connection: Connection) -> frozenset[str]:
+    """The names of the nodes that do not answer, or that were taken out of use."""
+    return frozenset(node.name for node in nodes(connection) if not (node.answers and node.is_active))
+
+
+def themes_on(connection: Connection, names: Collection[str], themes: Sequence[str]) -> set[str]:
+    """Those of these themes that lie on these nodes."""
+    asked = {"nodes": sorted(names), "themes": list(themes)}
+    rows: list[Any] = connection.execute(cluster_statement("away_themes"), asked).fetchall()
+    return {str(row[0]) for row in rows}
+
+
+def put_off_vectors(connection: Connection, seconds: float) -> int:
+    """Put off the rows whose texts cannot be read now because their node is away; return how many."""
+    names = away(connection)
+    if not names:
+        return 0
+    return connection.execute(cluster_statement("put_off"), {"nodes": sorted(names), "seconds": seconds}).rowcount
 
 
 def strangers(connection: Connection) -> list[str]:

@@ -76,8 +76,11 @@ def translate(error: BaseException) -> DatabaseError:
 def concerns_everyone(error: MemoryPluginError) -> bool:
     """Whether an error is about the server, the schema or the login, which all callers share.
 
-    One caller's statement may be refused, or take longer than its deadline, and others may still be served.
+    One caller's statement may be refused, or take longer than its deadline, or come to a node that is away, and others
+    may still be served.
     """
+    if isinstance(error, DatabaseError) and error.sqlstate is not None and error.sqlstate[:2] == REMOTE_CLASS:
+        return error.sqlstate == PROTOCOL_VIOLATION
     if isinstance(error, DatabaseDenied):
         # Without a state, the connection string itself is at fault.
         return error.sqlstate is None or error.sqlstate in SHARED_STATES or error.sqlstate[:2] in SHARED_CLASSES

@@ -40,6 +40,7 @@ from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes, Divider
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -69,6 +70,8 @@ IDLE_SECONDS = 5.0
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
 MAX_TOLD = 100
+WAITING_TOGETHER = 200
+"""How many records that have waited for a node are stored in one transaction."""
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
@@ -87,6 +90,10 @@ class WriterStatus:
     breaker: BreakerStatus
     for_newer: int
     """Journals of other processes that wait for a newer version of this package."""
+    set_aside: int
+    """Records that wait in the database for a node of the cluster, of all processes."""
+    away: tuple[str, ...]
+    """The nodes of the cluster that do not answer."""
 
 
 class Writer(Service):
@@ -123,6 +130,9 @@ class Writer(Service):
         self._touched: Touched = {}
         """What the transaction under way writes to."""
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
+        self.absent = AbsentNodes(pool)
+        self._aside = 0
+        """How many records the transaction under way has set aside for a node that is away."""
         self._masker = masker_for(settings)
         self._ahead = DecodeAhead(self._decode)
         self._retired_at = 0.0
@@ -169,6 +179,10 @@ class Writer(Service):
             self._note(error)
             self.breaker.failed(str(error), hold_seconds=HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS)
         except MemoryPluginError as error:
+            if isinstance(error, DatabaseUnavailable) and self.absent.has_news():
+                # What lies on that node is set aside; the rest can be stored.
+                self.breaker.released()
+                return 0.0
             self._note(error)
             self.breaker.failed(str(error))
         else:
@@ -201,9 +215,23 @@ class Writer(Service):
         """A snapshot for status and doctor."""
         waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
         status = self.breaker.status()
-        newer = len(self._for_newer)
-        back = self._setbacks
-        return WriterStatus(self._stored, self._dead, back.again, back.gone, waiting, self._last_error, status, newer)
+        return WriterStatus(
+            self._stored,
+            self._dead,
+            self._setbacks.again,
+            self._setbacks.gone,
+            waiting,
+            self._last_error,
+            status,
+            for_newer=len(self._for_newer),
+            set_aside=self.absent.waiting,
+            away=tuple(sorted(self.absent.names)),
+        )
+
+    @property
+    def has_delivered(self) -> bool:
+        """Whether everything appended so far is stored, and nothing waits for a node that is away."""
+        return not self._own_waits() and not self.absent.waiting
 
     @property
     def mark(self) -> int:
@@ -218,7 +246,8 @@ class Writer(Service):
     def _is_due(self) -> bool:
         """Whether there may be anything to do; an idle process holds no connection."""
         now = time.monotonic()
-        return self._own_waits() or now - self._visited_at >= self._visit_seconds or self._is_check_due(now)
+        is_visit_due = now - self._visited_at >= self._visit_seconds
+        return self._own_waits() or is_visit_due or self._is_check_due(now) or self.absent.is_due()
 
     def _is_check_due(self, now: float) -> bool:
         """Whether to compare watermarks again."""
@@ -233,6 +262,7 @@ class Writer(Service):
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             state = schema.verify(connection)
+            self.absent.met(connection)
         if not state.may_write:
             raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
         news = state.news
@@ -243,6 +273,8 @@ class Writer(Service):
 
     def _drain_all(self) -> None:
         own = self._journal.writer
+        if self.absent.is_due():
+            self._deliver_waiting()
         if self._own_waits():
             self._drain(own)
         now = time.monotonic()
@@ -431,8 +463,7 @@ class Writer(Service):
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
         """A transaction that locks the watermarks of journals."""
-        self._burials, self._stops, self._touched = [], {}, {}
-        self._tally.begin()
+        self._begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline, reach=WRITER) as connection:
@@ -446,6 +477,71 @@ class Writer(Service):
                 # The same batch would take as long again.
                 self._portion = max(1, min(self._portion, self._window) // 2)
             raise
+
+    def _begin(self) -> None:
+        """Nothing is known yet of what the transaction under way does."""
+        self._burials, self._stops, self._touched, self._aside = [], {}, {}, 0
+        self._tally.begin()
+
+    def _deliver_waiting(self) -> None:
+        """Store the records that have waited for a node that is back, in the order in which they came."""
+        self.absent.look()
+        behind: set[str] = set()
+        after, most = 0, WAITING_TOGETHER
+        while self.absent.waiting and not self.is_stopping:
+            self._begin()
+            try:
+                with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
+                    letters = dead_letters.take_waiting(connection, after, most, BATCH_BYTES)
+                    if letters is None:
+                        return
+                    stored = self._store_waiting(connection, letters, behind, apart=most == 1)
+            except DatabaseRejected:
+                most = max(1, most // 2)
+                continue
+            self._tally.committed()
+            self._arrived({}, stored)
+            self.absent.delivered(stored)
+            if not letters:
+                break
+            after, most = letters[-1].id, WAITING_TOGETHER
+        if not (self.absent.names or behind or self.is_stopping):
+            self.absent.all_delivered()
+
+    def _store_waiting(
+        self, connection: Connection, letters: Sequence[dead_letters.Waiting], behind: set[str], *, apart: bool
+    ) -> int:
+        """Store letters except those of themes that still have to wait, which are added to `behind`."""
+        divider = Divider(self.absent, connection, behind)
+        batch = self._new_batch(connection)
+        done: list[int] = []
+        for letter in letters:
+            record = Record(letter.writer, letter.seq, letter.payload)
+            try:
+                items = self._decode(letter.payload)
+            except codec.NewerRecord:
+                divider.behind |= letter.themes
+                continue
+            except ValueError as error:
+                dead_letters.drop_waiting(connection, [letter.id])
+                self._bury(connection, record, letter.payload, str(error))
+                continue
+            if divider.keeps_back(items):
+                continue
+            done.append(letter.id)
+            if apart:
+                # It is kept as a dead letter now if it is refused again, under the same number.
+                dead_letters.drop_waiting(connection, done)
+                self._store_refused_items(connection, record, items)
+                continue
+            batch.add(record.writer, record.seq, items)
+            self._note_themes(record, items)
+            self._tally.add(items)
+            self._tally.add_bytes(len(record.payload))
+        batch.store()
+        dead_letters.drop_waiting(connection, done)
+        behind |= divider.behind
+        return len(done)
 
     def store(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal, within the caller's transaction."""
@@ -474,11 +570,15 @@ class Writer(Service):
     def _take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
         """Add records to a batch until one is of a newer version or the batch is full; return those added."""
         taken: list[Record] = []
+        divider = self.absent.divider(connection) if records else None
         for record in records:
             if batch.size >= BATCH_ITEMS and taken:
                 break
             try:
                 items = self._ahead.items_of(record)
+                if divider is not None and divider.takes(record, items):
+                    taken.append(record)
+                    continue
                 batch.add(record.writer, record.seq, items)
                 self._note_themes(record, items)
                 self._tally.add(items)
@@ -488,6 +588,7 @@ class Writer(Service):
                 self._bury(connection, record, record.payload, str(error))
             self._tally.add_bytes(len(record.payload))
             taken.append(record)
+        self._aside += 0 if divider is None else divider.store()
         return taken
 
     def _store_items(self, connection: Connection, record: Record) -> bool:
@@ -499,6 +600,15 @@ class Writer(Service):
                 return False
             self._bury(connection, record, record.payload, str(error))
             return True
+        divider = self.absent.divider(connection)
+        if divider is not None and divider.takes(record, items):
+            self._aside += divider.store()
+            return True
+        self._store_refused_items(connection, record, items)
+        return True
+
+    def _store_refused_items(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
+        """Store the items of a record that was rejected as a whole one by one; those at fault are kept as a letter."""
         self._note_themes(record, items)
         refused: list[WriteItem] = []
         reason = ""
@@ -514,7 +624,6 @@ class Writer(Service):
                 reason = str(error)
         if refused:
             self._bury(connection, record, codec.encode(refused), reason)
-        return True
 
     def _note_themes(self, record: Record, items: Sequence[WriteItem]) -> None:
         themes = {item.theme for item in items}
@@ -548,6 +657,8 @@ class Writer(Service):
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
         now = time.monotonic()
+        self.absent.waiting += self._aside
+        stored = count - self._aside
         if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             # In a backlog the reader is a batch ahead, and finding the watermark again means walking the files.
             self._retired_at = now
@@ -561,20 +672,20 @@ class Writer(Service):
         self._touched = {}
         self._log_burials()
         self._dead += len(self._burials)
-        self._tally.count(count, len(self._burials))
+        self._tally.count(stored, len(self._burials))
         for writer, mark in self._stops.items():
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
             self._for_newer[writer] = mark
         with self._progress:
             self._marks.update(marks)
-            self._stored += count
+            self._stored += stored
             self._progress.notify_all()
         if self.breaker.is_open:
-            self._outage_stored += count
+            self._outage_stored += stored
             if not self._own_waits():
                 self.breaker.succeeded()
-        if count:
+        if stored:
             self._on_stored()
 
     def _log_burials(self) -> None:

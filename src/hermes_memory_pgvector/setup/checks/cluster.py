@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.setup import terminal
-from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem
+from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Connection
@@ -14,22 +14,29 @@ if TYPE_CHECKING:
 
 def check(connection: Connection) -> Iterator[Finding]:
     """Nothing where the tables are all in one place."""
-    from hermes_memory_pgvector.store import cluster, distributed
+    from hermes_memory_pgvector.store import cluster, dead_letters, distributed
 
     if not distributed.is_adapted(connection):
         return
     nodes = cluster.nodes(connection)
     away = [node.name for node in nodes if not node.answers]
     workers = [node for node in nodes if node.shards]
+    waiting = terminal.count(found := dead_letters.count_waiting(connection), "record")
     if away:
         yield problem(
             "cluster",
-            f"{', '.join(away)} cannot be reached from the coordinator: writes wait, and what its themes know is not "
-            "recalled, until it is back",
+            f"{', '.join(away)} cannot be reached from the coordinator: what is said in its themes waits in the "
+            f"database ({waiting} now), and what they know is not recalled, until it is back",
             "start that node, or promote its standby",
             unreachable=True,
         )
         return
+    if found:
+        yield warning(
+            "cluster",
+            f"every node answers, but {waiting} that came while one was away are not stored yet",
+            "a process that runs stores them within seconds, hermes or: hermes-pgvector up",
+        )
     yield ok("cluster", f"{terminal.count(len(nodes), 'node')}, themes on {len(workers)} of them, all reachable")
     there, known = cluster.shards(connection)
     strangers = cluster.strangers(connection)
