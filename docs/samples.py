@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import tour
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _up(commands: Commands) -> str:
-    shown = _shown(commands, "up")
+    shown = _shown(commands, "up", answers={"[Y/n]": "y\n"})
     return shown.partition("\n\nReady.")[0]
 
 
@@ -73,12 +73,13 @@ def _recall(commands: Commands) -> str:
     return f"{typed}\n{_shown(commands, *arguments)}"
 
 
-def _shown(commands: Commands, *arguments: str) -> str:
-    """What a command shows in a terminal of 80 columns, without colours."""
+def _shown(commands: Commands, *arguments: str, answers: Mapping[str, str] | None = None) -> str:
+    """What a command shows in a terminal of 80 columns, without colours, to a user who answers its questions."""
     done = on_terminal(
         [PROGRAM, *arguments],
         environment={**commands.environment, "COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"},
         folder=commands.folder,
+        answers=answers,
     )
     if done.code:
         raise SystemExit(f"{' '.join(arguments)}: {done.shown}")
