@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if UNIT in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid} needs a Postgres: it belongs in tests/database")
         item.add_marker("postgres")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported for the tests stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:
