@@ -133,6 +133,7 @@ def test_a_lost_replica_costs_no_answer_and_is_used_again_when_it_is_back(
         answered = status(home).answered
         wait_until(lambda: status(home).answered > answered)
     assert load.failures == []
+    assert home.engine.life.meters.totals()["breaker_openings|read replica"] == 1
     lost, back = told(caplog)
     assert "the primary answers" in lost
     assert "answers again" in back
@@ -177,6 +178,53 @@ def test_a_replica_of_another_database_is_not_read(
     finally:
         close_all(Deadline.after(10))
         pair.primary.rows("DROP DATABASE others WITH (FORCE)", database="postgres")
+
+
+SAY_IN_MARKETING = """
+import pathlib
+provider("marketing").sync_turn(arguments[0], "")
+assert engine_for(pathlib.Path(home), settings)[0].writer.flush(Deadline.after(30))
+"""
+
+
+@pytest.mark.large
+def test_a_copy_that_nobody_keeps_up_to_date_is_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy of the database has its id and its rows; so has a standby that was promoted while the primary lives on."""
+    with Replicated(tmp_path / "servers") as pair:
+        pair.primary.rows(f"CREATE DATABASE copied TEMPLATE {DATABASE}", database="postgres")
+        pair.wait_for_standby()
+        home = AgentHome.create(tmp_path / "hermes", pair.database)
+        home.dsn = make_conninfo(pair.dsn, host="127.0.0.1", port=pair.primary.port)
+        commands = Commands(tmp_path)
+        facts = []
+
+        def tell_and_ask(read_dsn: str) -> int:
+            """How many questions the replica answers, right after somebody else has written."""
+            facts.append(f"The harbour master keeps {len(facts) + 1} tide tables in a drawer")
+            assert home.run(SAY_IN_MARKETING, facts[-1])[0] == 0
+            home.settings["read_dsn"] = read_dsn
+            home.provider("kitchen").sync_turn(f"Turn {len(facts)} of another theme: the home knows its database", "")
+            home.settle()
+            assert sorted(ask(home, "tide tables")) == facts
+            return status(home).answered
+
+        def problem(read_dsn: str) -> str:
+            commands.configure(dsn=home.dsn, read_dsn=read_dsn, embed_url="http://127.0.0.1:9/")
+            return str(commands.call("status", "--json").json["replica"]["problem"])
+
+        try:
+            assert tell_and_ask(f"host=127.0.0.1 port={pair.primary.port}") == 1, "the primary itself may stand there"
+            for server in (pair.standby, pair.primary):
+                copied = f"host=127.0.0.1 port={server.port} dbname=copied"
+                assert tell_and_ask(copied) == 0
+                assert "another database" in problem(copied)
+            pair.wait_for_standby()
+            pair.standby.promote()
+            assert tell_and_ask(pair.read_dsn) == 0
+            assert "nobody keeps it up to date" in problem(pair.read_dsn)
+            assert "nobody keeps it up to date" in told(caplog)[-1]
+        finally:
+            home.close()
 
 
 def test_status_and_doctor_show_how_far_a_replica_is_behind(pair: Replicated, home: AgentHome) -> None:

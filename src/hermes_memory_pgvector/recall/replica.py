@@ -23,7 +23,7 @@ from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.own_writes import OwnWrites
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import NOTHING, Reach
-from hermes_memory_pgvector.store.replica_state import MAX_LAG_SECONDS, PendingState, ReplicaState
+from hermes_memory_pgvector.store.replica_state import MAX_LAG_SECONDS, NOT_KEPT_UP, PendingState, ReplicaState
 from hermes_memory_pgvector.values import Question, Scope
 
 REPLICA_SHARE = 0.5
@@ -150,6 +150,9 @@ class ReplicaRecall:
             if not (isinstance(error, DatabaseError) and error.sqlstate in PASSING_STATES):
                 self.breaker.failed(str(error))
             raise NotFromReplica from error
+        if not state.is_kept_up(known):
+            self.breaker.failed(NOT_KEPT_UP)
+            raise NotFromReplica
         now = time.monotonic()
         self._lag = state.lag_seconds(known)
         is_far = self._lag is not None and self._lag > MAX_LAG_SECONDS

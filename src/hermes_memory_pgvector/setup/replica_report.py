@@ -45,7 +45,7 @@ class ReplicaReport:
         if self.problem:
             return f"{self.where}: {self.problem}; the primary answers"
         if not self.is_standby:
-            return f"{self.where}: answers, and takes writes itself"
+            return f"{self.where}: this is the primary itself, so it takes no work off it"
         if self.lag_seconds is None:
             return f"{self.where}: answers; the service does not say how far it is behind"
         if not self.lag_seconds:
@@ -59,6 +59,7 @@ def report(home: Path, settings: Settings) -> ReplicaReport | None:
     """Ask both servers how far they are; None without a replica."""
     from hermes_memory_pgvector.store.conninfo import brief
     from hermes_memory_pgvector.store.pool import Pool, check_conninfo
+    from hermes_memory_pgvector.store.replica_state import NOT_KEPT_UP
     from hermes_memory_pgvector.store.servers import replica_of
 
     if not settings.has_replica:
@@ -86,6 +87,8 @@ def report(home: Path, settings: Settings) -> ReplicaReport | None:
         return ReplicaReport(where, str(error))
     finally:
         replica.close()
+    if not found.is_kept_up(known):
+        return ReplicaReport(where, NOT_KEPT_UP)
     behind = None if known.wal is None or found.wal is None else max(0.0, known.wal - found.wal)
     return ReplicaReport(where, "", found.lag_seconds(known), behind, found.is_standby)
 

@@ -196,7 +196,7 @@ def require_replica(connection: Connection, known: Belonging | None) -> None:
     found = identify(connection)
     if known is None or known.identity is None:
         raise Held("it is not known yet which database dsn leads to")
-    if found is None or found.installation != known.identity.installation:
+    if found is None or not _is_replicated(known.identity, found):
         raise Held("read_dsn leads to another database than dsn, or to one that is not kept up to date")
 
 
@@ -204,10 +204,13 @@ def _is_same(known: Belonging, where: str, found: Identity) -> bool:
     before = known.identity
     if before is None or before.installation != found.installation:
         return False
-    if known.place == where == EMBEDDED:
-        return True
+    return known.place == where == EMBEDDED or _is_replicated(before, found)
+
+
+def _is_replicated(before: Identity, found: Identity) -> bool:
+    """Whether both are one database: a server's replicas have its identifier, a restored dump has another one."""
     servers = {before.server, found.server} - {""}
-    return before.database == found.database and len(servers) <= 1
+    return before.installation == found.installation and before.database == found.database and len(servers) <= 1
 
 
 def _is_left_behind(known: Belonging, where: str, found: Identity) -> bool:

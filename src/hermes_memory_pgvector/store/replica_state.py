@@ -12,6 +12,7 @@ from hermes_memory_pgvector.store.statements import statement
 
 MAX_LAG_SECONDS = 30.0
 """A replica that is further behind answers nothing: what others have written or taken back since would be missing."""
+NOT_KEPT_UP = "it is neither a standby nor the primary, so nobody keeps it up to date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,15 @@ class ReplicaState:
     """Its place in the write-ahead log, in bytes; None where the service does not say."""
     replay_age: float | None
     """On a standby: seconds since the last transaction it has replayed was committed."""
+    running_since: datetime | None = None
+    """Tells one server from another."""
+
+    def is_kept_up(self, primary: ReplicaState) -> bool:
+        """Whether it replays what the primary writes, or is the primary itself.
+
+        A copy of the database, or a standby that was promoted while the primary lives on, knows nothing of what is new.
+        """
+        return self.is_standby or self.running_since == primary.running_since
 
     def lag_seconds(self, primary: ReplicaState) -> float | None:
         """How far this replica is behind its primary, which was asked before it; None if that cannot be told."""
@@ -57,6 +67,6 @@ class PendingState:
         """The answer."""
         with self._cursor as cursor:
             row: Any = cursor.fetchone()
-        changes, mirrored, seqs, is_standby, wal, replay_age = row
+        changes, mirrored, seqs, is_standby, wal, replay_age, since = row
         arrived = {writer: int(seq) for writer, seq in zip(self._writers, seqs, strict=True) if seq is not None}
-        return ReplicaState(int(changes or 0), mirrored, arrived, bool(is_standby), wal, replay_age)
+        return ReplicaState(int(changes or 0), mirrored, arrived, bool(is_standby), wal, replay_age, since)
