@@ -69,7 +69,8 @@ def test_waiting_for_a_connection_ends_at_the_deadline(pool: Pool) -> None:
 
 
 def test_a_statement_ends_at_the_deadline(pool: Pool) -> None:
-    with promptly(), pytest.raises(DatabaseUnavailable), pool.connection(Deadline.after(0.5)) as connection:
+    slow = pytest.raises(DatabaseUnavailable, match="has not answered within the time given")
+    with promptly(), slow, pool.connection(Deadline.after(0.5)) as connection:
         connection.execute("SELECT pg_sleep(30)")
     with pool.connection(Deadline.after(10)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)

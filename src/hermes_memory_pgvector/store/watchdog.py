@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
+
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, ThreadUnavailable
 from hermes_memory_pgvector.service import start_thread
@@ -39,9 +41,9 @@ class Watchdog:
 
     @contextmanager
     def watching(self, descriptor: int, deadline: Deadline) -> Iterator[None]:
-        """While the block runs, shut the socket down if the deadline passes.
+        """While the block runs, shut the socket down if the deadline passes; DatabaseUnavailable then says so.
 
-        DatabaseUnavailable when no thread can watch: a call that nothing can end is worse than none.
+        It also says when no thread can watch: a call that nothing can end is worse than none.
         """
         token = object()
         # A duplicate stays valid whatever happens to the original, so the cut can never hit a reused number.
@@ -53,6 +55,11 @@ class Watchdog:
                 if deadline.at < self._looks_at:
                     self._condition.notify()
             yield
+        except psycopg.OperationalError:
+            if token not in self._watched:
+                # To the driver it looks as if the server had gone.
+                raise DatabaseUnavailable("Postgres has not answered within the time given") from None
+            raise
         finally:
             with self._condition:
                 self._watched.pop(token, None)
