@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,43 @@ def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands
     assert {each["name"] for each in commands.call("metrics", "--json").json["metrics"]} >= {
         "hermes_pgvector_recalls", "hermes_pgvector_database_up",
     }  # fmt: skip
+
+
+def test_killed_processes_by_the_thousand_and_their_successors_on_the_same_pid(
+    pool: Pool, commands: Commands, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that is killed and started again has the same name and pid 1; nobody's clock is to be trusted."""
+    for number in range(3):
+        killed = replace(ONE, id=f"killed-{number}", pid=1)
+        beat(pool, killed, {"records_stored": 100}, silent_seconds=-1)
+    beat(pool, replace(ONE, id="successor", pid=1, version="2.1.0"), {"records_stored": 1})
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("UPDATE agent_processes SET seen_at = now() - interval '2 hours' WHERE id LIKE 'killed%'")
+        owner.execute(
+            "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
+            " expected_at, state, counters) SELECT 'gone-' || n, 'home-c', 'host-c', '/srv/c', n, 'hermes', '', '2',"
+            " now() - interval '1 day', now() - interval '1 day', now() - interval '1 day', '{}', '{}'"
+            " FROM generate_series(1, 1000) AS n"
+        )
+    wrong = time.time() + 3600
+    monkeypatch.setattr(time, "time", lambda: wrong)
+    shown = commands.call("status", "--fleet", "--top", "5").out
+    assert "1 process at work and 1,003 stale on 2 machines" in shown
+    (successor,) = [line for line in shown.splitlines() if "2.1.0" in line]
+    assert " h ago" not in successor, "the database's clock counts, not this machine's"
+    assert shown.count("stale: it was killed") == 5
+    assert "998 more are stale" in shown
+    assert len(commands.call("status", "--fleet", "--json").json["processes"]) == 1004
+    told = commands.call("metrics", "--per-process").out
+    series = [line.rpartition(" ")[0] for line in told.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series)), "Prometheus refuses everything when a series is told twice"
+    found = samples(told)
+    assert value(found, "records_stored_total", home="home-a", process="host-a/1") == 301
+    seen = value(found, "process_seen_seconds", home="home-a", process="host-a/1")
+    assert seen is not None
+    assert seen < 1800
+    assert value(found, "process_info", home="home-a", process="host-a/1", command="hermes", kind="cli",
+                 version="2.1.0") == 1  # fmt: skip
 
 
 def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database, commands: Commands) -> None:

@@ -14,6 +14,7 @@ from hermes_memory_pgvector.setup import fleet_view, parts, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from hermes_memory_pgvector.setup.console import Styled
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         _tell_local(view)
     else:
         terminal.say("Fleet of ", terminal.styled(parts.describe_database(home, load(home).settings), "strong"))
-        _tell(view.told)
+        _tell(view.told, args.top)
     return 0 if view.told is not None else 2
 
 
@@ -81,25 +82,29 @@ def _tell_local(view: FleetView) -> None:
             tell_processes(each.report)
 
 
-def _tell(told: Told) -> None:
+def _tell(told: Told, most: int) -> None:
     shown = [each for each in told.processes if each.ended_at is None]
     ended = len(told.processes) - len(shown)
     stale = sum(each.is_stale for each in shown)
     hosts = len({each.process.host for each in shown})
     sentence = f"{terminal.count(len(shown) - stale, 'process', 'processes')} at work"
-    sentence += f" and {stale} stale" if stale else ""
+    sentence += f" and {terminal.number(stale)} stale" if stale else ""
     sentence += f" on {terminal.count(hosts, 'machine')}" if hosts else ""
     sentence += f"; {ended} ended in the last day" if ended else ""
     terminal.say(f"  {sentence}")
     if shown:
         terminal.say()
-        _tell_processes(shown)
+        listed = [each for each in shown if not each.is_stale]
+        listed += [each for each in shown if each.is_stale][:most]
+        _tell_processes(listed, told.at)
+        if len(listed) < len(shown):
+            terminal.say(f"  {terminal.number(len(shown) - len(listed))} more are stale; --json lists them all")
     if told.agents:
         terminal.say()
-        _tell_agents(told.agents)
+        _tell_agents(told.agents, told.at)
 
 
-def _tell_processes(shown: Sequence[Heard]) -> None:
+def _tell_processes(shown: Sequence[Heard], now: datetime) -> None:
     terminal.table(
         ("process", "kind", "host", "home", "version", "seen", "records", "embedded", "recalls", "waiting", "state"),
         [
@@ -109,7 +114,7 @@ def _tell_processes(shown: Sequence[Heard]) -> None:
                 each.process.host,
                 each.process.home,
                 each.process.version,
-                terminal.ago(each.seen_at),
+                terminal.ago(each.seen_at, now),
                 _counted(each.counters, RECORDS.name),
                 _counted(each.counters, EMBEDDED_ROWS.name),
                 _counted(each.counters, *(f"{RECALLS.name}{SEPARATOR}{caller}" for caller in RECALLS.values)),
@@ -122,7 +127,7 @@ def _tell_processes(shown: Sequence[Heard]) -> None:
     )
 
 
-def _tell_agents(agents: Sequence[Agent]) -> None:
+def _tell_agents(agents: Sequence[Agent], now: datetime) -> None:
     terminal.table(
         ("agent", "kind", "host", "first seen", "last seen", "sessions", "turns", "memories", "recalls"),
         [
@@ -130,8 +135,8 @@ def _tell_agents(agents: Sequence[Agent]) -> None:
                 terminal.styled(each.theme, "name"),
                 each.kind or "-",
                 each.host,
-                terminal.ago(each.first_seen),
-                terminal.ago(each.last_seen),
+                terminal.ago(each.first_seen, now),
+                terminal.ago(each.last_seen, now),
                 terminal.number(each.sessions),
                 terminal.number(each.turns),
                 terminal.number(each.memories),

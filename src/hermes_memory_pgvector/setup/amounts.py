@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from datetime import datetime
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -41,10 +42,10 @@ def seconds(value: float) -> str:
     return f"{minutes / 60:.0f} h" if minutes < 2880 else f"{minutes / 1440:.0f} days"
 
 
-def ago(moment: datetime | float | None) -> str:
-    """How long ago something happened."""
+def ago(moment: datetime | float | None, now: datetime | None = None) -> str:
+    """How long ago something happened; `now` is what the clock says that told the moment, if that is not this one."""
     if moment is None:
         return "never"
     then = moment.timestamp() if isinstance(moment, datetime) else moment
-    past = max(0.0, datetime.now(UTC).timestamp() - then)
+    past = max(0.0, (time.time() if now is None else now.timestamp()) - then)
     return "just now" if past < 2 else f"{seconds(past)} ago"

@@ -19,13 +19,14 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.meters import BEYOND, BUCKETS, METERS, SEPARATOR, SUM, Meter
+from hermes_memory_pgvector.meters import BEYOND, BREAKERS, BUCKETS, METERS, SEPARATOR, SUM, Meter
 from hermes_memory_pgvector.setup import fleet_view
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from hermes_memory_pgvector.setup.fleet_view import FleetView, LocalHome, Told
+    from hermes_memory_pgvector.store.fleet import Heard
 
 PREFIX: Final = "hermes_pgvector_"
 SCRAPE_SECONDS = 8.0
@@ -55,7 +56,6 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "theme_memories": ("Memories of a theme; only with --themes.", ("theme",)),
 }
 """What goes up and down: help and labels."""
-BREAKERS: Final = ("database writes", "database reads", "embedding of new rows", "embedding of questions")
 
 Counters = dict[tuple[str, ...], dict[str, float]]
 """By home, or home and process: totals by name."""
@@ -147,22 +147,18 @@ def _gauges(view: FleetView, *, per_process: bool, wants_themes: bool) -> Iterat
 
 
 def _processes(told: Told) -> Iterator[GaugeMetricFamily]:
-    live = [each for each in told.processes if each.ended_at is None]
-    now = time.time()
+    live: dict[tuple[str, str], Heard] = {}
+    for each in told.processes:
+        if each.ended_at is None:
+            # A container that was killed and started again has the same name and number: the one heard of last counts.
+            live.setdefault((each.process.home_id, _name(each.process.host, each.process.pid)), each)
     yield _gauge(
         "process_info",
-        [
-            ((each.process.home_id, _name(each.process.host, each.process.pid), each.process.command,
-              each.process.kind, each.process.version), 1)
-            for each in live
-        ],
-    )  # fmt: skip
+        [((*key, each.process.command, each.process.kind, each.process.version), 1) for key, each in live.items()],
+    )
     yield _gauge(
         "process_seen_seconds",
-        [
-            ((each.process.home_id, _name(each.process.host, each.process.pid)), max(0, now - each.seen_at.timestamp()))
-            for each in live
-        ],
+        [(key, max(0.0, (told.at - each.seen_at).total_seconds())) for key, each in live.items()],
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ MANY = 10_000
 class Told:
     """What the database knows."""
 
+    at: datetime
+    """What its clock says: that of another machine may be wrong."""
     processes: Sequence[Heard]
     past: Sequence[tuple[str, int, dict[str, float]]]
     """Home by home: processes whose rows are gone, how many, and what they have counted."""
@@ -87,6 +90,7 @@ def _read(
     ):
         schema.verify(connection)
         told = Told(
+            at=fleet.now(connection),
             processes=fleet.processes(connection),
             past=[(home_id, count, dict(counters)) for home_id, count, counters in fleet.past(connection)],
             agents=fleet.agents(connection, None, agents) if agents else (),

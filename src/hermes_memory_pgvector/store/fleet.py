@@ -144,6 +144,13 @@ def expire(
     return connection.execute(statement("fleet/expire"), values).rowcount
 
 
+def now(connection: Connection) -> datetime:
+    """What the database's clock says."""
+    row: Any = connection.execute(statement("fleet/now")).fetchone()
+    told: datetime = row[0]
+    return told
+
+
 def processes(connection: Connection) -> list[Heard]:
     """All processes that were heard of lately, those at work first."""
     rows: list[Any] = connection.execute(statement("fleet/processes")).fetchall()

@@ -1,0 +1,2 @@
+-- What the clock says by which heartbeats are told.
+SELECT now();
