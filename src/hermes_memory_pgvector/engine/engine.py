@@ -130,12 +130,13 @@ class Engine:
         )
         self.own_writes = OwnWrites() if settings.has_replica else None
         self.replica = self._make_replica()
-        self.search = GuardedRecall(
+        self._guarded_recall = GuardedRecall(
             self.replica or self.recall,
             self.read_breaker,
             hold=settings.hold,
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
-        ).search
+        )
+        self.search = self._guarded_recall.search
         self.recall_log = self._make_recall_log()
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
@@ -275,7 +276,10 @@ class Engine:
         )
 
     def _make_heartbeat(self) -> Heartbeat:
-        for breaker in (self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker):
+        breakers = [self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker]
+        if self.replica is not None:
+            breakers.append(self.replica.breaker)
+        for breaker in breakers:
             breaker.on_opened = functools.partial(self.life.meters.count, BREAKS, 1, breaker.name)
         return Heartbeat(
             self.life,
@@ -284,7 +288,9 @@ class Engine:
             self.home_id,
             state=self.status.state,
             more_counters=self.status.counters,
-            is_away=lambda: self.status.is_away or bool(self.settings.hold) or not self.writer.has_verified,
+            is_away=lambda: self.status.is_away or bool(self.settings.hold),
+            has_written=lambda: self.writer.has_verified,
+            has_read=lambda: self._guarded_recall.has_answered,
         )
 
     def _make_mirror_files(self, predecessor: Engine | None) -> tasks.MirrorFiles:

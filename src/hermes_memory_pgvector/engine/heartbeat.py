@@ -59,8 +59,13 @@ class Heartbeat:
         state: Callable[[], Mapping[str, Any]],
         more_counters: Callable[[], Mapping[str, float]],
         is_away: Callable[[], bool],
+        has_written: Callable[[], bool],
+        has_read: Callable[[], bool],
     ) -> None:
-        """`state` says how the process is doing; `more_counters` what other parts count for themselves."""
+        """`state` says how the process is doing; `more_counters` what other parts count for themselves.
+
+        A process that has neither written nor read yet has not met the database: it may not be there, or not be ours.
+        """
         self._life = life
         self._pool = pool
         self._home = home
@@ -68,6 +73,8 @@ class Heartbeat:
         self._state = state
         self._more_counters = more_counters
         self._is_away = is_away
+        self._has_written = has_written
+        self._has_read = has_read
         self._due_at = life.started + FIRST_SECONDS
         self._told: tuple[object, ...] = ()
         self._told_at = 0.0
@@ -78,7 +85,7 @@ class Heartbeat:
         now = time.monotonic()
         if now < self._due_at:
             return self._due_at - now
-        if self._is_away():
+        if self._is_away() or not (self._has_written() or self._has_read()):
             return LOOK_SECONDS
         counters = self._counters()
         trouble = self._state().get("trouble")
@@ -91,9 +98,9 @@ class Heartbeat:
         return BUSY_SECONDS
 
     def end(self, deadline: Deadline) -> None:
-        """The process is about to end: tell it if the database has heard of it, or if there is something to tell."""
+        """The process is about to end: tell it if the database has heard of it, or if it has stored something."""
         counters = self._counters()
-        if self._is_away() or deadline.is_over or not (self._life.is_known or counters):
+        if self._is_away() or deadline.is_over or not (self._life.is_known or (counters and self._has_written())):
             return
         with contextlib.suppress(MemoryPluginError):
             self._tell(counters, deadline.earlier(DATABASE_SECONDS), is_ended=True)

@@ -346,6 +346,8 @@ class GuardedRecall:
         self._breaker = breaker
         self._hold = hold
         self._is_made = is_made
+        self.has_answered = False
+        """Whether the database has ever answered."""
 
     def search(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """As Recall.search_together; raises Held or DatabaseUnavailable at once when there is no database to ask."""
@@ -366,6 +368,7 @@ class GuardedRecall:
             self._breaker.released()
             raise
         self._breaker.succeeded()
+        self.has_answered = True
         return answers
 
 

@@ -53,12 +53,7 @@ class Gate:
             raise DatabaseDenied(reads_only(self.login), sqlstate=NO_PRIVILEGE)
         row: Any = connection.execute(statement("gate/claim"), {"themes": wanted}).fetchone()
         if row[0]:
-            named = ", ".join(map(repr, row[0][:NAMED])) + (" and others" if len(row[0]) > NAMED else "")
-            raise DatabaseRejected(
-                f'login "{self.login}" {NOT_GRANTED} {named}; to grant it, with those it has: '
-                f"hermes-pgvector grant {self.login} --themes THEMES",
-                sqlstate=NO_PRIVILEGE,
-            )
+            raise DatabaseRejected(not_granted(self.login, row[0]), sqlstate=NO_PRIVILEGE)
 
     def renamed(self, item: _Item) -> _Item:
         """The item under the name its theme has now."""
@@ -101,6 +96,31 @@ class Gate:
 def reads_only(login: str) -> str:
     """Why nothing is stored under a login that may only read."""
     return f'login "{login}" may only read; to let it write: hermes-pgvector grant {login} --themes THEMES'
+
+
+def not_granted(login: str, themes: Sequence[str]) -> str:
+    """Why a login may not write to themes."""
+    named = ", ".join(map(repr, themes[:NAMED])) + (" and others" if len(themes) > NAMED else "")
+    return (
+        f'login "{login}" {NOT_GRANTED} {named}; to grant it, with those it has: '
+        f"hermes-pgvector grant {login} --themes THEMES"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a login that was granted single themes may do with one theme."""
+
+    login: str
+    has_theme: bool
+    may_write: bool
+    may_create: bool
+
+
+def rights(connection: Connection) -> Rights | None:
+    """Those of this login over the theme that the transaction is about; None for the fleet's own login."""
+    row: Any = connection.execute(statement("gate/rights")).fetchone()
+    return None if row is None else Rights(*row)
 
 
 def enter(connection: Connection) -> Gate:
