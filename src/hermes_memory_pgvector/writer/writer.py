@@ -61,7 +61,7 @@ VISIT_SECONDS = 5.0
 VISITED_EACH_SECOND = 1.0
 """How many journals of living processes each process tries to adopt in a second, however many there are."""
 RECHECK_SECONDS = 30.0
-RECHECK_SHARE = 0.25
+RECHECK_SHARE = 0.5
 MOST_RECHECK_SECONDS = 240.0
 """The longer nothing was stored, the less often watermarks are compared: after this part of that time, bounded."""
 WATCHED_SECONDS = 1000.0
@@ -165,12 +165,12 @@ class Writer(Service):
     def run_once(self) -> float:
         """Store what waits; after a failure, try again after a pause."""
         if not self._is_due():
-            return IDLE_SECONDS
+            return self._quiet_seconds()
         if not self.breaker.allows():
             return max(0.05, self.breaker.retry_in())
         try:
-            self._verify_once()
-            self._drain_all()
+            if self._may_store():
+                self._drain_all()
         except (DatabaseDenied, SchemaError, Held) as error:
             if isinstance(error, SchemaError) and self._heal_schema():
                 # The tables are there now, so nobody is told to make them.
@@ -187,7 +187,7 @@ class Writer(Service):
             self.breaker.failed(str(error))
         else:
             self.breaker.succeeded()
-            return 0.0 if self._own_waits() else IDLE_SECONDS
+            return 0.0 if self._own_waits() else self._quiet_seconds()
         return max(0.05, self.breaker.retry_in())
 
     @property
@@ -251,25 +251,44 @@ class Writer(Service):
 
     def _is_check_due(self, now: float) -> bool:
         """Whether to compare watermarks again."""
-        quiet = min(MOST_RECHECK_SECONDS, RECHECK_SHARE * (now - self._arrived_at))
-        return now - self._checked_at >= max(RECHECK_SECONDS, quiet)
+        return now - self._checked_at >= self._recheck_seconds(now)
+
+    def _recheck_seconds(self, now: float) -> float:
+        return max(RECHECK_SECONDS, min(MOST_RECHECK_SECONDS, RECHECK_SHARE * (now - self._arrived_at)))
+
+    def _quiet_seconds(self) -> float:
+        """How long nothing is to be done unless a record comes in, which wakes this thread."""
+        if self.absent.names or self.absent.waiting:
+            return IDLE_SECONDS
+        now = time.monotonic()
+        next_check = self._checked_at + self._recheck_seconds(now)
+        return max(IDLE_SECONDS, min(self._visited_at + self._visit_seconds, next_check) - now)
 
     def _own_waits(self) -> bool:
         return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
 
-    def _verify_once(self) -> None:
+    def _may_store(self) -> bool:
+        """Whether the database takes records, as far as is known; it is asked once.
+
+        False for a login that may only read while there is nothing to store: then there is nothing to complain about.
+        """
         if self._is_verified or not (self._own_waits() or self._journal.writers()):
-            return
+            return True
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             state = schema.verify(connection)
             self.absent.met(connection)
         if not state.may_write:
-            raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
+            if any(self._journal.depth(each, 0).records for each in (self._journal.writer, *self._journal.writers())):
+                raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
+            self._visited_at = self._checked_at = time.monotonic()
+            self._visit_seconds = HOLD_SECONDS
+            return False
         news = state.news
         self._is_verified = True
         if news and news != self._logged_news:
             logger.warning("%s", news)
         self._logged_news = news
+        return True
 
     def _drain_all(self) -> None:
         own = self._journal.writer
