@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.measure import percentile
+from bench.processes import cpu_seconds, resident_mb
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
@@ -31,6 +32,8 @@ from testing.waiting import wait_until
 
 PORTION = 32
 WARM_UP = 16
+SETTLED = 200
+"""From this request on the process should not grow."""
 MANY_AT_ONCE = {"gateway": {"api_server": {"max_concurrent_runs": 0}}}
 
 
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         llm, embedder = stack.enter_context(ScriptedLLM()), stack.enter_context(EmbedServer(dim=DIM))
         server = EmbeddedPostgres(folder / "postgres")
         info = server.ensure_running(Deadline.after(120))
-        stack.callback(server.stop, Deadline.after(60))
+        stack.callback(lambda: server.stop(Deadline.after(60)))
         database = stack.enter_context(new_database(info))
         migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
         homes = [
@@ -58,22 +61,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ]  # fmt: skip
         homes[1].configure(model=model_section(llm), **MANY_AT_ONCE)
         gateways = [stack.enter_context(home.gateway()) for home in homes]
+        pids = [each.process.pid for each in gateways]
         times: list[list[float]] = [[], []]
         for each in gateways:
             _ask(each, range(WARM_UP), args.themes, args.at_once)
+        spent, sizes = [-cpu_seconds(pid) for pid in pids], [0.0, 0.0]
         for start in range(WARM_UP, WARM_UP + args.requests, PORTION):
             numbers = range(start, min(start + PORTION, WARM_UP + args.requests))
             # Whoever comes second in one turn is first in the next.
             order = (0, 1) if start // PORTION % 2 else (1, 0)
             for place in order:
                 times[place] += _ask(gateways[place], numbers, args.themes, args.at_once)
+                if len(times[place]) <= SETTLED:
+                    sizes[place] = resident_mb(pids[place])
+        spent = [before + cpu_seconds(pid) for before, pid in zip(spent, pids, strict=True)]
+        grown = [resident_mb(pid) - before for before, pid in zip(sizes, pids, strict=True)]
         wanted = 2 * (args.requests + WARM_UP)
         wait_until(lambda: homes[0].stored.count("conversations") >= wanted, seconds=60)
         stored = homes[0].stored.count("conversations")
     sys.stdout.write(f"{args.requests} requests each, {args.at_once} at once, {args.themes} themes\n")
-    for name, taken in zip(("with the provider", "without a provider"), times, strict=True):
-        p50, p95 = (percentile(taken, share) for share in (0.5, 0.95))
-        sys.stdout.write(f"{name:<20} p50 {1000 * p50:7.1f} ms   p95 {1000 * p95:7.1f} ms\n")
+    names = ("with the provider", "without a provider")
+    for name, taken, cpu, more in zip(names, times, spent, grown, strict=True):
+        p50, p95 = (1000 * percentile(taken, share) for share in (0.5, 0.95))
+        sys.stdout.write(
+            f"{name:<20} p50 {p50:7.1f} ms   p95 {p95:7.1f} ms   CPU {1000 * cpu / args.requests:5.1f} ms a request   "
+            f"{more:+.1f} MB since request {SETTLED}\n"
+        )
     added = percentile(times[0], 0.5) / percentile(times[1], 0.5) - 1
     sys.stdout.write(f"added at p50: {100 * added:+.1f} %; rows stored: {stored} of {wanted}\n")
     return 0 if stored == wanted else 1
