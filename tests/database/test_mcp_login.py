@@ -36,8 +36,9 @@ def granted(tmp_path: Path, database: Database) -> Iterator[Grant]:
                 (theme, f"Zebras of the {theme} are striped."),
             )
 
-    def grant(*themes: str, **more: bool) -> Commands:
-        logins.grant(database.owner_dsn, Wanted(login, themes, **more), password="x", actor="test", home_id="")
+    def grant(*themes: str, may_write: bool = True, may_create: bool = False) -> Commands:
+        wanted = Wanted(login, themes, may_write=may_write, may_create=may_create)
+        logins.grant(database.owner_dsn, wanted, password="x", actor="test", home_id="")
         commands = Commands(tmp_path, [])
         dsn = make_conninfo(database.runtime_dsn, user=login, password="x", passfile="")
         commands.configure(dsn=dsn, embed_url="http://127.0.0.1:9/", embed_on_write=False)

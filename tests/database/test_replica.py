@@ -196,7 +196,7 @@ def test_a_copy_that_nobody_keeps_up_to_date_is_not_read(tmp_path: Path, caplog:
         home = AgentHome.create(tmp_path / "hermes", pair.database)
         home.dsn = make_conninfo(pair.dsn, host="127.0.0.1", port=pair.primary.port)
         commands = Commands(tmp_path)
-        facts = []
+        facts: list[str] = []
 
         def tell_and_ask(read_dsn: str) -> int:
             """How many questions the replica answers, right after somebody else has written."""

@@ -87,7 +87,6 @@ def test_every_meter_can_be_told() -> None:
         assert bool(meter.label) == bool(meter.values), meter.name
         assert SEPARATOR not in "".join((meter.name, *meter.values))
         assert meter.help.endswith(".")
-    assert set(exposition.BREAKERS) == set(next(meter for meter in METERS if meter.label == "breaker").values)
 
 
 def test_what_an_agent_did_is_told_once_and_only_of_so_many() -> None:

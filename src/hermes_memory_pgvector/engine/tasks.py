@@ -36,10 +36,12 @@ from hermes_memory_pgvector.writer.writer import Writer
 
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 7.5
 NEARLY_SECONDS = 0.5
 QUIET_AFTER_SECONDS = 60.0
-"""A process for which nobody has asked for so long looks after its tasks every IDLE_SECONDS at most."""
+"""A process for which nobody has asked for so long looks after its tasks every IDLE_SECONDS at most.
+
+`forget` waits twice as long for processes to clean their files."""
 CONFIGURATION_SECONDS = 2.0
 SETTLING_SECONDS = 10.0
 REREAD_SECONDS = 120.0

@@ -1527,7 +1527,7 @@ CREATE FUNCTION public.hermes_refuse_write() RETURNS trigger
         RETURN NULL;
     END $$;
 
-CREATE FUNCTION public.hermes_replica_state(home text, writers text[], OUT changes bigint, OUT mirrored timestamp with time zone, OUT seqs bigint[], OUT is_standby boolean, OUT wal numeric, OUT replay_age double precision) RETURNS record
+CREATE FUNCTION public.hermes_replica_state(home text, writers text[], OUT changes bigint, OUT mirrored timestamp with time zone, OUT seqs bigint[], OUT is_standby boolean, OUT wal numeric, OUT replay_age double precision, OUT running_since timestamp with time zone) RETURNS record
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1542,6 +1542,7 @@ BEGIN
              WHERE ended.bucket = left(given.writer, 5) AND given.writer = ANY (ended.writers) AND one.writer = given.writer))
         FROM unnest(writers) WITH ORDINALITY AS given (writer, place) ORDER BY given.place);
     is_standby := pg_is_in_recovery();
+    running_since := pg_postmaster_start_time();
     BEGIN
         wal := CASE WHEN is_standby THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn;
         replay_age := extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp());
@@ -1819,6 +1820,11 @@ CREATE TABLE public.agent_processes (
     CONSTRAINT agent_processes_counters_check CHECK (((jsonb_typeof(counters) = 'object'::text) AND (NOT jsonb_path_exists(counters, '$.*?(@.type() != "number")'::jsonpath)))),
     CONSTRAINT agent_processes_state_check CHECK ((jsonb_typeof(state) = 'object'::text))
 );
+ALTER TABLE ONLY public.agent_processes ALTER COLUMN host SET STATISTICS 0;
+ALTER TABLE ONLY public.agent_processes ALTER COLUMN home SET STATISTICS 0;
+ALTER TABLE ONLY public.agent_processes ALTER COLUMN command SET STATISTICS 0;
+ALTER TABLE ONLY public.agent_processes ALTER COLUMN state SET STATISTICS 0;
+ALTER TABLE ONLY public.agent_processes ALTER COLUMN counters SET STATISTICS 0;
 
 ALTER TABLE ONLY public.agent_processes FORCE ROW LEVEL SECURITY;
 
@@ -1835,6 +1841,7 @@ CREATE TABLE public.agents (
     memories bigint DEFAULT 0 NOT NULL,
     recalls bigint DEFAULT 0 NOT NULL
 );
+ALTER TABLE ONLY public.agents ALTER COLUMN host SET STATISTICS 0;
 
 ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
 
@@ -1966,6 +1973,7 @@ CREATE TABLE public.erasure_key (
     is_the_one boolean DEFAULT true NOT NULL,
     CONSTRAINT erasure_key_is_the_one_check CHECK (is_the_one)
 );
+ALTER TABLE ONLY public.erasure_key ALTER COLUMN key SET STATISTICS 0;
 
 CREATE TABLE public.erasure_receipts (
     id bigint NOT NULL,
@@ -1982,8 +1990,12 @@ CREATE TABLE public.erasure_receipts (
     request bytea,
     horizon bigint[] DEFAULT '{}'::bigint[] NOT NULL
 );
+ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN named SET STATISTICS 0;
 ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN counts SET STATISTICS 0;
+ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN unreached SET STATISTICS 0;
 ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN digest SET STATISTICS 0;
+ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN key SET STATISTICS 0;
+ALTER TABLE ONLY public.erasure_receipts ALTER COLUMN request SET STATISTICS 0;
 
 ALTER TABLE ONLY public.erasure_receipts FORCE ROW LEVEL SECURITY;
 
@@ -2160,6 +2172,7 @@ CREATE TABLE public.past_processes (
     counters jsonb NOT NULL,
     CONSTRAINT past_processes_counters_check CHECK (((jsonb_typeof(counters) = 'object'::text) AND (NOT jsonb_path_exists(counters, '$.*?(@.type() != "number")'::jsonpath))))
 );
+ALTER TABLE ONLY public.past_processes ALTER COLUMN counters SET STATISTICS 0;
 
 ALTER TABLE ONLY public.past_processes FORCE ROW LEVEL SECURITY;
 
@@ -2257,6 +2270,7 @@ CREATE TABLE public.reembedding (
     is_the_one boolean DEFAULT true NOT NULL,
     CONSTRAINT reembedding_is_the_one_check CHECK (is_the_one)
 );
+ALTER TABLE ONLY public.reembedding ALTER COLUMN problem SET STATISTICS 0;
 
 CREATE TABLE public.theme_aliases (
     old text NOT NULL,
@@ -2303,6 +2317,7 @@ CREATE TABLE public.tombstones (
     forgotten_at timestamp with time zone NOT NULL,
     part_length integer
 );
+ALTER TABLE ONLY public.tombstones ALTER COLUMN hash SET STATISTICS 0;
 
 ALTER TABLE ONLY public.tombstones FORCE ROW LEVEL SECURITY;
 
