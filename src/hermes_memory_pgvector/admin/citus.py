@@ -26,6 +26,7 @@ from hermes_memory_pgvector.admin.sql_functions import (
 )
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.store.distributed import THEN
 from hermes_memory_pgvector.store.statements import FOLDER
 
 DISTRIBUTED = (
@@ -109,6 +110,17 @@ def spread_tables(connection: psycopg.Connection) -> list[str]:
 def prepare(connection: psycopg.Connection) -> None:
     """Before anything is changed in a database that is, or will be, distributed."""
     connection.execute(admin_statement("citus/prepare"))
+
+
+def migration_texts(file: str) -> list[LiteralString]:
+    """What a migration does in a database that is distributed, one text after the other.
+
+    Mostly it is the same. What Citus takes only in other words stands under citus/migrations by the same name: it wants
+    every change of a distributed table for itself.
+    """
+    if not FOLDER.joinpath(f"citus/migrations/{file}").is_file():
+        return [sql_text(f"migrations/{file}")]
+    return sql_text(f"citus/migrations/{file}").split(THEN)
 
 
 def spread(connection: psycopg.Connection, schema: str, *, anew: bool = False) -> int:

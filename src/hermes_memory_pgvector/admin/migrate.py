@@ -69,6 +69,11 @@ class Migration:
         return self.name.replace("_", " ")
 
     @property
+    def file(self) -> str:
+        """The file's name."""
+        return f"{self.version:04d}_{self.name}.sql"
+
+    @property
     def sha256(self) -> str:
         """The hash that the ledger records."""
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
@@ -165,13 +170,14 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
+            was_spread = citus.is_distributed(connection)
             is_spread = _prepare_cluster(connection, distributes=distributes)
             outcome.could_spread = not is_spread and citus.is_coordinator(connection)
             _take_tables(connection)
             drop_functions(connection)
             connection.execute(UNCHECKED)
             connection.execute(shared_functions(schema))
-            _apply_pending(connection, outcome, report)
+            _apply_pending(connection, outcome, report, was_spread=was_spread)
             _make_searches(connection, schema)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
@@ -234,7 +240,9 @@ def _make_searches(connection: psycopg.Connection, schema: str) -> None:
         connection.execute(model_functions(int(model_id)))
 
 
-def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
+def _apply_pending(
+    connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None], *, was_spread: bool
+) -> None:
     done = {
         int(version): (str(name), str(digest))
         for version, name, digest in connection.execute("SELECT version, name, sha256 FROM hermes_pgvector_migrations")
@@ -255,7 +263,8 @@ def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Cal
                 )
             continue
         report(f"applying {migration.version:04d} {migration.title}")
-        connection.execute(migration.text)
+        for text in citus.migration_texts(migration.file) if was_spread else [migration.text]:
+            connection.execute(text)
         connection.execute(
             admin_statement("schema/record_migration"), (migration.version, migration.name, migration.sha256)
         )
