@@ -28,11 +28,11 @@ test-portable: setup ## every test but the long ones, as on a system that is not
 	@test "$$(id -u)" -ne 0 || { echo "run it as an ordinary user: without /proc, root cannot hand its folders to Postgres"; exit 1; }
 	HERMES_PGVECTOR_PORTABLE=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile -m 'not large and not linux'
 
-# Of the database tests those that were seen to pass on a cluster; the others have not been tried there.
-CITUS_TESTS ?= tests/citus tests/database/test_memories.py tests/database/test_turns.py
+# The tests that make no sense on a cluster are named, with reasons, in testing/citus_scope.py.
+CITUS_TESTS ?= tests/citus tests/database
 test-citus: setup ## tests on a Citus cluster of three nodes; PGINSTALL is a Postgres with Citus and pgvector
 	@test -x "$(PGINSTALL)/bin/postgres" || { echo "give the folder of a Postgres with Citus in it: make test-citus PGINSTALL=..."; exit 1; }
-	HERMES_PGVECTOR_TEST_CITUS="$(PGINSTALL)" $(BIN)/python -m pytest -q -m '' $(CITUS_TESTS)
+	HERMES_PGVECTOR_TEST_CITUS="$(PGINSTALL)" $(BIN)/python -m pytest -q -n 2 --dist loadfile --timeout 180 $(CITUS_TESTS)
 
 test-browser-full: setup ## every test of the page, in the dashboard too
 	tests/browser/install.sh
