@@ -1,6 +1,6 @@
 """The same rows on one server and on a Citus cluster of a coordinator and two workers, measured in turns.
 
-    python -m bench.citus PGINSTALL [--turns N] [--themes N] [--rounds N] [--moves]
+    python -m bench.citus PGINSTALL [--turns N] [--themes N] [--rounds N] [--batch N] [--moves]
 
 PGINSTALL is the folder of a Postgres with Citus and pgvector. "Plain" is a database that is not distributed, on a
 server of the same binaries and settings. Both systems store the same turns in the same batches, get the same vectors
@@ -42,7 +42,6 @@ from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question
 from testing.citus import Cluster
 
 DIM = 256
-BATCH = 500
 FIRST, SECOND = "ba de fi go hu ka le mi no pu ra se ti vo zu", "ran lo met sik pan dor gel fin tas bur"
 WORDS = [first + second for first in FIRST.split() for second in SECOND.split()]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,15 +80,15 @@ def turns(first: int, count: int, themes: int) -> list[AddTurn]:
     return made
 
 
-def store(system: System, items: list[AddTurn]) -> None:
+def store(system: System, items: list[AddTurn], size: int) -> None:
     """Store turns in batches, as the writer does, then their vectors."""
     began = time.perf_counter()
-    for start in range(0, len(items), BATCH):
+    for start in range(0, len(items), size):
         with system.pool.transaction(Deadline.after(120), reach=WRITER) as connection:
             batch = Batch(
                 connection, model_id=1, retry_window=60, wants_vector=lambda _: True, memories_want_vectors=True
             )
-            batch.add("bench", start, [*items[start : start + BATCH]])
+            batch.add("bench", start, [*items[start : start + size]])
             batch.store()
     system.stored.append(len(items) / (time.perf_counter() - began))
     spent = 0.0
@@ -98,7 +97,7 @@ def store(system: System, items: list[AddTurn]) -> None:
         with system.pool.transaction(Deadline.after(120), reach=UPKEEP) as connection:
             model = current_model(connection)
             assert model is not None
-            rows, _ = vectors.claim(connection, limit=BATCH, lease_seconds=600)
+            rows, _ = vectors.claim(connection, limit=size, lease_seconds=600)
             made = [vectors.Made(row, 0, vector_of(row.content)) for row in rows]
             began = time.perf_counter()
             vectors.store(connection, model, made, [])
@@ -155,7 +154,7 @@ def run(cluster: Cluster, options: argparse.Namespace) -> dict[str, Any]:
         each = options.turns // options.rounds
         for number in range(options.rounds):
             for system in systems if number % 2 else systems[::-1]:
-                store(system, turns(number * each, each, options.themes))
+                store(system, turns(number * each, each, options.themes), options.batch)
             print(
                 f"round {number + 1}: " + ", ".join(f"{s.name} {s.stored[-1]:,.0f} rows/s" for s in systems), flush=True
             )
@@ -167,7 +166,12 @@ def run(cluster: Cluster, options: argparse.Namespace) -> dict[str, Any]:
         for number in range(options.questions):
             hits = {ask(system, 1000 + number, options.themes) for system in (systems if number % 2 else systems[::-1])}
             assert len(hits) == 1, "the answers differ"
-        report: dict[str, Any] = {"turns": options.turns, "themes": options.themes, "questions": options.questions}
+        report: dict[str, Any] = {
+            "turns": options.turns,
+            "batch": options.batch,
+            "themes": options.themes,
+            "questions": options.questions,
+        }
         for system in systems:
             report[system.name] = {
                 "stored_rows_per_second": round(sorted(system.stored)[len(system.stored) // 2]),
@@ -265,6 +269,7 @@ def main() -> None:
     parser.add_argument("--themes", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--batch", type=int, default=500, help="turns in a transaction")
     parser.add_argument("--shards", type=int, default=32)
     parser.add_argument("--moves", action="store_true")
     options = parser.parse_args()

@@ -1367,7 +1367,7 @@ CREATE FUNCTION public.hermes_origin_of_memory(origin text, metadata jsonb) RETU
 
 CREATE FUNCTION public.hermes_origin_of_turn(origin text, role text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT coalesce(origin, CASE role WHEN 'tool' THEN 'delegation' WHEN 'system' THEN 'unknown' ELSE role END) $$;
+    AS $$ SELECT coalesce(origin, CASE WHEN role = 'tool' THEN 'delegation' WHEN role = 'system' THEN 'unknown' ELSE role END) $$;
 
 CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
