@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -207,8 +208,12 @@ def test_a_backup_that_is_damaged_or_foreign_is_named_and_nothing_changes(tmp_pa
                 tar.add(unpacked / name, arcname=name)
             tar.add(unpacked / "evil", arcname="../evil")
         assert "which it does not name" in commands.call("restore-backup", str(broken)).err
-        nowhere = commands.call("backup", "--output", "/dev/null/x.tar")
-        assert (nowhere.code, "cannot be written" in nowhere.err) == (1, True)
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        for place in ("/dev/null/x.tar", str(pipe)):
+            nowhere = commands.call("backup", "--output", place)
+            assert (nowhere.code, "cannot be written" in nowhere.err) == (1, True)
+        assert pipe.is_fifo(), "root would replace a device, too"
         # A restore that compares differently is told.
         manifest = archive.check(file)
         other = {**manifest.servers[0].sums, "conversations": {"x": [1, "1"]}}

@@ -68,10 +68,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file that others read: whoever looks finds the numbers of one moment."""
+    """Replace a file that others read: whoever looks finds the numbers of one moment.
+
+    A pipe or a device is written to as it is; where a link stands, the file it names is replaced.
+    """
+    data = text.encode("utf-8")
     try:
-        if not files.replace(path, text.encode("utf-8"), is_durable=False, mode=0o644):
-            raise ConfigError(f"{path} cannot be written")
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+        else:
+            files.replace(path.resolve() if path.is_symlink() else path, data, is_durable=False, mode=0o644)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
 

@@ -99,6 +99,8 @@ def member_of(path: Path, name: str) -> Member:
 
 def write(target: Path, staged: Path, manifest: Manifest) -> None:
     """Write an archive of staged files under its name, whole or not at all, and readable by nobody else."""
+    if target.exists() and not target.is_file():
+        raise ConfigError(f"{target} cannot be written (it is not a file)")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, ensure_ascii=False, indent=1)
     try:
