@@ -9,7 +9,11 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import tasks
+from hermes_memory_pgvector.engine.tasks import CountRows
 from hermes_memory_pgvector.store import browse
+from testing.agent import AgentHome
 from testing.postgres import Database
 
 TODAY = date(2026, 6, 15)
@@ -106,6 +110,26 @@ def test_only_one_process_adds_up_at_a_time(database: Database, runtime: psycopg
         assert browse.fold_growth(other, TODAY) == 1
         assert browse.fold_growth(runtime, TODAY) == 0
     assert is_right(runtime)
+
+
+def test_a_busy_process_adds_up_now_and_then(agent_home: AgentHome) -> None:
+    """Every stored batch wakes the tasks; adding up reads the lines of all themes."""
+    engine = agent_home.engine
+    agent = agent_home.provider()
+    engine.tasks.stop(Deadline.after(10))
+    task = CountRows(engine.pool, engine.writer)
+
+    def lines_after(text: str) -> int:
+        agent.sync_turn(text, "")
+        agent_home.settle()
+        task.run()
+        return agent_home.stored.count("theme_growth")
+
+    assert lines_after("The pilot boat is moored at the quay") == 1
+    assert lines_after("The lighthouse keeper lives upstairs") == 2
+    assert 0 < task.run() <= tasks.COUNT_SECONDS
+    task._not_before = 0.0
+    assert lines_after("The harbour master has gone fishing") == 1
 
 
 def test_growth_is_what_came_today_and_this_week(runtime: psycopg.Connection[TupleRow]) -> None:

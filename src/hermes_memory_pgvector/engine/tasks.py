@@ -50,6 +50,7 @@ RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
 PROBE_SECONDS = 2.0
 STATISTICS_SECONDS = 300.0
+COUNT_SECONDS = 30.0
 CHECK_SECONDS = 3600.0
 CHECK_SAMPLES = 5
 LOG_SECONDS = 2.0
@@ -243,11 +244,17 @@ class CountRows:
         self._pool = pool
         self._writer = writer
         self._stored = 0
+        self._not_before = 0.0
 
     def run(self) -> float:
-        """Add up if rows have come since."""
-        stored = self._writer.status().stored
-        if stored != self._stored and not self._writer.breaker.is_open:
+        """Add up now and then if rows have come since: that reads the lines of all themes."""
+        stored, now = self._writer.status().stored, time.monotonic()
+        if stored == self._stored:
+            return STATISTICS_SECONDS
+        if now < self._not_before:
+            return self._not_before - now
+        self._not_before = now + COUNT_SECONDS
+        if not self._writer.breaker.is_open:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
                 fold_growth(connection, datetime.now(UTC).date())
             self._stored = stored

@@ -8,6 +8,7 @@ connections nor threads. Connections carry no session state, so pgbouncer's tran
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 import select
 import threading
@@ -337,8 +338,9 @@ def send_all(connection: Connection) -> None:
         poller.poll()
 
 
+@functools.lru_cache(maxsize=16)
 def check_conninfo(conninfo: str) -> DatabaseError | None:
-    """What is wrong with a connection string, without connecting."""
+    """What is wrong with a connection string, without connecting; remembered, because every request asks."""
     try:
         conninfo_to_dict(conninfo)
     except psycopg.Error as error:
