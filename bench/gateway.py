@@ -22,14 +22,14 @@ import certifi
 from bench.measure import percentile
 from bench.processes import cpu_seconds, resident_mb
 from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
-from testing.embed_server import EmbedServer
+from hermes_memory_pgvector.setup.database import wanted_model
 from testing.hermes_home import HermesHome, model_section
 from testing.hermes_servers import Gateway
 from testing.llm_server import ScriptedLLM
-from testing.postgres import DIM, MODEL, new_database
+from testing.postgres import new_database
 from testing.waiting import wait_until
 
 PORTION = 32
@@ -48,21 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-gateway-")))
-        llm, embedder = stack.enter_context(ScriptedLLM()), stack.enter_context(EmbedServer(dim=DIM))
+        llm = stack.enter_context(ScriptedLLM())
         server = EmbeddedPostgres(folder / "postgres")
         info = server.ensure_running(Deadline.after(120))
         stack.callback(lambda: server.stop(Deadline.after(60)))
         database = stack.enter_context(new_database(info))
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
         homes = [
             HermesHome.prepare(
-                folder / name, llm, database,
-                settings={"embed_url": embedder.url, "embed_model": MODEL}, sections=MANY_AT_ONCE,
+                folder / name, llm, database, settings={}, sections=MANY_AT_ONCE,
                 # Tests spare the host the reading of all authorities; here it does what it does everywhere.
                 environment={"SSL_CERT_FILE": certifi.where()},
             )
             for name in ("with", "without")
         ]  # fmt: skip
+        # The local model, as everybody has it who configures nothing.
+        model = wanted_model(homes[0].path, load(homes[0].path).settings).spec
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=model)
         homes[1].configure(model=model_section(llm), **MANY_AT_ONCE)
         gateways = [stack.enter_context(home.gateway()) for home in homes]
         pids = [each.process.pid for each in gateways]
