@@ -14,7 +14,6 @@ COUNTS = "counts or ends connections by number; a cluster has connections of its
 OWN_TABLES = "makes the tables of a model itself, without the functions that shards need"
 SELF_CHECK = "a cluster compares no searches with brute force: shards are searched by the functions of one server"
 VACUUM = "looks at the visibility map of one server's tables"
-NOT_YET = "fails on a cluster, and should not"
 OWN_SQL = "its own statements are some that Citus does not take"
 
 LEFT_OUT = {
@@ -39,12 +38,8 @@ LEFT_OUT = {
     "test_statements.py::test_no_keys_means_no_rows": INSIDE,
     "test_writer.py::test_a_batch_that_took_too_long_is_halved_until_it_arrives": OWN_SQL,
     "test_writer.py::test_an_idle_writer_lets_its_connection_go": COUNTS,
-    "test_cli_see.py::test_json_has_the_keys_of_the_reference": NOT_YET,
-    "test_every_command.py::test_documents_have_the_keys_of_the_reference": NOT_YET,
-    "test_every_command.py::test_dry_runs_change_nothing_and_what_is_executed_is_audited": NOT_YET,
     "test_functions_growth.py": INSIDE,
-    "test_quarantine.py::test_a_quarantine_moves_with_its_rows_and_its_theme": NOT_YET,
-    "test_quarantine.py::test_nothing_slips_in_while_a_quarantine_is_made": NOT_YET,
+    "test_quarantine.py::test_nothing_slips_in_while_a_quarantine_is_made": AS_OWNER,
     "test_adoption.py": MIGRATING,
     "test_backup.py": ONE_SERVER,
     "test_bench_recall_guard.py": ONE_SERVER,

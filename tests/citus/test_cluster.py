@@ -17,8 +17,8 @@ from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError, Schema
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.setup.checks.cluster import check
-from hermes_memory_pgvector.store import cluster
-from hermes_memory_pgvector.store.reach import NOTHING, OVERVIEW, within
+from hermes_memory_pgvector.store import browse, cluster, recall_log
+from hermes_memory_pgvector.store.reach import NOTHING, OVERVIEW, UPKEEP, within
 from hermes_memory_pgvector.store.search import Thresholds, search
 from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import DIM, MODEL, Database, cluster_of, new_database
@@ -80,6 +80,22 @@ def test_themes_lie_on_both_workers_and_are_counted(spread: Database) -> None:
         counted: Any = connection.execute("SELECT agent_identity, count(*) FROM conversations GROUP BY 1").fetchall()
         told: Any = connection.execute("SELECT agent_identity, sum(turns) FROM theme_growth GROUP BY 1").fetchall()
         assert {theme: int(count) for theme, count in counted} == {theme: int(count) for theme, count in told}
+
+
+def test_agents_may_add_rows_of_several_themes_at_once(spread: Database) -> None:
+    """What is copied to workers row-level security refuses, to everybody but the owner."""
+    logged = [
+        recall_log.LoggedAnswer(theme, START, "s1", "tool", Kind.TURN, "current", "copper", None, (), 1.0)
+        for theme in THEMES
+    ]
+    total = b"SELECT sum(turns) FROM theme_growth"
+    with opened(spread) as pool, pool.transaction(soon(), reach=UPKEEP) as connection:
+        recall_log.insert(connection, logged)
+        before = connection.execute(total).fetchone()
+        assert browse.fold_growth(connection, START.date()) > 0
+        assert connection.execute(total).fetchone() == before
+    with psycopg.connect(spread.owner_dsn) as owner:
+        assert owner.execute("SELECT count(*) FROM recall_log").fetchone() == (len(THEMES),)
 
 
 def test_a_transaction_sees_the_rows_it_is_about(postgres_server: ConnectionInfo, spread: Database) -> None:

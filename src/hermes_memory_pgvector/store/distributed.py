@@ -39,6 +39,15 @@ def is_adapted(connection: psycopg.Connection[Any]) -> bool:
     return issubclass(connection.cursor_factory, DistributedCursor)
 
 
+def keep_in_sequence(connection: psycopg.Connection[Any]) -> None:
+    """Let this transaction use one connection to each node: only such a one changes what every node has a copy of.
+
+    It has to be said before anything else is done; on one server it is nothing.
+    """
+    if is_adapted(connection):
+        connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+
+
 class DistributedCursor(psycopg.Cursor[Any]):
     """Sends the text that a cluster takes; the rows of a statement that was sent several times come as those of one."""
 

@@ -1,4 +1,6 @@
 -- Moves operations on memories of a target to another theme.
+--
+-- What answers is not copied to the workers, which row-level security does not allow.
 WITH gone AS (
     DELETE FROM memory_operations AS operation
     WHERE operation.agent_identity = %(theme)s AND operation.target = %(target)s
@@ -11,4 +13,5 @@ INSERT INTO memory_operations
      written_by, trust)
 SELECT %(other)s::text, target, order_us, writer, seq, part, action, content, old_text, previous, home_id, origin, at, metadata, id,
        written_by, trust
-FROM gone;
+FROM gone
+RETURNING id;
