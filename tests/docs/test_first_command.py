@@ -64,7 +64,8 @@ def test_up_ends_with_a_green_doctor_and_a_recall(newcomer: Newcomer) -> None:
 
 def test_the_quickstart_shows_what_up_prints(newcomer: Newcomer) -> None:
     shown = [steps(text) for text in page("docs/quickstart.md").blocks("") if "Setting up the memory" in text]
-    assert shown == [steps(newcomer.first.out)]
+    # The page shows a terminal, where the tab is asked about, too.
+    assert shown == [[*steps(newcomer.first.out), " ✓ memory tab"]]
 
 
 def steps(text: str) -> list[str]:
