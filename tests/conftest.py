@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ collect_ignore = sorted(f"database/{each}" for each in LEFT_OUT if "::" not in e
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"
 SLOWEST_FIRST = ["browser", "host", "docs", "faults", "database", "property", "unit"]
+
+
+def pytest_sessionstart() -> None:
+    """Let Ctrl-C reach the programs that tests start: whatever a shell runs in the background ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
