@@ -35,7 +35,7 @@ def check(connection: Connection) -> Iterator[Finding]:
         yield warning(
             "cluster",
             f"every node answers, but {waiting} that came while one was away are not stored yet",
-            "a process that runs stores them within seconds, hermes or: hermes-pgvector up",
+            "start hermes, or run: hermes-pgvector up; any process stores them within seconds",
         )
     yield ok("cluster", f"{terminal.count(len(nodes), 'node')}, themes on {len(workers)} of them, all reachable")
     there, known = cluster.shards(connection)
