@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -176,20 +176,21 @@ def test_what_is_sent_along_with_a_question_is_not_the_next_one(browser: Browser
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A server with little room."""
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next server takes three connections."""
     monkeypatch.setattr("hermes_memory_pgvector.web.server.MOST_CONNECTIONS", 3)
-    return 3
 
 
-def test_there_is_room_again_when_somebody_has_left(few: int, browser: Browser) -> None:
+def test_there_is_room_again_when_somebody_has_left(little_room: None, browser: Browser) -> None:
     address = ("127.0.0.1", browser.server.server_port)
-    wait_until(lambda: _answers(browser), seconds=10, every=0.05)
-    held = [socket.create_connection(address, timeout=10) for _ in range(few + 2)]
-    assert held[-1].recv(1) == b""
-    assert not _answers(browser)
-    for each in held:
-        each.close()
+    assert _answers(browser)
+    with ExitStack() as held:
+
+        def is_full_with_one_more() -> bool:
+            held.enter_context(socket.create_connection(address, timeout=10))
+            return not _answers(browser)
+
+        wait_until(is_full_with_one_more, seconds=10, every=0.05)
     wait_until(lambda: _answers(browser), seconds=10, every=0.05)
 
 
