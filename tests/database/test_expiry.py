@@ -102,7 +102,7 @@ def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
         settings = parse(
             {"file": {"ttl_days": 30, "memory_ttl_days": 365, "ttl": {"garden": 30, "vault": 30}}}
         ).settings
-        agent_home.engine.writer._themes.add("market")
+        agent_home.engine.writer._intake.themes.add("market")
         task = Sweep(pool, agent_home.engine.writer, settings, "home")
         assert task.run() == sweep.BUSY_SECONDS
         assert sum(turns(database).values()) == 15 - sweep.ROUNDS * expiry.BATCH

@@ -9,7 +9,6 @@ version of this package is left, from that record on, to a process of that versi
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
@@ -29,29 +28,24 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record, codec
+from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import dead_letters, gate, schema, watermarks
-from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store import gate, schema, watermarks
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.own_writes import OwnWrites, Touched
+from hermes_memory_pgvector.store.own_writes import OwnWrites
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
-from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
-from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes, Divider
-from hermes_memory_pgvector.writer.chunks import wants_vector
-from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
-from hermes_memory_pgvector.writer.masking import without_secrets
+from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes
+from hermes_memory_pgvector.writer.deliver_waiting import deliver_waiting
+from hermes_memory_pgvector.writer.intake import BATCH_ITEMS, Intake
 from hermes_memory_pgvector.writer.setbacks import Setbacks
 from hermes_memory_pgvector.writer.tally import Tally
 
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 4 * 1024 * 1024
-BATCH_ITEMS = 2000
-"""A record may hold many items, so a transaction is bounded by items, too."""
 BATCH_SECONDS = 60.0
 BACKLOG_BATCHES = 2
 HOLD_SECONDS = 30.0
@@ -70,8 +64,6 @@ IDLE_SECONDS = 5.0
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
 MAX_TOLD = 100
-WAITING_TOGETHER = 200
-"""How many records that have waited for a node are stored in one transaction."""
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
@@ -117,8 +109,6 @@ class Writer(Service):
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
-        self._current_model = current_model
-        self._settings = settings
         self._batch_records = self._window = settings.write_queue_maxsize
         self._portion = MAX_PORTION
         """Fewer records after a batch that took too long."""
@@ -127,14 +117,9 @@ class Writer(Service):
         self._on_adopted = on_adopted
         self._tally = Tally(meters or Meters())
         self._own_writes = own_writes
-        self._touched: Touched = {}
-        """What the transaction under way writes to."""
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self.absent = AbsentNodes(pool)
-        self._aside = 0
-        """How many records the transaction under way has set aside for a node that is away."""
-        self._masker = masker_for(settings)
-        self._ahead = DecodeAhead(self._decode)
+        self._intake = Intake(journal, pool, current_model, settings, absent=self.absent, tally=self._tally)
         self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
@@ -146,17 +131,12 @@ class Writer(Service):
         """Fully stored journals of dead processes, with their watermarks."""
         self._for_newer: dict[str, int] = {}
         """Journals whose next record is of a newer version, with their watermarks."""
-        self._themes: set[str] = set()
         self._stored = 0
         self._dead = 0
         self._setbacks = Setbacks()
-        self._burials: list[tuple[str, str]] = []
-        """Dead letters of the transaction under way, and why; logged when it is committed."""
         self._not_granted = 0
         self._told_reasons: set[str] = set()
         """What this login was not granted, as the log says once."""
-        self._stops: dict[str, int] = {}
-        """Where the transaction under way has met a record of a newer version."""
         self._last_error = ""
         self._is_verified = False
         self._logged_news = ""
@@ -241,7 +221,7 @@ class Writer(Service):
     @property
     def themes(self) -> frozenset[str]:
         """The themes that this process has written to, by the names it knows them by."""
-        return frozenset(self._themes)
+        return frozenset(self._intake.themes)
 
     def _is_due(self) -> bool:
         """Whether there may be anything to do; an idle process holds no connection."""
@@ -293,7 +273,15 @@ class Writer(Service):
     def _drain_all(self) -> None:
         own = self._journal.writer
         if self.absent.is_due():
-            self._deliver_waiting()
+            deliver_waiting(
+                self._pool,
+                self.absent,
+                self._intake,
+                seconds=BATCH_SECONDS,
+                max_bytes=BATCH_BYTES,
+                on_stored=self._was_delivered,
+                is_stopping=lambda: self.is_stopping,
+            )
         if self._own_waits():
             self._drain(own)
         now = time.monotonic()
@@ -369,7 +357,7 @@ class Writer(Service):
             total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
-        self._ahead.clear()
+        self._intake.ahead.clear()
         return total
 
     def _recheck(self, own: str) -> None:
@@ -416,22 +404,23 @@ class Writer(Service):
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as Postgres takes together; return how many."""
         most = min(self._window, self._portion)
+        ahead = self._intake.ahead
         while True:
             try:
                 with self._transaction([writer]) as (connection, marks):
                     mark = marks[writer]
-                    records = self._ahead.take(writer, mark) or self._read(writer, mark, most)
+                    records = ahead.take(writer, mark) or self._read(writer, mark, most)
                     records, most = records[:most], min(most, len(records)) or most
                     # In a backlog, larger batches share the cost of a transaction among more records.
                     is_full = len(records) >= self._batch_records
                     self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
-                    batch = self._new_batch(connection)
-                    taken = self._take(connection, batch, records)
+                    batch = self._intake.new_batch(connection)
+                    taken = self._intake.take(connection, batch, records)
                     if is_full and len(taken) == len(records):
                         after = records[-1].seq
-                        self._ahead.expect(writer, after, self._read(writer, after, self._window))
+                        ahead.expect(writer, after, self._read(writer, after, self._window))
                     if taken:
-                        batch.store(while_waiting=self._ahead)
+                        batch.store(while_waiting=ahead)
                         mark = taken[-1].seq
                         watermarks.advance(connection, {writer: mark})
             except DatabaseRejected:
@@ -449,11 +438,11 @@ class Writer(Service):
         moved: dict[str, int] = {}
         count = 0
         with self._transaction(writers) as (connection, marks):
-            batch = self._new_batch(connection)
+            batch = self._intake.new_batch(connection)
             for writer in writers:
                 while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
                     records = self._read(writer, marks[writer], room)
-                    taken = self._take(connection, batch, records)
+                    taken = self._intake.take(connection, batch, records)
                     if not records:
                         finished.append(writer)
                     if not taken:
@@ -473,7 +462,7 @@ class Writer(Service):
         stored = 0
         with self._transaction([writer]) as (connection, marks):
             for record in self._read(writer, marks[writer], 1):
-                if self._store_items(connection, record):
+                if self._intake.store_rejected(connection, record):
                     stored, marks[writer] = 1, record.seq
                     watermarks.advance(connection, marks)
         self._arrived(marks, stored)
@@ -482,7 +471,7 @@ class Writer(Service):
     @contextmanager
     def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
         """A transaction that locks the watermarks of journals."""
-        self._begin()
+        self._intake.begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline, reach=WRITER) as connection:
@@ -497,168 +486,12 @@ class Writer(Service):
                 self._portion = max(1, min(self._portion, self._window) // 2)
             raise
 
-    def _begin(self) -> None:
-        """Nothing is known yet of what the transaction under way does."""
-        self._burials, self._stops, self._touched, self._aside = [], {}, {}, 0
-        self._tally.begin()
-
-    def _deliver_waiting(self) -> None:
-        """Store the records that have waited for a node that is back, in the order in which they came."""
-        self.absent.look()
-        behind: set[str] = set()
-        after, most = 0, WAITING_TOGETHER
-        while self.absent.waiting and not self.is_stopping:
-            self._begin()
-            try:
-                with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
-                    letters = dead_letters.take_waiting(connection, after, most, BATCH_BYTES)
-                    if letters is None:
-                        return
-                    stored = self._store_waiting(connection, letters, behind, apart=most == 1)
-            except DatabaseRejected:
-                most = max(1, most // 2)
-                continue
-            self._tally.committed()
-            self._arrived({}, stored)
-            self.absent.delivered(stored)
-            if not letters:
-                break
-            after, most = letters[-1].id, WAITING_TOGETHER
-        if not (self.absent.names or behind or self.is_stopping):
-            self.absent.all_delivered()
-
-    def _store_waiting(
-        self, connection: Connection, letters: Sequence[dead_letters.Waiting], behind: set[str], *, apart: bool
-    ) -> int:
-        """Store letters except those of themes that still have to wait, which are added to `behind`."""
-        divider = Divider(self.absent, connection, behind)
-        batch = self._new_batch(connection)
-        done: list[int] = []
-        for letter in letters:
-            record = Record(letter.writer, letter.seq, letter.payload)
-            try:
-                items = self._decode(letter.payload)
-            except codec.NewerRecord:
-                divider.behind |= letter.themes
-                continue
-            except ValueError as error:
-                dead_letters.drop_waiting(connection, [letter.id])
-                self._bury(connection, record, letter.payload, str(error))
-                continue
-            if divider.keeps_back(items):
-                continue
-            done.append(letter.id)
-            if apart:
-                # It is kept as a dead letter now if it is refused again, under the same number.
-                dead_letters.drop_waiting(connection, done)
-                self._store_refused_items(connection, record, items)
-                continue
-            batch.add(record.writer, record.seq, items)
-            self._note_themes(record, items)
-            self._tally.add(items)
-            self._tally.add_bytes(len(record.payload))
-        batch.store()
-        dead_letters.drop_waiting(connection, done)
-        behind |= divider.behind
-        return len(done)
-
     def store(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal, within the caller's transaction."""
-        batch = self._new_batch(connection)
-        batch.add(writer, 0, [without_secrets(item, self._masker) for item in items])
-        batch.store()
-        self._themes.update(item.theme for item in items)
-
-    def _decode(self, payload: bytes) -> list[WriteItem]:
-        """A record's items as they are stored; ValueError when it cannot be decoded."""
-        return [without_secrets(item, self._masker) for item in codec.decode(payload)]
-
-    def _new_batch(self, connection: Connection) -> Batch:
-        model = self._current_model.get(connection)
-        return Batch(
-            connection,
-            model_id=None if model is None else model.id,
-            retry_window=self._settings.turn_retry_window,
-            wants_vector=functools.partial(wants_vector, self._settings),
-            memories_want_vectors=self._settings.embed_on_write,
-        )
+        self._intake.store_told(connection, writer, items)
 
     def _read(self, writer: str, after: int, most: int) -> list[Record]:
         return self._journal.read(writer, after, max_records=most, max_bytes=BATCH_BYTES)
-
-    def _take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
-        """Add records to a batch until one is of a newer version or the batch is full; return those added."""
-        taken: list[Record] = []
-        divider = self.absent.divider(connection) if records else None
-        for record in records:
-            if batch.size >= BATCH_ITEMS and taken:
-                break
-            try:
-                items = self._ahead.items_of(record)
-                if divider is not None and divider.takes(record, items):
-                    taken.append(record)
-                    continue
-                batch.add(record.writer, record.seq, items)
-                self._note_themes(record, items)
-                self._tally.add(items)
-            except ValueError as error:
-                if self._is_for_newer(record, error):
-                    break
-                self._bury(connection, record, record.payload, str(error))
-            self._tally.add_bytes(len(record.payload))
-            taken.append(record)
-        self._aside += 0 if divider is None else divider.store()
-        return taken
-
-    def _store_items(self, connection: Connection, record: Record) -> bool:
-        """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
-        try:
-            items = self._decode(record.payload)
-        except ValueError as error:
-            if self._is_for_newer(record, error):
-                return False
-            self._bury(connection, record, record.payload, str(error))
-            return True
-        divider = self.absent.divider(connection)
-        if divider is not None and divider.takes(record, items):
-            self._aside += divider.store()
-            return True
-        self._store_refused_items(connection, record, items)
-        return True
-
-    def _store_refused_items(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
-        """Store the items of a record that was rejected as a whole one by one; those at fault are kept as a letter."""
-        self._note_themes(record, items)
-        refused: list[WriteItem] = []
-        reason = ""
-        for part, item in enumerate(items):
-            try:
-                with connection.transaction(), self._pool.translating():
-                    batch = self._new_batch(connection)
-                    batch.add(record.writer, record.seq, [item], first_part=part)
-                    batch.store()
-                self._tally.add([item])
-            except DatabaseRejected as error:
-                refused.append(item)
-                reason = str(error)
-        if refused:
-            self._bury(connection, record, codec.encode(refused), reason)
-
-    def _note_themes(self, record: Record, items: Sequence[WriteItem]) -> None:
-        themes = {item.theme for item in items}
-        self._themes |= themes
-        for theme in themes:
-            self._touched.setdefault(theme, {})[record.writer] = record.seq
-
-    def _is_for_newer(self, record: Record, error: ValueError) -> bool:
-        """Whether the record is for a newer version of this package, so that we stop here.
-
-        Our own journal holds only records of this version: there, an unknown record is damage.
-        """
-        if not isinstance(error, codec.NewerRecord) or record.writer == self._journal.writer:
-            return False
-        self._stops[record.writer] = record.seq - 1
-        return True
 
     def _is_read_on(self, writer: str) -> None:
         """Another process has drained a journal further, or it is gone."""
@@ -670,14 +503,17 @@ class Writer(Service):
         with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
             watermarks.end(connection, writers)
 
-    def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
-        dead_letters.insert(connection, record.writer, record.seq, payload, reason)
-        self._burials.append((f"{record.writer}/{record.seq}", reason))
+    def _was_delivered(self, count: int) -> None:
+        """So many records that have waited for a node are stored."""
+        self._tally.committed()
+        self._arrived({}, count)
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
+        """The transaction under way is committed."""
         now = time.monotonic()
-        self.absent.waiting += self._aside
-        stored = count - self._aside
+        outcome = self._intake.outcome
+        self.absent.waiting += outcome.aside
+        stored = count - outcome.aside
         if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             # In a backlog the reader is a batch ahead, and finding the watermark again means walking the files.
             self._retired_at = now
@@ -687,12 +523,11 @@ class Writer(Service):
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
         if self._own_writes is not None:
-            self._own_writes.note(self._touched)
-        self._touched = {}
-        self._log_burials()
-        self._dead += len(self._burials)
-        self._tally.count(stored, len(self._burials))
-        for writer, mark in self._stops.items():
+            self._own_writes.note(outcome.touched)
+        self._log_burials(outcome.burials)
+        self._dead += len(outcome.burials)
+        self._tally.count(stored, len(outcome.burials))
+        for writer, mark in outcome.stops.items():
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
             self._for_newer[writer] = mark
@@ -707,8 +542,8 @@ class Writer(Service):
         if stored:
             self._on_stored()
 
-    def _log_burials(self) -> None:
-        for record, reason in self._burials:
+    def _log_burials(self, burials: Sequence[tuple[str, str]]) -> None:
+        for record, reason in burials:
             if gate.NOT_GRANTED in reason:
                 self._not_granted += 1
                 if reason not in self._told_reasons and len(self._told_reasons) < MAX_TOLD:

@@ -1,0 +1,181 @@
+"""What happens to records within a transaction of the writer.
+
+Most become rows. One that Postgres rejects is taken apart, and the items at fault are kept as a dead letter. One of a
+theme whose node is away is set aside in the database, and one of a newer version of this package stops its journal.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.errors import DatabaseRejected
+from hermes_memory_pgvector.journal import Journal, Record, codec
+from hermes_memory_pgvector.store import dead_letters
+from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.current_model import CurrentModel
+from hermes_memory_pgvector.store.own_writes import Touched
+from hermes_memory_pgvector.store.pool import Connection, Pool
+from hermes_memory_pgvector.text.secrets import masker_for
+from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes
+from hermes_memory_pgvector.writer.chunks import wants_vector
+from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
+from hermes_memory_pgvector.writer.masking import without_secrets
+from hermes_memory_pgvector.writer.tally import Tally
+
+BATCH_ITEMS = 2000
+"""A record may hold many items, so a transaction is bounded by items, too."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a transaction does besides storing rows; it counts once that is committed."""
+
+    burials: list[tuple[str, str]] = field(default_factory=list)
+    """The records that are kept as dead letters, and why."""
+    stops: dict[str, int] = field(default_factory=dict)
+    """Journals whose next record is of a newer version, with the number before it."""
+    touched: Touched = field(default_factory=dict)
+    """What is written to."""
+    aside: int = 0
+    """How many records are set aside for a node that is away."""
+
+
+class Intake:
+    """Takes records into the transaction under way; used by the writer's thread."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        pool: Pool,
+        current_model: CurrentModel,
+        settings: Settings,
+        *,
+        absent: AbsentNodes,
+        tally: Tally,
+    ) -> None:
+        self._journal = journal
+        self._pool = pool
+        self._current_model = current_model
+        self._settings = settings
+        self._absent = absent
+        self._tally = tally
+        self._masker = masker_for(settings)
+        self.ahead = DecodeAhead(self.decode)
+        self.themes: set[str] = set()
+        """The themes that were written to, by the names in the records."""
+        self.outcome = Outcome()
+
+    def begin(self) -> None:
+        """A transaction begins: of what was not committed, nothing counts."""
+        self.outcome = Outcome()
+        self._tally.begin()
+
+    def decode(self, payload: bytes) -> list[WriteItem]:
+        """A record's items as they are stored; ValueError when it cannot be decoded."""
+        return [without_secrets(item, self._masker) for item in codec.decode(payload)]
+
+    def new_batch(self, connection: Connection) -> Batch:
+        """An empty batch, with the model that is in use now."""
+        model = self._current_model.get(connection)
+        return Batch(
+            connection,
+            model_id=None if model is None else model.id,
+            retry_window=self._settings.turn_retry_window,
+            wants_vector=functools.partial(wants_vector, self._settings),
+            memories_want_vectors=self._settings.embed_on_write,
+        )
+
+    def take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
+        """Add records to a batch until one is of a newer version or the batch is full; return those added."""
+        taken: list[Record] = []
+        divider = self._absent.divider(connection) if records else None
+        for record in records:
+            if batch.size >= BATCH_ITEMS and taken:
+                break
+            try:
+                items = self.ahead.items_of(record)
+                if divider is not None and divider.takes(record, items):
+                    taken.append(record)
+                    continue
+                self.add(batch, record, items)
+            except ValueError as error:
+                if self._is_for_newer(record, error):
+                    break
+                self.bury(connection, record, record.payload, str(error))
+                self._tally.add_bytes(len(record.payload))
+            taken.append(record)
+        self.outcome.aside += 0 if divider is None else divider.store()
+        return taken
+
+    def add(self, batch: Batch, record: Record, items: list[WriteItem]) -> None:
+        """Add a record to a batch."""
+        batch.add(record.writer, record.seq, items)
+        self._note_themes(record, items)
+        self._tally.add(items)
+        self._tally.add_bytes(len(record.payload))
+
+    def store_rejected(self, connection: Connection, record: Record) -> bool:
+        """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
+        try:
+            items = self.decode(record.payload)
+        except ValueError as error:
+            if self._is_for_newer(record, error):
+                return False
+            self.bury(connection, record, record.payload, str(error))
+            return True
+        divider = self._absent.divider(connection)
+        if divider is not None and divider.takes(record, items):
+            self.outcome.aside += divider.store()
+            return True
+        self.store_each(connection, record, items)
+        return True
+
+    def store_each(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
+        """Store the items of a record that was rejected as a whole one by one; those at fault are kept as a letter."""
+        self._note_themes(record, items)
+        refused: list[WriteItem] = []
+        reason = ""
+        for part, item in enumerate(items):
+            try:
+                with connection.transaction(), self._pool.translating():
+                    batch = self.new_batch(connection)
+                    batch.add(record.writer, record.seq, [item], first_part=part)
+                    batch.store()
+                self._tally.add([item])
+            except DatabaseRejected as error:
+                refused.append(item)
+                reason = str(error)
+        if refused:
+            self.bury(connection, record, codec.encode(refused), reason)
+
+    def store_told(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
+        """Store items that come from no journal."""
+        batch = self.new_batch(connection)
+        batch.add(writer, 0, [without_secrets(item, self._masker) for item in items])
+        batch.store()
+        self.themes.update(item.theme for item in items)
+
+    def bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
+        """Keep what cannot be stored as a dead letter."""
+        dead_letters.insert(connection, record.writer, record.seq, payload, reason)
+        self.outcome.burials.append((f"{record.writer}/{record.seq}", reason))
+
+    def _note_themes(self, record: Record, items: Sequence[WriteItem]) -> None:
+        themes = {item.theme for item in items}
+        self.themes |= themes
+        for theme in themes:
+            self.outcome.touched.setdefault(theme, {})[record.writer] = record.seq
+
+    def _is_for_newer(self, record: Record, error: ValueError) -> bool:
+        """Whether the record is for a newer version of this package, so that we stop here.
+
+        Our own journal holds only records of this version: there, an unknown record is damage.
+        """
+        if not isinstance(error, codec.NewerRecord) or record.writer == self._journal.writer:
+            return False
+        self.outcome.stops[record.writer] = record.seq - 1
+        return True
