@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from hermes_memory_pgvector.store.distributed import is_adapted
+from hermes_memory_pgvector.store.pool import Connection
+
 T = TypeVar("T")
 
 HOOK_SECONDS = 2.5
@@ -34,3 +37,13 @@ def wait_until(what: Callable[[], T], *, seconds: float = 30.0, every: float = 0
         if time.monotonic() >= end:
             raise AssertionError(f"still {answer!r} after {seconds:g} s")
         time.sleep(every)
+
+
+def is_blocked(waiter: Connection, onlooker: Connection) -> bool:
+    """Whether a connection waits for what another one has locked, on whichever node of a cluster."""
+    asked = (
+        "SELECT EXISTS (SELECT FROM citus_lock_waits WHERE waiting_gpid %% 10000000000 = %s)"
+        if is_adapted(onlooker)
+        else "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+    )
+    return onlooker.execute(asked, (waiter.info.backend_pid,)).fetchone() == (True,)

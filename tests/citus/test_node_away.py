@@ -212,9 +212,9 @@ def test_what_needs_a_look_at_every_node_waits_too(
     process.says(turn(theme, 1))
     process.flush()
     with psycopg.connect(spread.owner_dsn, autocommit=True) as owner:
-        owner.execute("INSERT INTO memory_files (home_id, target, entries) VALUES ('home', 'memory', '[]')")
+        owner.execute("INSERT INTO memory_files (home_id, target, entries) VALUES ('other', 'memory', '[]')")
     worker.stop()
-    process.says(AddMemory(theme, "memory", "the ladder is long", moment(2), "home"))
+    process.says(AddMemory(theme, "memory", "the ladder is long", moment(2), "other"))
     process.says(turn(theme, 3))
     process.says(turn(other, 4))
     process.flush()

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.store.current_model import current_model
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database, new_database
@@ -79,6 +80,8 @@ def exported(commands: Commands, *arguments: str) -> bytes:
 def vectors(database: Database) -> None:
     """A vector for every row, as an embedder would have made it."""
     with psycopg.connect(database.owner_dsn) as connection:
+        model = current_model(connection)
+        assert model is not None
         for table, texts, columns in (
             ("turn_vectors_1", "conversations", "ts, content_hash"),
             ("memory_vectors_1", "memory_entries", "ts, target"),
@@ -87,7 +90,7 @@ def vectors(database: Database) -> None:
             connection.execute(
                 f"INSERT INTO {table} (agent_identity, id, {columns}, embedding)"
                 f" SELECT agent_identity, id, {values}, l2_normalize((SELECT array_agg(sin(t.id * n))"
-                f" FROM generate_series(1, (SELECT dim FROM embedding_models WHERE is_current)) AS n)::vector)::halfvec"
+                f" FROM generate_series(1, {model.dim}) AS n)::vector)::halfvec"
                 f" FROM {texts} AS t".encode()
             )
         connection.execute("DELETE FROM pending_vectors")

@@ -96,7 +96,7 @@ def test_the_texts_of_old_versions_go_and_the_sweep_is_audited(agent_home: Agent
     agent.on_memory_write("remove", "memory", "", {"old_text": "Left over"})
     agent_home.settle()
     stored = agent_home.stored
-    stored.rows("UPDATE memory_operations SET at = at - interval '400 days' RETURNING 1")
+    stored.rows("UPDATE memory_operations SET at = now() - interval '400 days' RETURNING 1")
     engine = agent_home.engine
     sweep = tasks.ShortenHistory(engine.pool, engine.writer, engine.home_id, 365)
     sweep._due_at = 0.0

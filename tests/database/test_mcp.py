@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 import anyio
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
@@ -26,7 +25,7 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.values import Trust
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
-from testing.faulty import through
+from testing.faulty import through, upstream_of
 from testing.mcp_client import Client, Wire, desk, listening, remote_desk
 from testing.postgres import Database, new_database
 from testing.proxy import Proxy
@@ -216,12 +215,9 @@ def test_whatever_is_sent_gets_a_sentence_and_changes_nothing(
     assert ask(reader, "recall_memory", query="replaced")["count"] == 1
 
 
-def test_what_was_acknowledged_survives_an_outage_and_a_kill(
-    commands: Commands, database: Database, postgres_server: ConnectionInfo
-) -> None:
+def test_what_was_acknowledged_survives_an_outage_and_a_kill(commands: Commands, database: Database) -> None:
     stored = Stored(database.owner_dsn)
-    socket = Path(str(conninfo_to_dict(postgres_server.owner_dsn)["host"])) / ".s.PGSQL.5432"
-    with Proxy(socket) as proxy:
+    with Proxy(upstream_of(database.runtime_dsn)) as proxy:
         dsn = through(database.runtime_dsn, proxy)
         commands.configure(dsn=dsn, connect_timeout=0.5, tool_budget=1.0, **QUIET)
         with Wire(commands, "--theme", "market") as wire, Wire(commands, "--theme", "market") as other:

@@ -369,6 +369,9 @@ def test_a_row_is_in_the_index_under_its_theme_alone(store: Store) -> None:
     assert memory_lexemes("alpha", "x").startswith("'~=alpha'")
 
 
-def test_the_runtime_role_cannot_read_another_models_registry_write(store: Store) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        store.connection.execute("UPDATE embedding_models SET candidates = 100")
+def test_the_runtime_role_cannot_change_the_registry_of_models(database: Database) -> None:
+    with (
+        psycopg.connect(database.themeless_dsn) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        connection.execute("UPDATE embedding_models SET candidates = 100")

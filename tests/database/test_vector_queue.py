@@ -17,7 +17,7 @@ from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import AddMemory, Kind, Moment, ReplaceMemory
 from testing.postgres import DIM, Database
-from testing.waiting import wait_until
+from testing.waiting import is_blocked, wait_until
 
 
 @pytest.fixture
@@ -74,15 +74,17 @@ def test_an_edit_waits_for_vectors_that_are_being_stored_and_drops_them(
 ) -> None:
     turn = say(connection, "My card is 4711")
     claimed = claim(connection)
-    with psycopg.connect(database.operator_dsn) as embedder, psycopg.connect(database.operator_dsn) as operator:
-        pid = operator.info.backend_pid
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(database.operator_dsn) as operator,
+        psycopg.connect(database.operator_dsn) as embedder,
+    ):
         store(embedder, claimed)
-        with ThreadPoolExecutor(1) as pool:
-            edits = pool.submit(corrections.edit_turn, operator, turn, "My card is hidden", {}, wants_vector=True)
-            waits = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
-            wait_until(lambda: connection.execute(waits, (pid,)).fetchone() == (True,))
-            embedder.commit()
-            assert edits.result()
+        edits = pool.submit(corrections.edit_turn, operator, turn, "My card is hidden", {}, wants_vector=True)
+        wait_until(lambda: is_blocked(operator, connection))
+        embedder.commit()
+        assert edits.result()
+        operator.commit()
     assert counts(connection, "turn") == (0, 1)
 
 

@@ -37,7 +37,8 @@ class Tail:
 
     def look(self, connection: Connection) -> News:
         """What is new."""
-        line, event, turn = (max(0, number - STRETCH) for number in (self._line, self._event, self._turn))
+        line = max(0, self._line - browse.line_stretch(connection, STRETCH))
+        event, turn = (max(0, number - STRETCH) for number in (self._event, self._turn))
         known = set(self._seen)
         turns = [
             row for row in browse.turns_after(connection, self._theme, line, turn) if ("turn", row.id) not in known

@@ -1,5 +1,5 @@
 -- What the runtime role needs in a distributed database besides.
-GRANT SELECT ON shard_anchors, shard_keys TO {role};
+GRANT SELECT ON shard_anchors, shard_keys, shard_lexemes TO {role};
 DO $$
 DECLARE
     own regprocedure;
