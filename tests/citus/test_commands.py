@@ -127,6 +127,7 @@ def test_doctor_looks_at_every_node(commands: Commands, spread: Database, postgr
         assert level == "problem"
         assert f"127.0.0.1:{worker.port} cannot be reached" in text
         assert "1 record now" in text
+        assert found(away, "database")[-1] == ("warning", "what lies on that node could not be checked")
         assert commands.run("doctor", "--check").code != 0
         assert "a worker of its Citus cluster" in commands.run("status").everything
     finally:

@@ -32,6 +32,7 @@ from hermes_memory_pgvector.values import (
     Moment,
     Question,
     ReplaceMemory,
+    Scope,
     WriteItem,
 )
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -258,6 +259,15 @@ def test_a_question_to_its_themes_does_not_keep_others_from_an_answer(
         with pytest.raises(MemoryPluginError, match="a worker of its Citus cluster"):
             recall.search([Question("anchor", Kind.TURN, away[0])], Deadline.after(10))
         assert recall.search([Question("anchor", Kind.TURN, there[0])], Deadline.after(10))[0].hits
+    # A question to all themes is answered by those that are there, and says so.
+    for own in (there[0], away[0]):
+        (answer,) = recall.search([Question("anchor", Kind.TURN, own, scope=Scope.ALL, limit=9)], Deadline.after(10))
+        assert {hit.theme for hit in answer.hits} == set(there)
+        assert "themes on a node of the cluster that cannot be reached were not searched" in str(answer.degraded)
+    worker.start()
+    (answer,) = recall.search([Question("anchor", Kind.TURN, there[0], scope=Scope.ALL, limit=9)], Deadline.after(10))
+    assert {hit.theme for hit in answer.hits} == {*there, *away}
+    assert "cluster" not in str(answer.degraded)
 
 
 class Ones:

@@ -118,7 +118,7 @@ INSERT INTO quarantines (actor, is_rule) VALUES ('test', false);
 
 @pytest.mark.parametrize("name", [name_of(file) for file in QUERIES if name_of(file) not in REFUSED])
 def test_a_cluster_takes_every_statement(name: str, cluster: Database) -> None:
-    with psycopg.connect(cluster.owner_dsn) as connection:
+    with psycopg.connect(cluster.runtime_dsn) as connection:
         for query in named(name):
             connection.execute("SELECT hermes_say(ARRAY['hermes.purpose'], ARRAY['operator'])")
             for text in sent(query, connection):

@@ -50,6 +50,11 @@ def away(connection: Connection) -> frozenset[str]:
     return frozenset(node.name for node in nodes(connection) if not (node.answers and node.is_active))
 
 
+def leave_out_absent(connection: Connection) -> None:
+    """Let this transaction's searches of all themes pass over the nodes that do not answer."""
+    connection.execute(cluster_statement("leave_out"), {"nodes": sorted(away(connection))})
+
+
 def themes_on(connection: Connection, names: Collection[str], themes: Sequence[str]) -> set[str]:
     """Those of these themes that lie on these nodes."""
     asked = {"nodes": sorted(names), "themes": list(themes)}

@@ -73,6 +73,11 @@ def translate(error: BaseException) -> DatabaseError:
     return DatabaseUnavailable(f"Postgres cannot be reached ({name})")
 
 
+def is_node_away(error: DatabaseError) -> bool:
+    """Whether a node of a cluster was asked that does not answer, while the one we speak to does."""
+    return error.sqlstate is not None and error.sqlstate[:2] == REMOTE_CLASS and error.sqlstate != PROTOCOL_VIOLATION
+
+
 def concerns_everyone(error: MemoryPluginError) -> bool:
     """Whether an error is about the server, the schema or the login, which all callers share.
 

@@ -1,4 +1,5 @@
--- The best rows for a question, from the shard of its theme; of scope 'all', the best of what every shard finds.
+-- The best rows for a question, from the shard of its theme; of scope 'all', the best of what every shard finds, or those
+-- that hermes.shards names where a node is away.
 --
 -- Ranks are of each shard's own words: how rare a word is among the rows of that shard.
 CREATE OR REPLACE FUNCTION hermes_found(source {row}, {declared}) RETURNS TABLE ({answered})
@@ -7,6 +8,8 @@ CREATE OR REPLACE FUNCTION hermes_found(source {row}, {declared}) RETURNS TABLE 
 #variable_conflict use_column
 DECLARE
     leads_there CONSTANT text := hermes_shard_key(theme);
+    asked CONSTANT text[] := coalesce(string_to_array(nullif(current_setting('hermes.shards', true), ''), ','),
+                                      (SELECT array_agg(known.key) FROM shard_keys AS known));
 BEGIN
     IF NOT all_themes THEN
         RETURN QUERY
@@ -19,6 +22,7 @@ BEGIN
     WITH found AS MATERIALIZED (
         SELECT every.* FROM shard_anchors AS anchor
         CROSS JOIN LATERAL hermes_found_in_shard(anchor.shard_id, {nothing}, {given}) AS every
+        WHERE anchor.agent_identity = ANY (asked)
     )
     SELECT best.agent_identity, best.id, best.ts, best.content, best.similarity, best.rank, best.count, best.place, best.role,
            best.origin, best.trusted, best.tools,
