@@ -17,6 +17,7 @@ MemoryPluginError
 │   └── JournalFull            the bound is reached; the write was refused, not lost silently
 ├── ThreadUnavailable      the system has no thread to give, or the interpreter is ending
 ├── CareError              an operator named something that is not there, or asked for what cannot be done
+├── UsageError             options that do not go together, or lack a value; the message says what to type
 ├── ServerError            the embedded Postgres could not be started or found
 └── DeadlineExceeded       the time given for the whole operation is over
 
@@ -108,6 +109,10 @@ class ThreadUnavailable(MemoryPluginError):
 
 class CareError(MemoryPluginError):
     """What was asked for is not there, or cannot be done; the message says what can."""
+
+
+class UsageError(MemoryPluginError):
+    """The command line does not make sense; the message says what to type."""
 
 
 class ServerError(MemoryPluginError):

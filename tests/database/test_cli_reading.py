@@ -119,10 +119,14 @@ def test_recall_keeps_to_what_was_asked(commands: Commands) -> None:
     assert found("--theme", "Other") == {("other", "turn")}
     assert found("--theme", "dm-0123") == {("dm-0123", "memory")}
     assert found("--since", "2026-03-02", "--until", "2026-03-02", "--kind", "turns") == {("hermes", "turn")}
+    assert found("--since", "9999d", "--until", "2026-04-01", "--scope", "other") == {("other", "turn")}
+    assert found("--since", "1m", "--kind", "turns", "--scope", "other") == set()
     assert commands.call("recall", "harbour", "--limit", "1", "--kind", "turns", "--json").json["count"] == 1
     assert commands.call("recall", "harbour", "--scope", "dm-0123").code == 2
-    assert commands.call("recall", "harbour", "--since", "yesterday-ish").code == 2
+    assert commands.run("recall", "harbour", "--since", "yesterday-ish").code == 2
     assert commands.call("recall", "   ").code == 2
+    unknown = commands.call("backfill", "--theme", "othr")
+    assert (unknown.code, "did you mean other?" in unknown.err) == (1, True)
 
 
 def test_recall_shows_the_turns_beside_those_found(commands: Commands) -> None:

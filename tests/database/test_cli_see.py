@@ -320,3 +320,52 @@ def test_show_has_the_keys_of_the_reference(commands: Commands, filled: Database
     event = commands.call("history", "--json").json["events"][0]
     text = page("docs/reference/json.md").text
     assert all(f"`{key}`" in text for key in (*themes, *event))
+
+
+def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Commands) -> None:
+    for words, said in (
+        (("list", "--muted", "--origin", "web"), "--muted does not go with --origin"),
+        (("list", "--sessions", "--origin", "web"), "--sessions does not go with --origin"),
+        (("list", "--theme", "market", "--as-of", "2026-03-02", "--turns"), "--as-of does not go with --turns"),
+        (("list", "--as-of", "2026-03-02"), "--as-of needs --theme"),
+        (("quarantine", "--list", "--theme", "market"), "--list and --undo take no other choice of rows"),
+        (("recall", " "), "Give a query"),
+        (("recall", "boat", "--explain", "--as-of", "2026-03-02"), "--explain and --as-of cannot go together"),
+        (("index", "create"), "create which index?"),
+        (("config", "set", "prefetch_limit", "many"), "prefetch_limit expects a whole number"),
+        (("config", "get", "prefetch_limt"), "did you mean prefetch_limit?"),
+    ):
+        done = commands.call(*words, "--json")
+        assert (done.code, said in done.err, said in done.json["error"]) == (2, True, True), (words, done)
+
+
+def test_an_empty_name_does_not_mean_everything(commands: Commands) -> None:
+    for words in (
+        ("export", "--theme", ""),
+        ("export", "--session", ""),
+        ("quarantine", "--since", "1d", "--theme", ""),
+        ("quarantine", "--since", "1d", "--session", ""),
+        ("backfill", "--theme", ""),
+    ):
+        done = commands.call(*words)
+        assert (done.code, done.out) == (1, ""), (words, done)
+        assert f"{words[-2]} is empty" in done.err
+
+
+def test_a_theme_that_does_not_exist_is_no_silent_success(commands: Commands, tmp_path: Path) -> None:
+    for words in (
+        ("export", "--output", str(tmp_path / "out.jsonl")),
+        ("scan",),
+        ("history",),
+        ("why",),
+    ):
+        done = commands.call(*words, "--theme", "markt")
+        assert (done.code, "there is no theme 'markt'; did you mean market?" in done.err) == (1, True), (words, done)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_lists_without_pages_say_that_there_is_more(commands: Commands) -> None:
+    then = ("list", "--theme", "market", "--as-of", "2026-03-02")
+    assert commands.call(*then, "--limit", "1").out.endswith("  and more; see --limit\n")
+    assert "and more" not in commands.call(*then, "--limit", "2").out
+    assert "and more" not in commands.call("list", "--muted", "--limit", "1").out

@@ -72,6 +72,7 @@ from hermes_memory_pgvector.errors import (
     EmbeddingUnavailable,
     MemoryPluginError,
     ServerError,
+    UsageError,
 )
 from hermes_memory_pgvector.setup import console, terminal
 
@@ -118,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except MemoryPluginError as error:
-        return _fail(args, str(error), 2 if isinstance(error, UNAVAILABLE) else 1)
+        return _fail(args, str(error), 2 if isinstance(error, (UsageError, *UNAVAILABLE)) else 1)
     except OSError as error:
         said = system_errors.sentence(error)
         if said is None:
@@ -135,12 +136,18 @@ def _fail(args: argparse.Namespace, text: str, code: int) -> int:
     return code
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The entry point of `hermes-pgvector`."""
+def program() -> tree.Parser:
+    """The parser of `hermes-pgvector`."""
     parser = tree.Parser(prog="hermes-pgvector", description="Postgres + pgvector memory for hermes-agent.")
     parser.add_argument("--version", action="version", version=f"hermes-memory-pgvector {__version__}")
     parser.add_argument("--trace", action="store_true", help="show where an unexpected error comes from")
     configure(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The entry point of `hermes-pgvector`."""
+    parser = program()
     args, extra = parser.parse_known_args(argv)
     if extra:
         used = getattr(args, "pgvector_used", parser)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector.cli import options, reach
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
 from hermes_memory_pgvector.setup import parts, terminal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "backfill"
 HELP = "embed the rows that have no vector yet"
-GROUP = "carry"
+GROUP = "run"
 EXAMPLES = (
     ("backfill", "embed the rows that have no vector yet"),
     ("backfill --theme workshop --limit 1000", "some of them"),
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Queue the rows without a vector and embed them; exit code 3 when rows are left."""
-    theme = theme_name(args.theme) if args.theme else None
+    theme = None if args.theme is None else options.named("--theme", theme_name(args.theme))
     started = time.perf_counter()
     with parts.open_engine(options.home_of(args)) as engine:
         model = _usable_model(engine)
@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         _embed(engine, queued, quiet=args.json)
         remaining = _remaining(engine, theme)
         embedded = engine.backlog.status().embedded
+        if theme is not None and not embedded and not remaining:
+            reach.require_theme(engine.pool, theme)
     left = remaining > 0 or more
     if args.json:
         document = {"asked": queued, "embedded": embedded, "pending": remaining, "more": more, "model": model.name}

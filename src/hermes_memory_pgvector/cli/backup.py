@@ -13,7 +13,7 @@ from hermes_memory_pgvector.setup import backup, terminal
 
 NAME = "backup"
 HELP = "write the embedded database and the journals of all homes to one file"
-GROUP = "carry"
+GROUP = "move"
 EXAMPLES = (
     ("backup", "a file with today's date in this folder; hermes may go on running"),
     ("backup --output memory.tar --verify", "and restore it into a temporary server to see that it can be"),

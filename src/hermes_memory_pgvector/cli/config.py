@@ -17,7 +17,7 @@ from hermes_memory_pgvector.config.settings_file import (
     load,
     update,
 )
-from hermes_memory_pgvector.errors import ConfigError, DatabaseError
+from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
 from hermes_memory_pgvector.setup import console, new_settings, parts, password, terminal
 from hermes_memory_pgvector.setup.in_force import in_force
 
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     get = tree.add_action(
         actions,
         "get",
-        "show the value of a setting that is in force",
+        "show the value in force of one setting",
         options.add_common,
         example=("config get min_similarity", "as the model wants it, unless you have set it"),
     )
@@ -96,8 +96,7 @@ def run(args: argparse.Namespace) -> int:
         return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
         meant = tree.did_you_mean(args.name, DECLARATIONS)
-        terminal.fail(f"there is no setting {args.name!r}{meant}", "see: hermes-pgvector config show --all")
-        return 2
+        raise UsageError(f"there is no setting {args.name!r}{meant or '; see: hermes-pgvector config show --all'}")
     if args.config_action == "get":
         return _get(home, args.name, json=args.json)
     if args.config_action == "set":
@@ -155,8 +154,7 @@ def _set(home: Path, name: str, value: str, *, force: bool, json: bool) -> int:
     try:
         DECLARATIONS[name].parse(value)
     except (ValueError, TypeError, OverflowError):
-        terminal.fail(f"{name} expects {DECLARATIONS[name].expects}; nothing was changed")
-        return 2
+        raise UsageError(f"{name} expects {DECLARATIONS[name].expects}; nothing was changed") from None
     if name == "dsn" and not value:
         changed = new_settings.unset_dsn(home)
     elif name == "dsn":

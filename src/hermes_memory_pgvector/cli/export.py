@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from contextlib import ExitStack
 
-from hermes_memory_pgvector.cli import options, times
+from hermes_memory_pgvector.cli import options, reach, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, SchemaError
@@ -14,7 +16,7 @@ from hermes_memory_pgvector.text.names import session_name, theme_name
 
 NAME = "export"
 HELP = "write memories, turns, delegations and their history as JSON lines"
-GROUP = "carry"
+GROUP = "move"
 EXAMPLES = (
     ("export --output memory.jsonl.gz", "everything, compressed"),
     ("export --theme marketing --redact", "one theme to standard output, secrets masked"),
@@ -66,20 +68,20 @@ def run(args: argparse.Namespace) -> int:
             " find out whether something was forgotten; leave out the other options"
         )
     wanted = Selection(
-        theme_name(args.theme) if args.theme else None,
-        session_name(args.session) if args.session else None,
+        None if args.theme is None else options.named("--theme", theme_name(args.theme)),
+        None if args.session is None else options.named("--session", session_name(args.session)),
         args.since,
         args.until,
         args.origin,
     )
     counts = dict.fromkeys(NOUNS, 0)
     is_stream = args.output == line_file.STANDARD
-    with (
-        parts.open_pool(home, load(home).settings) as pool,
-        taking_along.snapshot(
-            pool, Deadline.after(READ_SECONDS), OVERVIEW if wanted.theme is None else within(wanted.theme)
-        ) as connection,
-    ):
+    with ExitStack() as stack:
+        pool = stack.enter_context(parts.open_pool(home, load(home).settings))
+        if wanted.theme is not None:
+            reach.require_theme(pool, wanted.theme)
+        scope = OVERVIEW if wanted.theme is None else within(wanted.theme)
+        connection = stack.enter_context(taking_along.snapshot(pool, Deadline.after(READ_SECONDS), scope))
         version = schema.verify(connection).version
         model = current_model(connection) if args.vectors else None
         if args.vectors and model is None:
@@ -101,16 +103,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         terminal.as_json({"file": args.output, **counts})
     else:
-        terminal.bullet(
-            "ok", f"{args.output}: {_counted(counts)}", f"to bring it in elsewhere: {_command(args.output)}"
-        )
+        # In backticks: for another home than this one, so it is not completed with this one's name.
+        again = f"`{terminal.PROGRAM} {shlex.join(['import', 'jsonl', args.output])}`"
+        terminal.bullet("ok", f"{args.output}: {_counted(counts)}", f"to bring it in elsewhere: {again}")
     return 0
 
 
 def _counted(counts: dict[str, int]) -> str:
     told = [(kind, names) for kind, names in NOUNS.items() if counts[kind] or kind not in BESIDE]
     return ", ".join(terminal.count(counts[kind], *names) for kind, names in told)
-
-
-def _command(file: str) -> str:
-    return f"hermes-pgvector import jsonl {file}"

@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--theme", metavar="THEME", help="everything of a theme")
     parser.add_argument("--session", metavar="SESSION", help="everything of a session, and memories written in it")
     parser.add_argument("--user", metavar="WHO", help="a person: the pseudonym (dm-…) or the messaging key behind it")
-    parser.add_argument("--match", metavar="TEXT", help="whatever contains this text, in any spelling of case")
+    parser.add_argument("--match", metavar="TEXT", help="whatever contains this text; case does not matter")
     parser.add_argument("--id", action="append", type=_row, metavar="ID", help="one row: m12 a memory, t34 a turn")
     parser.add_argument("--before", type=times.moment, metavar="TIME", help=f"only what is older: {times.FORMS}")
     parser.add_argument("--identities", metavar="THEMES", help="several themes, with commas between them")

@@ -22,7 +22,7 @@ EXAMPLES = (
     ("grant laptop --themes research,shared", "reads and writes two themes"),
     ("grant screen --themes 'team-*' --read-only", "reads every theme whose name begins with team-"),
     ("grant gateway --themes support --create", "also begins new themes, which are then its own"),
-    ("grant laptop --home 3f2a91c0 --themes research", "goes on with the journal of a home that used another login"),
+    ("grant laptop --home 3f2a91c0 --themes research", "takes over the journal of a home that used another login"),
 )
 PASSWORD_BYTES = 24
 REMEDY = "hermes-pgvector grant LOGIN --themes THEMES --admin-dsn OWNER_DSN"
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--read-only", action="store_true", help="it recalls; what is said there waits in the journal")
     parser.add_argument("--create", action="store_true", help="it may begin themes that nobody has used")
     parser.add_argument(
-        "--home", metavar="ID", action="append", default=[], help="a home whose journal and files it goes on with"
+        "--home", metavar="ID", action="append", default=[], help="a home whose journal and files it takes over"
     )
     parser.add_argument("--ask-password", action="store_true", help="type a password instead of having one made")
     parser.add_argument("--new-password", action="store_true", help="give a login that exists a new password")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.transfer.tally import Tally
 
 NAME = "import"
-HELP = "bring in a past: hermes' own chats, files, other memories, an export of ours"
-GROUP = "carry"
+HELP = "bring in what was kept elsewhere: hermes' own chats, files, other memories, an export"
+GROUP = "move"
 EXAMPLES = (
     ("import state --dry-run", "count what hermes has kept of your chats, theme by theme"),
     ("import state --all-profiles --since 2026-01-01", "this year's chats of every profile"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.setup import database, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
@@ -58,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """List, create or drop."""
     problem = _misuse(args)
     if problem:
-        terminal.complain(f"hermes-pgvector index: {problem}")
-        return 2
+        raise UsageError(problem)
     from hermes_memory_pgvector.admin.vector_indexes import LARGE, VectorIndexes
 
     home = options.home_of(args)

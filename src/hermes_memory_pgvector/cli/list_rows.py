@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from hermes_memory_pgvector.cli import options, reach, rows, sessions, times
 from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.setup import terminal
 
 NAME = "list"
@@ -37,23 +39,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a page."""
-    if args.as_of and not args.theme:
-        terminal.fail("--as-of needs --theme", "to see which there are: hermes-pgvector themes")
-        return 2
+    _check(args)
     if args.sessions:
         args.tree = False
         return sessions.run(args)
     from hermes_memory_pgvector.care import horizon, see
     from hermes_memory_pgvector.values import Kind
 
-    gaps = None
+    gaps, has_more = None, False
     kinds = (Kind.MEMORY,) if args.memories else (Kind.TURN,) if args.turns else see.BOTH
     with reach.reading(args, theme=args.theme) as connection:
         if args.as_of is not None:
-            page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit)
+            page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit + 1)
             gaps = horizon.gaps_at(args.as_of, load(options.home_of(args)).settings.history_days)
         elif args.muted:
-            page = see.muted(connection, theme=args.theme, limit=args.limit)
+            page = see.muted(connection, theme=args.theme, limit=args.limit + 1)
         else:
             page = see.rows(
                 connection,
@@ -65,6 +65,9 @@ def run(args: argparse.Namespace) -> int:
                 limit=args.limit,
                 origin=args.origin,
             )
+    if len(page.rows) > args.limit:
+        # These two have no pages.
+        page, has_more = replace(page, rows=page.rows[: args.limit]), True
     if args.json:
         document = {"rows": [rows.row_document(row) for row in page.rows], "next": page.following}
         terminal.as_json(document if args.as_of is None else {**document, "warning": gaps})
@@ -75,6 +78,28 @@ def run(args: argparse.Namespace) -> int:
         terminal.say("Nothing is stored for this.")
     if page.following:
         terminal.say(f"  next page: --page {page.following}")
+    if has_more:
+        terminal.say("  and more; see --limit")
     if gaps:
         terminal.bullet("warning", gaps)
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that would be ignored: whoever gives one takes the list for what it is not."""
+    if args.as_of and not args.theme:
+        raise UsageError("--as-of needs --theme; to see which there are: hermes-pgvector themes")
+    given = {
+        "--turns": args.turns, "--sessions": args.sessions, "--muted": args.muted, "--origin": args.origin,
+        "--since": args.since, "--until": args.until, "--page": args.page,
+    }  # fmt: skip
+    if args.as_of:
+        ignored = list(given)
+    elif args.muted:
+        ignored = ["--origin", "--since", "--until", "--page"]
+    else:
+        ignored = ["--origin"] if args.sessions else []
+    for name in ignored:
+        if given[name]:
+            what = "--as-of" if args.as_of else "--muted" if args.muted else "--sessions"
+            raise UsageError(f"{what} does not go with {name}")

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--switch-model",
         action="store_true",
-        help="switch to the configured embedding model at once, however many rows are embedded anew (see reembed)",
+        help="switch to the configured embedding model at once, however many rows are embedded again (see reembed)",
     )
     parser.add_argument(
         "--citus",

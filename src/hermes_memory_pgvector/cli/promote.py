@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "promote"
 HELP = "move everything from the embedded server to a Postgres of your own, or back (a dry run without --execute)"
-GROUP = "carry"
+GROUP = "move"
 EXAMPLES = (
     ("promote --to postgresql://admin@db.example.com/memory", "what would move, and whether it can: a dry run"),
     ("promote --to postgresql://admin@db.example.com/memory --execute", "move; agents go on meanwhile"),

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import correcting, dry_run, options, reach, rows, times
+from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.setup import terminal
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
@@ -43,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.care import quarantine
 
     if (args.lists or args.undo is not None) and any((args.session, args.origin, args.since, args.until, args.theme)):
-        terminal.fail("--list and --undo take no other choice of rows")
-        return 2
+        raise UsageError("--list and --undo take no other choice of rows")
     if args.lists:
         with reach.reading(args) as connection:
             found = quarantine.listed(connection)
@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.store.quarantine import Rule
 
     rule = Rule(
-        session_name(args.session) if args.session else None,
+        None if args.session is None else options.named("--session", session_name(args.session)),
         args.origin,
         args.since,
         args.until,
-        theme_name(args.theme) if args.theme else None,
+        None if args.theme is None else options.named("--theme", theme_name(args.theme)),
     )
     with reach.changing(args) as connection:
         planned = quarantine.plan(connection, rule, correcting.hand_of(args).actor, execute=args.execute)
@@ -104,7 +104,8 @@ def _tell(args: argparse.Namespace, planned: Planned) -> int:
             " the host shows its agents by itself: remove the lines there",
         )
     if made is not None:
-        terminal.say(f"  batch {made.id}; to bring it back: hermes-pgvector quarantine --undo {made.id} --execute")
+        again = terminal.command("quarantine", "--undo", str(made.id), "--execute")
+        terminal.say(f"  batch {made.id}; to bring it back: {again}")
     return 0
 
 

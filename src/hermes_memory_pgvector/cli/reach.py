@@ -14,7 +14,7 @@ from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW, within
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.store.pool import Connection, Pool
 
 READ_SECONDS = 60.0
 
@@ -47,3 +47,13 @@ def changing(args: argparse.Namespace) -> Iterator[Connection]:
     with parts.open_pool(home, load(home).settings) as pool, pool.transaction(deadline, reach=OPERATOR) as connection:
         schema.verify(connection)
         yield connection
+
+
+def require_theme(pool: Pool, theme: str) -> None:
+    """Say that a theme which was named does not exist, instead of that there is nothing to do in it."""
+    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.store import schema
+
+    with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        schema.verify(connection)
+        themes.require(connection, theme)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import entries, explaining, options, times
+from hermes_memory_pgvector.cli import entries, explaining, options, reach, times
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.errors import MemoryPluginError, UsageError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=tuple(KINDS), default="both", help="what to search (default: both)")
     parser.add_argument("--scope", default="current", help="current (default), all, or the name of a theme")
     parser.add_argument("--limit", type=options.positive, default=5, metavar="N", help="hits of each kind, at most 20")
-    parser.add_argument("--since", metavar="DATE", help="only from this ISO date or time on")
-    parser.add_argument("--until", metavar="DATE", help="only up to this ISO date or time")
+    times.add_range(parser)
     parser.add_argument(
         "--group-by",
         choices=("none", "session"),
@@ -71,14 +70,15 @@ def run(args: argparse.Namespace) -> int:
     """Search and show the hits."""
     from hermes_memory_pgvector.recall.tools import BadArgument, nothing_found
 
+    if args.explain and args.as_of is not None:
+        raise UsageError("--explain and --as-of cannot go together")
     home = options.home_of(args)
     with parts.open_engine(home) as engine:
         theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
         try:
             questions = _questions(args, theme, engine.settings)
         except BadArgument as problem:
-            terminal.complain(f"hermes-pgvector: {problem.sentence}")
-            return 2
+            raise UsageError(problem.sentence) from None
         deadline = Deadline.after(BUDGET_SECONDS)
         _warm_up(engine)
         if args.explain:
@@ -133,12 +133,9 @@ def _warm_up(engine: Engine) -> None:
 
 def _require_theme(engine: Engine, args: argparse.Namespace) -> None:
     """Say that a theme which was named does not exist, instead of that it holds nothing."""
-    from hermes_memory_pgvector.care import themes
-
     named = args.scope if args.scope not in SCOPES else args.theme
     if named:
-        with engine.pool.transaction(Deadline.after(BUDGET_SECONDS), reach=OVERVIEW) as connection:
-            themes.require(connection, theme_name(named))
+        reach.require_theme(engine.pool, theme_name(named))
 
 
 def _explain(
@@ -147,9 +144,6 @@ def _explain(
     """Search and show how each hit was found."""
     from hermes_memory_pgvector.recall.explain import explain
 
-    if args.as_of is not None:
-        terminal.fail("--explain and --as-of cannot go together")
-        return 2
     found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
     if args.json:
         rows = [
@@ -170,9 +164,9 @@ def _questions(args: argparse.Namespace, theme: str, settings: Settings) -> list
     from hermes_memory_pgvector.recall.tools import parse
     from hermes_memory_pgvector.values import Session
 
-    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "since", "until", "context", "group_by")}
+    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "context", "group_by")}
     session = Session(theme, "", theme)
-    return [
+    questions = [
         parse(
             tool,
             given,
@@ -183,6 +177,7 @@ def _questions(args: argparse.Namespace, theme: str, settings: Settings) -> list
         )
         for tool in KINDS[args.kind]
     ]
+    return [replace(each, since=args.since, until=args.until) for each in questions]
 
 
 def _row(hit: Hit) -> dict[str, Any]:

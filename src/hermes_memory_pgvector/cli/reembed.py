@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.errors import CareError, UsageError
 from hermes_memory_pgvector.setup import database, reembedding, terminal
 from hermes_memory_pgvector.setup.checks.model import SILENT_SECONDS, share
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 NAME = "reembed"
 HELP = "change the embedding model without an outage (needs the owner's login)"
-GROUP = "carry"
+GROUP = "run"
 EXAMPLES = (
     ("reembed --url http://127.0.0.1:11434 --model bge-m3", "make new vectors beside the old, then switch everybody"),
-    ("reembed", "go on after an interruption"),
-    ("reembed --status", "how far it is"),
+    ("reembed", "continue after an interruption"),
+    ("reembed --status", "how far it has got"),
     ("reembed --drop-old --execute", "drop the vectors of models that are no longer used"),
 )
 
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=_rate, default=0.0, metavar="N", help="embed at most this many rows per second")
     parser.add_argument("--no-switch", action="store_true", help="make the vectors, leave the switch to a later run")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--status", action="store_true", help="show how far it is, and which models have vectors")
+    what.add_argument("--status", action="store_true", help="show how far it has got, and which models have vectors")
     what.add_argument("--cancel", action="store_true", help="keep the model in use; the vectors made so far stay")
     what.add_argument("--drop-old", action="store_true", help="drop the vectors of models that are not in use")
     parser.add_argument("--execute", action="store_true", help="with --drop-old: really do it")
@@ -71,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
         given["api_key_env"] = args.key_env
     problem = _misuse(args, given)
     if problem:
-        terminal.complain(f"hermes-pgvector reembed: {problem}")
-        return 2
+        raise UsageError(problem)
     if args.status:
         return _status(reembedding.read(home, settings), json=args.json)
     if args.drop_old:

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.setup.restoring import Plan
 
 NAME = "restore-backup"
 HELP = "put a file of `backup` back, into an empty home or in the place of what is there"
-GROUP = "carry"
+GROUP = "move"
 EXAMPLES = (
     ("restore-backup memory.tar", "show what is in it, and what it would replace"),
     ("restore-backup memory.tar --execute", "into a home without memories"),

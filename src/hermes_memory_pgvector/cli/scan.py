@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.cli import correcting, options
+from hermes_memory_pgvector.cli import correcting, options, reach
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import parts, terminal
@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
             execute=args.execute,
             progress=bar.advance,
         ).run()
+        if theme is not None and not found.rows:
+            reach.require_theme(pool, theme)
     return _tell(args, found)
 
 

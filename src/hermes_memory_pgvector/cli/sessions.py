@@ -21,7 +21,7 @@ GROUP = "see"
 EXAMPLES = (
     ("sessions", "the last conversations, whatever their theme"),
     ("sessions --theme marketing --since 30d", "those of one theme, of the last month"),
-    ("sessions --tree", "which went on from which, and who worked for whom"),
+    ("sessions --tree", "which session continued which, and who worked for whom"),
 )
 
 

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
     parser.add_argument("--sort", choices=ORDERS, default="size", help="size (default), growth, recent or name")
-    parser.add_argument("--top", type=options.positive, metavar="N", help="so many themes (default: all)")
+    parser.add_argument("--top", type=options.positive, metavar="N", help="how many to list (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -48,4 +48,4 @@ def _parse(text: str) -> tuple[datetime, bool]:
         aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
         return aware.astimezone(UTC), len(given) <= 10
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; give {FORMS}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; give {FORMS}") from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, UsageError
 from hermes_memory_pgvector.setup import database, parts, terminal
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NAME = "try"
 HELP = "take a short tour in a temporary home; needs no hermes and leaves nothing behind"
 GROUP = "set up"
 EXAMPLES = (
-    ("try", "one minute, in a temporary home"),
+    ("try", "a minute at most, in a temporary home"),
     ("try --ui", "the memory page of a made-up fleet, in your browser"),
 )
 
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     """Show writing, recall and the walls between themes."""
     if args.ui:
         return _show_page(opens=args.open)
+    if args.open:
+        raise UsageError("--open goes with --ui: the tour itself has no page")
     started = time.perf_counter()
     terminal.say("A tour of the pgvector memory, in a temporary home.")
     with _home() as home:

@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 Example = tuple[str, str]
-GROUPS: Final = ("set up", "see", "correct", "erase", "carry", "run")
+GROUPS: Final = ("set up", "see", "correct", "erase", "move", "run")
 USAGE = 2
 HELP_WIDTH = 100
 EXAMPLES_HEAD = "examples:\n"
