@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_memory_pgvector import cli
@@ -55,14 +56,20 @@ def _setting_row(name: str) -> str:
 
 def commands_page() -> str:
     """The help of every command."""
-    parser = tree.Parser(prog="hermes-pgvector")
-    cli.configure(parser)
+    parser = cli.program()
     sections = ["# Commands\n", "Inside the host, the same commands are `hermes pgvector …`.\n", _help(parser)]
+    return NOTE + "\n".join([*sections, *_sections(parser, ())])
+
+
+def _sections(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[str]:
+    """The commands below a parser, each with its heading and its help, and below it those of its actions."""
     commands = tree.commands_of(parser)
     for name, command in commands.parsers.items() if commands else ():
         if command.prog.endswith(f" {name}"):
-            sections += [f"## {name}\n", _help(command)]
-    return NOTE + "\n".join(sections)
+            words = (*path, name)
+            yield f"{'#' * (1 + len(words))} {' '.join(words)}\n"
+            yield _help(command)
+            yield from _sections(command, words)
 
 
 def with_migrations(page: Path) -> str:

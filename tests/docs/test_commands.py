@@ -91,6 +91,10 @@ def test_every_command_is_in_the_reference() -> None:
     text = page("docs/reference/commands.md").text
     for name in below(parser()):
         assert re.search(rf"^    {re.escape(name)}\b|\({re.escape(name)}\)", text, re.MULTILINE), name
+    for path in tree(parser()):
+        words = " ".join(path)
+        assert f"{'#' * (1 + len(path))} {words}\n\n```\nusage: {PROGRAM} {words}" in text, words
+    assert all(option in text for option in GLOBAL)
 
 
 def test_every_command_is_explained_where_it_is_used() -> None:
