@@ -92,6 +92,49 @@ def test_exports_of_other_services_become_memories_and_turns(homes: list[tuple[C
     assert "line 1: this is no object of mem0's" in " ".join(wrong.err.split())
 
 
+def test_what_services_really_answer_with_is_taken(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    path = here.folder / "answer.json"
+
+    def taken(text: str, shape: str) -> dict[str, Any]:
+        path.write_text(text, encoding="utf-8")
+        return imported(here, "jsonl", str(path), "--from", shape, "--theme", "tea")
+
+    other = {**MEM0, "id": "2", "memory": "Has no sugar in it, ever."}
+    # An older client answers with a bare list; whoever saves an answer for people has it on many lines.
+    assert taken(json.dumps([MEM0]), "mem0")["stored"] == 1
+    assert taken(json.dumps({"count": 2, "next": None, "results": [MEM0, other]}, indent=2), "mem0")["stored"] == 1
+    assert taken("\ufeff" + json.dumps([MEM0, other], indent=2), "mem0") == {
+        "dry_run": False, "stored": 0, "known": 2, "themes": {"tea": {"stored": 0, "known": 2}}, "left_out": {},
+        "also": {},
+    }  # fmt: skip
+    # A document that is still being read has no words yet; the others of its page are taken.
+    queued: dict[str, Any] = {
+        "id": "d2",
+        "customId": None,
+        "containerTags": [],
+        "content": None,
+        "summary": None,
+        "title": None,
+    }
+    page = taken(json.dumps({"memories": [queued, SUPERMEMORY], "pagination": {"totalPages": 1}}), "supermemory")
+    assert (page["stored"], page["left_out"]) == (1, {"without any words": 1})
+    assert [content for _, content in Stored(database.owner_dsn).memories("tea")] == [
+        MEM0["memory"], other["memory"], SUPERMEMORY["content"],
+    ]  # fmt: skip
+    for text, reason in (
+        (json.dumps({**MEM0, "created_at": 1e300}), "line 1: a time is neither a date nor a number of seconds"),
+        (json.dumps([MEM0, "tea"]), "line 1: this is neither a JSON object nor a list of them"),
+        ("[\n{", "line 1: this is neither a JSON object nor a list of them"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        wrong = here.call("import", "jsonl", str(path), "--from", "mem0")
+        assert (wrong.code, reason in " ".join(wrong.err.split())) == (1, True), wrong.everything
+    path.write_text(json.dumps(MEM0), encoding="utf-8")
+    unnamed = here.call("import", "jsonl", str(path))
+    assert "say which with --from" in " ".join(unnamed.err.split())
+
+
 def test_files_of_any_home_become_memories_of_its_theme(homes: list[tuple[Commands, Database]]) -> None:
     (here, database), _ = homes
     other = here.folder / "old" / "profiles" / "coder"

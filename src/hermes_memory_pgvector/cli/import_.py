@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -224,19 +224,20 @@ def _jsonl(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     settings = load(home).settings
     with line_file.reading(args.file) as stream:
-        lines = line_file.documents(stream, args.file)
-        if args.shape:
-            target = Foreign(
-                args.shape,
-                _theme(args, home, settings),
-                args.target,
-                settings.memory_max_chars,
-                settings.turn_max_chars,
-                _changed_at(args.file),
-                frozenset(name.casefold() for name in args.assistant or ASSISTANTS),
-            )
-            lines = target.lines(lines, args.file)
-        return _take(args, home, settings, lines, name=args.file, subject=args.shape or "jsonl")
+        if not args.shape:
+            lines = line_file.documents(stream, args.file)
+            return _take(args, home, settings, lines, name=args.file, subject="jsonl")
+        target = Foreign(
+            args.shape,
+            _theme(args, home, settings),
+            args.target,
+            settings.memory_max_chars,
+            settings.turn_max_chars,
+            _changed_at(args.file),
+            frozenset(name.casefold() for name in args.assistant or ASSISTANTS),
+        )
+        lines = target.lines(line_file.foreign_documents(stream, args.file), args.file)
+        return _take(args, home, settings, lines, name=args.file, subject=args.shape, left_out=target.left_out)
 
 
 def _files(args: argparse.Namespace) -> int:
@@ -307,14 +308,22 @@ def _embedded(args: argparse.Namespace) -> int:
 
 
 def _take(
-    args: argparse.Namespace, home: Path, settings: Settings, lines: Iterable[Line], *, name: str, subject: str
+    args: argparse.Namespace,
+    home: Path,
+    settings: Settings,
+    lines: Iterable[Line],
+    *,
+    name: str,
+    subject: str,
+    left_out: Mapping[str, int] | None = None,
 ) -> int:
-    """Import lines, and say what came of it."""
+    """Import lines, and say what came of it; `left_out` says at the end what never became a line."""
     from hermes_memory_pgvector.transfer import jsonl
 
     with _opened(home, settings) as pool:
         with terminal.progress(f"reading {name}", unit="line", quiet=args.json) as bar:
             tally = jsonl.import_lines(lines, pool, settings, name=name, is_dry=args.dry_run, progress=bar.advance)
+        tally.left_out.update(left_out or {})
         if tally.new and not args.dry_run:
             _note(pool, home, subject, tally)
     if args.json:

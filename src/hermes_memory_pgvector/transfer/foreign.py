@@ -1,7 +1,8 @@
 """What other memories export, one JSON object per line, as lines of our own. Pure.
 
 Each shape is what that service's own interface answers with; unknown fields are left alone. A line may also hold a list
-of such objects, as a page of an answer does.
+of such objects, or a page of an answer. An object without words, such as a document that is still being read, is
+counted and left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from hermes_memory_pgvector.values import Role, RowOrigin, Target
 
 ASSISTANTS = ("agent", "ai", "assistant", "hermes")
 """What the peer is usually called that is not a person."""
+_NO_TIME = "a time is neither a date nor a number of seconds"
 _PAGES = ("results", "items", "memories", "documents", "messages", "facts")
+NO_WORDS = "without any words"
 Line = tuple[int, dict[str, Any]]
 
 
@@ -37,19 +40,26 @@ class Foreign:
     undated: datetime
     """The time of objects that have none."""
     assistants: frozenset[str] = frozenset(ASSISTANTS)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many objects were not for storing, by reason."""
     _said: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def lines(self, given: Iterable[Line], name: str) -> Iterator[Line]:
         """Our lines for theirs."""
         for number, document in given:
             for each in _objects(document):
-                made = _SHAPES[self.shape](self, each)
+                try:
+                    made = _SHAPES[self.shape](self, each)
+                except (ValueError, OverflowError, OSError):
+                    raise ConfigError(f"{name}, line {number}: {_NO_TIME}; {line_file.BEFORE_IT}") from None
                 if made is None:
                     raise ConfigError(
                         f"{name}, line {number}: this is no object of {self.shape}'s; {line_file.BEFORE_IT}"
                     )
-                if made.get("content"):
+                if made["content"]:
                     yield number, made
+                else:
+                    self.left_out[NO_WORDS] += 1
 
     def memory(self, content: Any, created: Any, updated: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """A memory of ours."""
@@ -106,7 +116,7 @@ def _objects(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _mem0(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    if not isinstance(given.get("memory"), str):
+    if "memory" not in given:
         return None
     kept = {name: given[name] for name in ("id", "user_id", "agent_id", "run_id", "categories") if given.get(name)}
     more = given.get("metadata")
@@ -119,14 +129,14 @@ def _mem0(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _honcho(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    if not isinstance(given.get("content"), str) or "peer_id" not in given:
+    if "content" not in given or "peer_id" not in given:
         return None
     role: Role = "assistant" if str(given["peer_id"]).casefold() in target.assistants else "user"
     return target.turn(given.get("session_id"), role, given["content"], given.get("created_at"))
 
 
 def _hindsight(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    if not isinstance(given.get("text"), str):
+    if "text" not in given:
         return None
     names = ("id", "type", "fact_type", "context", "occurred_start", "occurred_end", "entities", "tags")
     kept = {name: given[name] for name in names if given.get(name)}
@@ -135,9 +145,10 @@ def _hindsight(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def _supermemory(target: Foreign, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    words = next((given[name] for name in ("memory", "content", "summary") if isinstance(given.get(name), str)), None)
-    if words is None:
+    names = ("memory", "content", "summary")
+    if not any(name in given for name in (*names, "customId", "containerTags")):
         return None
+    words = next((given[name] for name in names if isinstance(given.get(name), str)), "")
     kept = {name: given[name] for name in ("id", "title", "containerTags", "customId") if given.get(name)}
     more = given.get("metadata")
     return target.memory(

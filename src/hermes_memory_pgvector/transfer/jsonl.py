@@ -55,6 +55,7 @@ PORTION_CHARS = 2_000_000
 STORE_SECONDS = 300.0
 WRITER = "import"
 """Where operations come from that stand for a memory without a history."""
+NO_KIND = "it has no 'kind', so it is no line of `export`; if another service wrote it, say which with --from"
 OTHER_MODEL = "vectors of another model than this database's: these rows are embedded anew"
 
 Line = tuple[int, dict[str, Any]]
@@ -363,7 +364,7 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
 
 
 def _unknown(kind: Any) -> NoReturn:
-    raise ValueError("it has no 'kind'" if kind is None else f"unknown kind {str(kind)[:40]!r}")
+    raise ValueError(NO_KIND if kind is None else f"unknown kind {str(kind)[:40]!r}")
 
 
 def _memory_key(additions: list[Placed], opened: Gate) -> tuple[str, str, str]:

@@ -85,13 +85,34 @@ def documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any
         number += 1
         if not line.strip():
             continue
-        try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
-            document = None
+        document = _parsed(line)
         if not isinstance(document, dict):
             raise ConfigError(f"{name}, line {number}: this is not a JSON object; {BEFORE_IT}")
         yield number, document
+
+
+def foreign_documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """As `documents`, for what others have written: a line may be a list, and the whole file one document."""
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES):
+        number += 1
+        if not line.strip():
+            continue
+        document = _parsed(line)
+        if document is None and number == 1:
+            # A document that was written for people has many lines.
+            document = _parsed(line + stream.read(MAX_LINE_BYTES))
+        found = document if isinstance(document, list) else [document]
+        if not all(isinstance(each, dict) for each in found):
+            raise ConfigError(f"{name}, line {number}: this is neither a JSON object nor a list of them; {BEFORE_IT}")
+        yield from ((number, each) for each in found)
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _compressor(path: Path, raw: BinaryIO) -> IO[bytes]:
