@@ -23,6 +23,7 @@ from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.values import Kind, Question
+from hermes_memory_pgvector.writer import reembed
 from hermes_memory_pgvector.writer.reembed import Throttle
 from testing.command import Commands
 from testing.embed_server import EmbedServer, meaningful_vector
@@ -314,6 +315,20 @@ def test_an_embedder_that_goes_away_is_waited_for(fleet: Fleet) -> None:
     done = fleet.commands.finish(changing)
     assert done.code == 0, done.everything
     assert fleet.missing(2) == 0
+
+
+def test_an_embedder_that_stays_away_is_not_waited_for_for_ever(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reembed, "MOST_WAIT_SECONDS", 0.6)
+    fleet.fill(1_000)
+    fleet.new.fail_after = 6
+    ended = fleet.commands.call("reembed", *fleet.options)
+    said = " ".join(ended.err.split())
+    assert (ended.code, "then gave up" in said, "to go on: hermes-pgvector reembed" in said) == (2, True, True), said
+    made = fleet.stored.count("turn_vectors_2") + fleet.stored.count("memory_vectors_2")
+    assert made > 0
+    assert fleet.current() == (1, MODEL, DIM)
+    fleet.new.fail_after = None
+    assert fleet.reembed()["embedded"] == 1_100 - made
 
 
 def test_what_is_muted_edited_or_forgotten_while_its_vector_is_made_stays_so(fleet: Fleet) -> None:

@@ -33,6 +33,12 @@ DATABASE_SECONDS = 60.0
 COUNT_SECONDS = 600.0
 FIRST_PAUSE_SECONDS = 0.5
 MOST_PAUSE_SECONDS = 30.0
+MOST_WAIT_SECONDS = 3600.0
+"""Whoever is away for longer does not come back by itself."""
+GIVEN_UP = (
+    "waited for {minutes:.0f} minutes, then gave up: {reason}. The vectors made so far are kept, and recall goes on"
+    " with the model in use; to go on: hermes-pgvector reembed"
+)
 TOO_FAST = (
     "rows are written as fast as they are embedded; it goes on, and is done at a quieter time or with a higher rate"
 )
@@ -114,7 +120,7 @@ class Reembed:
     def run(self) -> None:
         """Embed until only a few rows are left, which `finish` does in a moment; Cancelled when somebody says so.
 
-        An embedder or a database that goes away is waited for.
+        An embedder or a database that goes away is waited for, but not for ever.
         """
         self._patiently(self._count)
         before = None
@@ -230,10 +236,13 @@ class Reembed:
     def _patiently(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do one step, again and again while the embedder or the database is out of reach."""
         pause = FIRST_PAUSE_SECONDS
+        wait = Deadline.after(MOST_WAIT_SECONDS)
         while True:
             try:
                 return work(*args, **kwargs)
             except (EmbeddingUnavailable, DatabaseUnavailable) as error:
+                if wait.is_over:
+                    raise type(error)(GIVEN_UP.format(minutes=MOST_WAIT_SECONDS / 60, reason=error)) from None
                 self._wait(error, pause)
                 pause = min(MOST_PAUSE_SECONDS, 2 * pause)
 
