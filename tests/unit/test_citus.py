@@ -68,4 +68,11 @@ def test_a_text_per_theme_gets_the_elements_of_that_theme() -> None:
     (beside,) = other_texts("turns/beside", {})
     whole = {"themes": ["b", "a", "b"], "ids": [1, 2, 3]}
     assert beside.arguments(whole) == [{**whole, "theme": "a"}, {**whole, "theme": "b"}]
+    # A list that happens to be as long is nobody's part.
+    (with_context,) = other_texts("turns/with_context", {})
+    both = {"themes": ["a", "b"], "ids": [1, 2], "left_out": [3, 4]}
+    assert with_context.arguments(both) == [
+        {"theme": "a", "themes": ["a"], "ids": [1], "left_out": [3, 4]},
+        {"theme": "b", "themes": ["b"], "ids": [2], "left_out": [3, 4]},
+    ]
     assert other_texts("turns/stored_keys", {}) == ()

@@ -2,12 +2,14 @@
 
 Most statements are the same there. Those that Citus does not take, or takes only at the price of asking every worker,
 have another text under sql/citus/queries, by the same name and with the same answer. A text that begins with
-`-- Per theme:` is about one theme, `%(theme)s`: it is sent once for each of `themes`, with the elements of the other
-lists that belong to it; or with whole lists if it numbers their elements, from which it then takes the theme's own.
+`-- Per theme:` is about one theme, `%(theme)s`: it is sent once for each of `themes`, with the elements of those lists
+that the statement unnests beside them; or with whole lists if it numbers their elements, from which it then takes the
+theme's own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, Self
@@ -21,6 +23,8 @@ from hermes_memory_pgvector.store.vector_types import HalfVectors
 PER_THEME = "-- Per theme:"
 THEN = "\n-- Then:\n"
 """Stands between a text that is sent before, in the same transaction, and the one that answers."""
+UNNESTED = re.compile(r"unnest\(((?:[^()]|%\(\w+\))*)\)")
+PARAMETER = re.compile(r"%\((\w+)\)")
 
 
 def adapt(connection: psycopg.Connection[Any]) -> None:
@@ -114,12 +118,14 @@ class OtherText:
     query: sql.SQL | sql.Composed
     is_per_theme: bool
     is_numbered: bool
+    along: frozenset[str]
+    """The lists with one element for each of `themes`."""
 
     def arguments(self, params: Any) -> list[Any]:
         """What it is sent with, each time; once at least."""
         if not self.is_per_theme:
             return [params]
-        return list(_by_theme(params, is_whole=self.is_numbered)) or [{**params, "theme": ""}]
+        return list(_by_theme(params, frozenset() if self.is_numbered else self.along)) or [{**params, "theme": ""}]
 
 
 def other_texts(name: str, names: Mapping[str, sql.Composable]) -> tuple[OtherText, ...]:
@@ -134,9 +140,17 @@ def other_texts(name: str, names: Mapping[str, sql.Composable]) -> tuple[OtherTe
             sql.SQL(text).format(**names) if names else sql.SQL(text),
             text.startswith(PER_THEME),
             "WITH ORDINALITY" in text,
+            _beside_themes(name) if text.startswith(PER_THEME) else frozenset(),
         )
         for text in whole.split(THEN)
     )
+
+
+def _beside_themes(name: str) -> frozenset[str]:
+    """`themes`, and the lists that a statement unnests together with them."""
+    text = FOLDER.joinpath(f"queries/{name}.sql").read_text(encoding="utf-8")
+    lists = [frozenset(PARAMETER.findall(each)) for each in UNNESTED.findall(text)]
+    return next((each for each in lists if "themes" in each), frozenset({"themes"}))
 
 
 def _other_texts(query: Named) -> tuple[OtherText, ...]:
@@ -150,25 +164,15 @@ def _other_texts(query: Named) -> tuple[OtherText, ...]:
 _known: dict[int, tuple[OtherText, ...]] = {}
 
 
-def _by_theme(params: Mapping[str, Any], *, is_whole: bool) -> Iterator[dict[str, Any]]:
-    """The arguments of each theme: its elements of every list that is as long as `themes`, or all lists as they are."""
+def _by_theme(params: Mapping[str, Any], along: frozenset[str]) -> Iterator[dict[str, Any]]:
+    """The arguments of each theme: its elements of the lists `along`; where there are none, all lists as they are."""
     themes: Sequence[str] = params["themes"]
-    if is_whole:
-        yield from ({**params, "theme": theme} for theme in sorted(set(themes)))
-        return
     places: dict[str, list[int]] = {}
     for place, theme in enumerate(themes):
         places.setdefault(theme, []).append(place)
-    along = {name for name, value in params.items() if _length(value) == len(themes)}
     for theme, own in sorted(places.items()):
         taken = {name: _taken(value, own) if name in along else value for name, value in params.items()}
         yield {"theme": theme, **taken}
-
-
-def _length(value: Any) -> int:
-    if isinstance(value, HalfVectors):
-        return len(value.rows)
-    return len(value) if isinstance(value, list | tuple) else -1
 
 
 def _taken(value: Any, places: Sequence[int]) -> Any:
