@@ -45,6 +45,14 @@ def test_theme_pattern_means_the_star_alone(database: Database) -> None:
             assert found == (matches,), (theme, pattern)
 
 
+def test_theme_pattern_is_the_same_whatever_a_session_makes_of_backslashes(database: Database) -> None:
+    for value in ("off", "on"):
+        with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+            connection.execute(f"SET standard_conforming_strings = {value}".encode())
+            found = connection.execute("SELECT hermes_theme_pattern(%s), hermes_quote_lexeme(%s)", ("a\\b%_*", "a\\'b"))
+            assert found.fetchone() == ("a\\\\b\\%\\_%", "'a\\\\''b'"), value
+
+
 def test_login_themes_are_those_granted_that_the_transaction_is_about(session: psycopg.Connection) -> None:
     asked = "SELECT hermes_login_themes({})"
     for purpose, named, reads, writes in [

@@ -114,6 +114,8 @@ def fleet(database: Database) -> Iterator[Fleet]:
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         owner.execute("ANALYZE")
         owner.execute("SELECT hermes_refresh_statistics()")
+        # As on any server that nobody locked down.
+        owner.execute(f"GRANT TEMPORARY ON DATABASE {database.name} TO PUBLIC".encode())
     made = Fleet(database, f"laptop_{database.name}", f"screen_{database.name}")
     grant(made, made.laptop, "launch", "team-*", may_create=True)
     grant(made, made.screen, "kitchen", may_write=False)
@@ -280,6 +282,12 @@ ATTEMPTS = {
         "SELECT hermes_claim_themes('{kitchen}'), hermes_login_quarantines(), aliases FROM hermes_gate()",
         "SELECT content FROM conversations",
     ],
+    "names that read as others once backslashes mean something else": [
+        "SET standard_conforming_strings = off",
+        r"SELECT hermes_claim_themes(ARRAY[E'kit\\chen', E'd\\m-1', E'laun\\ch'])",
+        "SELECT set_config('hermes.purpose', '', true), set_config('hermes.themes', '{launch,kitchen,dm-1}', true)",
+        "SELECT content FROM conversations",
+    ],
     "the server's settings": ["SELECT * FROM pg_hba_file_rules"],
     "its own row of grants": ["DELETE FROM login_themes", "SELECT content FROM conversations"],
     "a role of one's own": ["CREATE ROLE mine_of_laptop IN ROLE hermes_owner"],
@@ -325,6 +333,8 @@ def test_nothing_that_a_minion_can_try_shows_another_theme(fleet: Fleet) -> None
                 assert f"{CANARY} {theme}" not in said, (login, name, said)
                 assert f"{CANARY} old {theme}" not in said, (login, name, said)
             shown += f"{CANARY} {own}" in said
+            # An attempt that is refused at the door has not been tried.
+            assert "permission denied to create temporary" not in said, name
     # The same attempts do show what is one's own, so they look where words are.
     assert shown > 20
 

@@ -16,6 +16,8 @@ DECLARE
     -- The fleet's own roles are never granted single themes: they need not ask for each statement.
     others   CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN false ELSE %%s END', {fleet}::text[]);
     named    CONSTANT text := $$((SELECT nullif(current_setting('hermes.themes', true), '')::text[]))::text[]$$;
+    -- A pattern may match private themes: reading everywhere shows those only to themselves, by name.
+    shared   CONSTANT text := format('(%s <> ''everywhere'' OR NOT hermes_is_private(agent_identity))', purpose);
     -- An owner that is no superuser sees everything by its policy; forced on it, row-level security would only keep it from
     -- COPY, from a plain pg_dump and from its own statistics.
     is_forced CONSTANT boolean := (SELECT r.rolsuper OR r.rolbypassrls FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user);
@@ -43,7 +45,8 @@ BEGIN
                                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(true)))::text[])')),
                 ('hermes_login_reads', 'SELECT', 'PUBLIC',
                  format(others, 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'))
+                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'
+                                ' AND ' || shared))
             ) AS rule (policy, command, roles, visible)
             WHERE s.has_theme AND NOT (s.name IN ('recall_log', 'agents') AND rule.policy = 'hermes_login')
             UNION ALL
@@ -52,10 +55,10 @@ BEGIN
                 -- Reading leaves its traces, too: whoever may read a theme may add what it was asked.
                 ('recall_log', 'hermes_login', 'ALL', 'PUBLIC',
                  'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'),
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[]) AND ' || shared),
                 ('agents', 'hermes_login', 'ALL', 'PUBLIC',
                  'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'),
+                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[]) AND ' || shared),
                 -- Who is at work: names of machines and folders, and numbers.
                 ('agent_processes', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('agent_processes', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),

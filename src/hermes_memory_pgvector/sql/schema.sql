@@ -1382,7 +1382,7 @@ CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS ts
 
 CREATE FUNCTION public.hermes_quote_lexeme(lexeme text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$ SELECT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' $$;
+    AS $$ SELECT '''' || replace(replace(lexeme, E'\\', E'\\\\'), '''', '''''') || '''' $$;
 
 CREATE FUNCTION public.hermes_raise_candidates(model_id integer, needed integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -1702,7 +1702,7 @@ CREATE FUNCTION public.hermes_theme_lexemes(theme text) RETURNS tsvector
 CREATE FUNCTION public.hermes_theme_pattern(theme text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$
-    SELECT pg_catalog.replace(pg_catalog.regexp_replace(theme, '([\\%_])', '\\\1', 'g'), '*', '%')
+    SELECT pg_catalog.replace(pg_catalog.regexp_replace(theme, E'([\\\\%_])', E'\\\\\\1', 'g'), '*', '%')
     $$;
 
 CREATE FUNCTION public.hermes_theme_query(theme text, all_themes boolean) RETURNS tsquery
@@ -2701,7 +2701,7 @@ CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes U
 
 CREATE POLICY hermes_login ON public.agent_processes USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.agents USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.agents USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity))))));
 
 CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
 
@@ -2771,7 +2771,7 @@ CASE
     ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
 END);
 
-CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[]))));
+CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity))))));
 
 CREATE POLICY hermes_login ON public.theme_growth USING (
 CASE
@@ -2794,19 +2794,19 @@ END);
 CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING ((login = SESSION_USER));
@@ -2816,43 +2816,43 @@ CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING ((login
 CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING ((id = ANY (( SELECT public.hermes_login_quarantines() AS hermes_login_quarantines)::bigint[])));
@@ -2860,7 +2860,7 @@ CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING ((id = A
 CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new ~~ ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[])));
@@ -2868,19 +2868,19 @@ CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new 
 CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (
 CASE
     WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])))
+    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
 END);
 
 CREATE POLICY hermes_owner ON public.agent_processes TO hermes_owner USING (true);
