@@ -23,6 +23,10 @@ def main() -> int:
             setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
     try:
         return cli.main()
+    except KeyboardInterrupt:
+        # Before the command has begun, or a second time while it ends.
+        sys.stderr.write("interrupted\n")
+        return cli.INTERRUPTED
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

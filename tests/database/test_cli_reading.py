@@ -164,11 +164,19 @@ def test_recall_says_that_nothing_was_found_and_where_it_looked(commands: Comman
 
 
 def test_a_theme_that_does_not_exist_is_named_with_those_spelled_like_it(commands: Commands) -> None:
-    for arguments in (("--theme", "hermse"), ("--scope", "hermse")):
+    for arguments in (("--theme", "hermse"), ("--scope", "hermse"), ("--theme", "hermse", "--explain")):
         done = commands.call("recall", "harbour", *arguments)
         assert done.code == 1, done
         assert "there is no theme 'hermse'; did you mean hermes?" in done.err
     assert commands.call("recall", "zebra", "--theme", "other").code == 0
+
+
+def test_whoever_asks_a_theme_that_holds_nothing_is_told_of_the_others(commands: Commands) -> None:
+    assert "themes that hold" not in commands.call("recall", "harbour", "--since", "2099-01-01").out
+    commands.configure(**{**commands.config["memory"]["pgvector"], "identity_aliases": {"hermes": "quay"}})
+    done = commands.call("recall", "harbour")
+    assert "Nothing found in theme 'quay'" in done.out
+    assert "themes that hold something: hermes, other" in done.out
 
 
 def test_status_has_one_line_for_each_thing(commands: Commands) -> None:

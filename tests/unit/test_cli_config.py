@@ -136,7 +136,7 @@ def test_broken_yaml_is_named_and_left_alone(commands: Commands) -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("none", "for the local model, run: hermes-pgvector config unset embed_url; nothing was changed"),
+        ("none", "nothing was changed. For the local model, run: hermes-pgvector config unset embed_url"),
         ("127.0.0.1:11434", "did you mean http://127.0.0.1:11434? nothing was changed"),
         ("localhost:11434/v1", "did you mean http://localhost:11434/v1? nothing was changed"),
         ("ftp://x", "embed_url must begin with http:// or https://; nothing was changed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from hermes_memory_pgvector import __version__, cli
+from hermes_memory_pgvector import __version__, cli, command
 from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
 from testing.command import PROGRAM, Commands
@@ -224,8 +225,8 @@ def test_examples_stand_below_the_help_of_a_command(capsys: pytest.CaptureFixtur
         (("recal", "x"), "there is no command 'recal'; did you mean recall?"),
         (("conf",), "there is no command 'conf'; did you mean config?"),
         (("zzz",), "there is no command 'zzz'; see: hermes-pgvector --help"),
-        (("recall", "x", "--limt", "3"), "hermes-pgvector recall has no option --limt; did you mean --limit?"),
-        (("recall", "x", "y"), "hermes-pgvector recall does not take 'y'"),
+        (("recall", "x", "--limt", "3"), "there is no option --limt; did you mean --limit?"),
+        (("recall", "x", "y"), "there is one argument too many: 'y'"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_looks_like_it(
@@ -235,3 +236,18 @@ def test_a_mistyped_word_is_answered_with_what_looks_like_it(
         cli.main(arguments)
     assert ended.value.code == 2
     assert f"hermes-pgvector: {sentence}\n" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_a_command_begins_ends_with_one_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert command.main() == cli.INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "interrupted\n"

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.as_json({"logins": [asdict(each) for each in found]})
         return 0
     if not found:
-        terminal.say("No login was granted single themes: all agents use the fleet's own, which sees them all.")
+        terminal.wrap(["No login was granted single themes: all agents use the fleet's own, which sees them all."], 0)
         return 0
     rows = [(each.login, rights(each), ", ".join((*each.themes, *each.begun)) or "none yet") for each in found]
     terminal.table(("login", "may", "themes"), rows)

@@ -12,6 +12,7 @@ from hermes_memory_pgvector.cli import entries, explaining, options, reach, time
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, UsageError
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ EXAMPLES = (
 BUDGET_SECONDS = 30.0
 SCOPES = ("current", "all", "session")
 """Scopes that are not the name of a theme."""
+MOST_OTHERS = 5
 KINDS: dict[str, tuple[str, ...]] = {
     "memories": ("recall_memory",),
     "turns": ("recall_conversation",),
@@ -94,8 +96,11 @@ def run(args: argparse.Namespace) -> int:
             answers = recall_at(engine, questions, args.as_of, deadline)
             gaps = horizon.gaps_at(args.as_of, engine.settings.history_days)
         took = time.perf_counter() - started
+        others: list[str] = []
         if not any(answer.hits for answer in answers):
             _require_theme(engine, args)
+            if not args.theme and args.scope == "current" and all(answer.searched == 0 for answer in answers):
+                others = _other_themes(engine, theme)
     hits = [hit for answer in answers for hit in answer.hits]
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     if args.json:
@@ -115,6 +120,12 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"{terminal.count(len(hits), 'hit')} in {where}, {terminal.seconds(took)}")
     else:
         terminal.wrap([nothing_found(list(zip(questions, answers, strict=True)))], 2, first=[""])
+    if others:
+        terminal.bullet(
+            "note",
+            f"themes that hold something: {', '.join(others)}",
+            "ask one with --theme NAME, all with --scope all",
+        )
     for warning in filter(None, (degraded, gaps)):
         terminal.bullet("warning", warning)
     return 0
@@ -138,6 +149,16 @@ def _require_theme(engine: Engine, args: argparse.Namespace) -> None:
         reach.require_theme(engine.pool, theme_name(named))
 
 
+def _other_themes(engine: Engine, theme: str) -> list[str]:
+    """The largest shared themes, for whoever has not named one and has asked one that holds nothing."""
+    from hermes_memory_pgvector.care import themes
+    from hermes_memory_pgvector.values import is_private_theme
+
+    with engine.pool.transaction(Deadline.after(BUDGET_SECONDS), reach=OVERVIEW) as connection:
+        found = [each.theme for each in themes.overview(connection) if not is_private_theme(each.theme)]
+    return [] if theme in found else [terminal.one_line(each) for each in found[:MOST_OTHERS]]
+
+
 def _explain(
     args: argparse.Namespace, engine: Engine, theme: str, questions: list[Question], deadline: Deadline
 ) -> int:
@@ -145,6 +166,8 @@ def _explain(
     from hermes_memory_pgvector.recall.explain import explain
 
     found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
+    if not any(explanation.hits for explanation in found):
+        _require_theme(engine, args)
     if args.json:
         rows = [
             {**_row(each.hit), "explain": explaining.hit_document(each)}

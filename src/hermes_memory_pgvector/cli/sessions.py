@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
                 terminal.number(row.turns),
                 times.shown(row.last),
                 times.shown(row.first),
-                terminal.number(row.delegations),
+                terminal.number(row.delegations) if row.delegations else None,
                 rows.line(row.begins_with, 80),
             )
             for row in page.rows

@@ -185,9 +185,9 @@ def unknown_options(used: argparse.ArgumentParser, extra: Sequence[str]) -> str:
     """A sentence about arguments that a command does not take."""
     first = extra[0]
     if not first.startswith("-"):
-        return f"{used.prog} does not take {first!r}"
+        return f"there is one argument too many: {first!r}"
     name = first.partition("=")[0]
-    return f"{used.prog} has no option {name}{did_you_mean(name, options_of(used))}"
+    return f"there is no option {name}{did_you_mean(name, options_of(used))}"
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:

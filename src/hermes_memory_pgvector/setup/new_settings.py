@@ -116,16 +116,16 @@ def check_endpoint(url: str) -> None:
     try:
         parse_endpoint(url)
     except ConfigError as error:
-        raise ConfigError(f"{error}; {_meant_endpoint(url)}nothing was changed") from None
+        raise ConfigError(f"{error}; {_meant_endpoint(url)}") from None
 
 
 def _meant_endpoint(url: str) -> str:
-    """What was probably meant by an address that is none."""
+    """What was probably meant by an address that is none, and that nothing was changed."""
     if url.strip().lower() in NOTHING:
-        return "for the local model, run: hermes-pgvector config unset embed_url; "
+        return "nothing was changed. For the local model, run: hermes-pgvector config unset embed_url"
     if _HOST_AND_PORT.fullmatch(url.strip()):
-        return f"did you mean http://{url.strip()}? "
-    return ""
+        return f"did you mean http://{url.strip()}? nothing was changed"
+    return "nothing was changed"
 
 
 def _check_together(home: Path, values: Mapping[str, Any]) -> None:

@@ -34,8 +34,9 @@ def obstacle(settings: Settings) -> str:
     if settings.dsn:
         from hermes_memory_pgvector.store.pool import check_conninfo
 
-        problem = check_conninfo(settings.dsn)
-        return f"dsn is not a valid connection string ({problem})" if problem is not None else ""
+        if check_conninfo(settings.dsn) is None:
+            return ""
+        return "dsn is not a valid connection string; write it like postgresql://user@host:5432/database"
     if not any(importlib.util.find_spec(name) for name in EMBEDDED_PACKAGES):
         how = f"{distribution.install_command()}, or set dsn to your own Postgres"
         return f"no dsn is set and no embedded Postgres is installed: {how}"
