@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector.admin import citus
+from hermes_memory_pgvector.errors import DatabaseRejected
+from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.distributed import PER_THEME, THEN, other_texts
+from hermes_memory_pgvector.writer import deliver_waiting
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
 TEXTS = sorted(file.relative_to(SQL / "citus" / "queries") for file in (SQL / "citus" / "queries").rglob("*.sql"))
@@ -76,3 +82,28 @@ def test_a_text_per_theme_gets_the_elements_of_that_theme() -> None:
         {"theme": "b", "themes": ["b"], "ids": [2], "left_out": [3, 4]},
     ]
     assert other_texts("turns/stored_keys", {}) == ()
+
+
+def test_what_is_refused_whatever_it_says_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that cannot be committed, as where a worker prepares none: the writer does not try for ever."""
+    sizes: list[int] = []
+
+    def take(_: Any, after: int, most: int, max_bytes: int) -> list[Any]:
+        sizes.append(most)
+        raise DatabaseRejected("refused")
+
+    monkeypatch.setattr(dead_letters, "take_waiting", take)
+    pool: Any = SimpleNamespace(transaction=lambda *_, **__: nullcontext())
+    absent: Any = SimpleNamespace(look=lambda: None, waiting=3, names=frozenset())
+    intake: Any = SimpleNamespace(begin=lambda: None)
+    with pytest.raises(DatabaseRejected):
+        deliver_waiting.deliver_waiting(
+            pool,
+            absent,
+            intake,
+            seconds=1.0,
+            max_bytes=1,
+            on_stored=lambda _: None,
+            is_stopping=lambda: len(sizes) > 50,
+        )
+    assert sizes == [200, 100, 50, 25, 12, 6, 3, 1]

@@ -40,7 +40,10 @@ def deliver_waiting(
                     return
                 stored = _store(connection, absent, intake, letters, behind, apart=most == 1)
         except DatabaseRejected:
-            most = max(1, most // 2)
+            if most == 1:
+                # Not for what it says: that would be a dead letter now.
+                raise
+            most //= 2
             continue
         on_stored(stored)
         absent.delivered(stored)
