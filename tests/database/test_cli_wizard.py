@@ -119,6 +119,9 @@ def test_a_database_that_does_not_answer_is_not_written(commands: Commands) -> N
 
 
 def test_the_way_back_to_the_embedded_server_is_offered(commands: Commands) -> None:
+    password = commands.home / ".env"
+    password.write_text("HERMES_PGVECTOR_PASSWORD=kept-for-the-former-server\nOTHER=stays\n", encoding="utf-8")
     done = ask(commands, "embedded\n\n\n\nno\n")
     assert "(embedded: the server of this home)" in done.out
-    assert commands.config["memory"]["pgvector"]["dsn"] == ""
+    assert "dsn" not in commands.config["memory"]["pgvector"]
+    assert password.read_text(encoding="utf-8") == "OTHER=stays\n"

@@ -65,7 +65,7 @@ def _prompt_dsn(home: Path, settings: Settings) -> None:
         if not answer or answer == current:
             return
         if answer.lower() == EMBEDDED:
-            changed = new_settings.save(home, {"dsn": ""})
+            changed = new_settings.unset_dsn(home)
             terminal.bullet("ok", "written: dsn, the embedded server of this home" if changed else "unchanged")
             return
         if check_conninfo(answer) is not None:
