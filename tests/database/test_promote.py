@@ -28,7 +28,7 @@ from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, Held, SchemaError
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
-from hermes_memory_pgvector.setup import promoting
+from hermes_memory_pgvector.setup import moving_in, promoting
 from hermes_memory_pgvector.setup.promoting import alone
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.errors import translated
@@ -249,6 +249,10 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases", "login_themes"):
         assert here[table] == there[table]
     _is_closed(old)
+    # What is left there can still be read, and is all in the new place.
+    known = installation.commands.call("import", "peer", "embedded", "--dry-run", "--json").json
+    assert (known["stored"], known["known"] >= 1500) == (0, True), known
+    assert moving_in.themes_in(installation.root / "pgvector")
     numbers = Stored(installation.target.owner_dsn).rows(
         "SELECT (SELECT last_value FROM conversations_id_seq) >= (SELECT max(id) FROM conversations),"
         " (SELECT last_value FROM memory_operations_id_seq) >= (SELECT max(id) FROM memory_operations)"

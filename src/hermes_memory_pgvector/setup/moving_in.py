@@ -94,7 +94,7 @@ def look_into(folder: Path, writers: Sequence[str]) -> tuple[tuple[Theme, ...], 
     deadline = Deadline.after(START_SECONDS)
     with embedded_pool(folder) as pool, pool.transaction(deadline, reach=OVERVIEW) as connection:
         try:
-            schema.verify(connection)
+            schema.readable_version(connection)
         except SchemaError:
             return (), {}
         return tuple(themes.overview(connection)), watermarks.read(connection, writers)

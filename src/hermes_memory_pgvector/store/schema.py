@@ -52,12 +52,12 @@ def not_in_use(moved_to: str | None, filled_from: str | None) -> str:
     if filled_from is not None:
         return (
             "the memories of another database are being moved to this one, and not all have arrived; "
-            "to go on: hermes-pgvector promote"
+            "to go on: hermes-pgvector promote --to DSN"
         )
     if moved_to is not None:
         return (
-            f"the memories have moved from this database to {moved_to}; "
-            "if this home should follow: hermes-pgvector promote"
+            f"the memories have moved from this database to {moved_to}; if this home should follow: "
+            "hermes-pgvector promote --to DSN, or, for a profile whose root home has followed, hermes-pgvector up"
         )
     return ""
 
@@ -88,6 +88,17 @@ def verify(connection: Connection) -> SchemaState:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
     login, may_write = granted or ("", True)
     return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser), login, bool(may_write))
+
+
+def readable_version(connection: Connection) -> int:
+    """As `verify`, for somebody who only reads: what memories have moved away from still holds them as they were."""
+    try:
+        return verify(connection).version
+    except Held:
+        marks: Any = connection.execute(statement("schema/moving")).fetchone()
+        if marks is None or marks[1] is not None:
+            raise
+        return wanted_version()
 
 
 def is_recent(version: str, wanted: tuple[int, ...] = MINIMUM_PGVECTOR) -> bool:
