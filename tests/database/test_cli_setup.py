@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_doctor_notices_what_is_missing(embedded: Commands) -> None:
     assert set(found) == {"settings", "plugin folder"}
     assert "pool_max" in found["settings"]["text"]
     assert found["plugin folder"]["hint"] == "hermes-pgvector install"
+
+
+def test_doctor_names_profiles_that_are_set_to_use_the_memory_and_cannot(embedded: Commands) -> None:
+    # This is what `hermes profile create NAME --clone` leaves.
+    profile = embedded.home / "profiles" / "fresh"
+    profile.mkdir(parents=True)
+    try:
+        (profile / "config.yaml").write_text("memory: {provider: pgvector}\n", encoding="utf-8")
+        done = embedded.run("doctor", "--json")
+    finally:
+        shutil.rmtree(profile.parent)
+    (found,) = [check for check in done.json["checks"] if check["name"] == "profiles"]
+    assert (done.code, found["level"], found["hint"]) == (0, "warning", "hermes-pgvector up --all-profiles")
+    assert found["text"].endswith("fresh")
 
 
 def test_doctor_notices_an_embedder_that_does_not_answer(embedded: Commands) -> None:

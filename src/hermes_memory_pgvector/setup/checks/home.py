@@ -9,11 +9,11 @@ from importlib import metadata
 from pathlib import Path
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.config.home import identity
+from hermes_memory_pgvector.config.home import identity, root_of
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder
+from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, profiles
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.setup.host_python import HostPython
 
@@ -32,6 +32,8 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
         # `up` puts hermes in touch with the package once it can import it, and not before.
         yield _plugin_folder(home)
         yield _provider(home)
+    if not is_waiting and root_of(home) == home:
+        yield from _profiles(home)
     yield _host(host)
 
 
@@ -93,6 +95,22 @@ def _provider(home: Path) -> Finding:
         return ok("provider", f"memory.provider is {PROVIDER_NAME}")
     said = f"memory.provider is {name!r}" if name else "memory.provider is not set"
     return problem("provider", said, f"hermes config set memory.provider {PROVIDER_NAME}")
+
+
+def _profiles(home: Path) -> Iterator[Finding]:
+    """Profiles that hermes gives no memory, without a word: they are set to have this one and lack its folder."""
+    lacking = [each.name for each in profiles.below(home) if _lacks_folder(each)]
+    if lacking:
+        text = f"set to use this memory, but without its plugin folder, so they have none: {', '.join(lacking)}"
+        yield warning("profiles", text, "hermes-pgvector up --all-profiles")
+
+
+def _lacks_folder(home: Path) -> bool:
+    try:
+        return current_provider(home) == PROVIDER_NAME and plugin_folder.state_of(home) == "absent"
+    except (ConfigError, OSError):
+        # Its own doctor says what is wrong there.
+        return False
 
 
 def _host(host: HostPython | None) -> Finding:
