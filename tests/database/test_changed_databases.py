@@ -15,6 +15,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
 from hermes_memory_pgvector.setup import moving_in
 from testing.command import Commands, Finished, with_password
+from testing.host_state import fill
 from testing.postgres import FAST, Database
 from testing.stored import Stored
 
@@ -154,9 +155,12 @@ def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Databa
     assert "2 memories and 2 turns of 2 themes stay in the embedded server" in said
     assert "profiles that stay with the embedded server" in said
     assert new.count("conversations") == 0
+    fill(profile(commands), sessions=1, exchanges=1)
     done = commands.call("up", "--all-profiles", "--yes")
     assert done.code == 0, done
     assert "2 rows copied" in done.out
+    said = "Ledger 0 says that shipment 0 left the harbour with 0 crates of tea."
+    assert new.themes_of(said) == {"coder"}, "the chats that hermes has kept come along, of every profile"
     assert new.themes() == {"coder"}, "the profile's own theme follows it"
     done = commands.call("import", "peer", "embedded", "--json")
     assert (done.code, done.json["stored"]) == (0, 2), done

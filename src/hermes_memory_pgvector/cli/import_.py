@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -200,6 +201,9 @@ def offer(home: Path, *, yes: bool) -> None:
         return
     settings = load(home).settings
     source = _source(home, home, settings, "", 0.0)
+    # A command without a home is completed with that of this run, which may be another one than the profile's.
+    of_profile = f" --hermes-home {shlex.quote(str(home))}" if root_of(home) != home else ""
+    command = f"hermes-pgvector import state{of_profile}"
     try:
         messages, sessions = state.size(path)
         with _opened(home, settings) as pool:
@@ -207,14 +211,14 @@ def offer(home: Path, *, yes: bool) -> None:
                 return
             found = f"{terminal.count(messages, 'message')} of {terminal.count(sessions, 'session')}"
             if not terminal.confirm(f"{found} found in {path}: import them?", default=True, yes=yes):
-                terminal.bullet("note", f"{found} found in {path}", "to import them: hermes-pgvector import state")
+                terminal.bullet("note", f"{found} found in {path}", f"to import them: {command}")
                 return
             with terminal.progress("importing", total=messages, unit="message") as bar:
                 tally = state.import_state(source, pool, settings, is_dry=False, progress=bar.advance)
             _note(pool, home, "state.db", tally)
         tell(tally, is_dry=False)
     except HostStoreUnreadable as error:
-        terminal.bullet("note", f"past chats are left alone: {error}", "to try again: hermes-pgvector import state")
+        terminal.bullet("note", f"past chats are left alone: {error}", f"to try again: {command}")
 
 
 def _jsonl(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
                 examination.tell(finding, within_up=True)
         terminal.bullet("ok" if code == 0 else "problem", f"doctor: {examination.summary(findings)}")
         if code == 0:
-            import_.offer(home, yes=args.yes)
+            _offer_chats((home, *(profiles.below(home) if args.all_profiles else ())), yes=args.yes)
         if code == 0 and host is not None and host.sees_package:
             _offer_tab(home, yes=args.yes)
         _say_next(home, host, code)
@@ -351,6 +352,16 @@ def _activate(home: Path, *, quiet: bool) -> list[str]:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)
         said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, unchanged")
     return ["memory.provider"] if is_new else []
+
+
+def _offer_chats(homes: Sequence[Path], *, yes: bool) -> None:
+    """Ask for each home whether to bring in what hermes has kept of its chats."""
+    for each in homes:
+        try:
+            import_.offer(each, yes=yes)
+        except MemoryPluginError as error:
+            again = f"hermes-pgvector import state --hermes-home {shlex.quote(str(each))}"
+            terminal.bullet("problem", f"past chats of {each} are left alone: {error}", f"to try again: {again}")
 
 
 def _offer_tab(home: Path, *, yes: bool) -> None:
