@@ -271,6 +271,15 @@ def test_an_old_store_without_newer_columns_is_read_beside_a_writer(commands: Co
     assert stored.count("conversations") == 4
 
 
+def test_sessions_that_are_each_others_parents_are_imported_all_the_same(commands: Commands) -> None:
+    with host_state(commands.home) as state:
+        for number, (name, parent) in enumerate((("one", "other"), ("other", "one"))):
+            state.session(name, parent_session_id=parent, marks={"_branched_from": parent})
+            state.exchange(name, asked(number), told(number))
+    assert imported(commands)["stored"] == 4
+    assert imported(commands)["stored"] == 0
+
+
 def test_since_leaves_the_older_part_alone(commands: Commands) -> None:
     fill(commands.home, sessions=1, exchanges=10)
     found = imported(commands, "--since", "2026-09-21T14:13:31")

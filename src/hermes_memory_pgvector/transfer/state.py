@@ -168,7 +168,8 @@ class _Import:
             if self._origin(session) is not Origin.NEW:
                 goes_on[session.parent_id] -= 1
                 if not goes_on[session.parent_id]:
-                    del self._pasts[session.parent_id]
+                    # A damaged store may name a session as the parent of its own parent: that one comes later.
+                    self._pasts.pop(session.parent_id, None)
             self._progress(read)
             if part is not None:
                 group.append(part)
