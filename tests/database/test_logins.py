@@ -406,6 +406,44 @@ def test_plans_tell_nothing_of_texts_one_may_not_see(fleet: Fleet) -> None:
         assert found[0][1] == 0
 
 
+LOWEST = {"text": "''", "bytea": "'\\x'", "bigint": "-9223372036854775808", "timestamp with time zone": "'-infinity'"}
+
+
+def test_no_comparison_looks_at_a_row_before_it_is_known_whose_it_is(fleet: Fleet) -> None:
+    """Postgres may compare first, where that is cheap and leakproof: whether the policy is asked at all tells the rest.
+
+    So a login could spell every text out, by halves. What it says of its themes here makes the policy fail when asked.
+    """
+    with psycopg.connect(fleet.database.owner_dsn) as owner:
+        columns = owner.execute(
+            "SELECT c.relname, a.attname, format_type(a.atttypid, NULL) FROM pg_policy AS p"
+            " JOIN pg_class AS c ON c.oid = p.polrelid"
+            " JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
+            " WHERE p.polname = 'hermes_login_reads' AND format_type(a.atttypid, NULL) = ANY (%s)"
+            " AND EXISTS (SELECT FROM pg_attribute AS t WHERE t.attrelid = c.oid AND t.attname = 'agent_identity')",
+            (list(LOWEST),),
+        ).fetchall()
+        filled = {
+            table
+            for table in {row[0] for row in columns}
+            if owner.execute(f"SELECT FROM {table} LIMIT 1".encode()).fetchall()
+        }
+    tried_on = [(table, column, kind) for table, column, kind in columns if table in filled]
+    assert {
+        ("conversations", "content", "text"), ("memory_entries", "content", "text"), ("recall_log", "query", "text"),
+        ("memory_operations", "content", "text"), ("turn_vectors_1", "content_hash", "bigint"),
+    } <= set(tried_on)  # fmt: skip
+    with psycopg.connect(fleet.dsn(fleet.laptop), autocommit=True) as connection:
+        connection.execute("SELECT set_config('hermes.purpose', '', false), set_config('hermes.themes', '{', false)")
+        for scan in ("indexscan", "indexonlyscan", "bitmapscan"):
+            connection.execute(f"SET enable_{scan} = off".encode())
+        for table, column, kind in tried_on:
+            # True of no row; the cheaper of two ways to say it is not even counted as one comparison.
+            for none in (f"{column} < {LOWEST[kind]}", f"{column} < ANY (ARRAY[{LOWEST[kind]}]::{kind}[])"):
+                with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+                    connection.execute(f"SELECT FROM {table} WHERE {none}".encode())
+
+
 def test_a_theme_is_nobodys_only_if_nothing_was_ever_asked_or_removed_there(fleet: Fleet) -> None:
     traces = {
         "removed": "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"

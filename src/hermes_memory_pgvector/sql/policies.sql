@@ -13,11 +13,18 @@ DO $policies$
 DECLARE
     fleet    CONSTANT text := (SELECT string_agg(quote_ident(role), ', ' ORDER BY role) FROM unnest({fleet}::text[]) AS role);
     purpose  CONSTANT text := $$(SELECT coalesce(current_setting('hermes.purpose', true), ''))$$;
-    -- The fleet's own roles are never granted single themes: they need not ask for each statement.
-    others   CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN false ELSE %%s END', {fleet}::text[]);
     named    CONSTANT text := $$((SELECT nullif(current_setting('hermes.themes', true), '')::text[]))::text[]$$;
-    -- A pattern may match private themes: reading everywhere shows those only to themselves, by name.
-    shared   CONSTANT text := format('(%s <> ''everywhere'' OR NOT hermes_is_private(agent_identity))', purpose);
+    -- What a login was granted, to read or to change. Put together from parts whose cost the planner counts as nothing: it
+    -- asks the cheapest condition first, and before ours a caller's comparison could look at rows of everybody (Postgres
+    -- calls those of texts and numbers leakproof). Whether ours is asked at all would tell what it saw, letter by letter.
+    -- The fleet's own roles are never granted single themes: they need not ask for each statement.
+    ours     CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN NULL ELSE ', {fleet}::text[]);
+    granted  CONSTANT text :=
+        '((SELECT jsonb_object_agg(own.theme, true) FROM unnest(' || ours || 'hermes_login_themes(changes) END) AS own (theme)))'
+        '[agent_identity] IS NOT NULL OR hermes_is_like(agent_identity, (SELECT ' || ours || 'hermes_login_patterns(changes) END),'
+        ' (SELECT current_setting(''hermes.purpose'', true) = ''everywhere''))';
+    reads    CONSTANT text := replace(granted, '(changes)', '(false)');
+    changes  CONSTANT text := replace(granted, '(changes)', '(true)');
     -- An owner that is no superuser sees everything by its policy; forced on it, row-level security would only keep it from
     -- COPY, from a plain pg_dump and from its own statistics.
     is_forced CONSTANT boolean := (SELECT r.rolsuper OR r.rolbypassrls FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user);
@@ -40,25 +47,16 @@ BEGIN
                  format('%s IN (''writer'', ''upkeep'', ''operator'') OR agent_identity = ANY (%s)', purpose, named)),
                 ('hermes_fleet_reads', 'SELECT', fleet,
                  format('%s = ''overview'' OR %1$s = ''everywhere'' AND NOT hermes_is_private(agent_identity)', purpose)),
-                ('hermes_login', 'ALL', 'PUBLIC',
-                 format(others, 'agent_identity = ANY (((SELECT hermes_login_themes(true)))::text[])'
-                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(true)))::text[])')),
-                ('hermes_login_reads', 'SELECT', 'PUBLIC',
-                 format(others, 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                                ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[])'
-                                ' AND ' || shared))
+                ('hermes_login', 'ALL', 'PUBLIC', changes),
+                ('hermes_login_reads', 'SELECT', 'PUBLIC', reads)
             ) AS rule (policy, command, roles, visible)
             WHERE s.has_theme AND NOT (s.name IN ('recall_log', 'agents') AND rule.policy = 'hermes_login')
             UNION ALL
             SELECT s.oid, rule.policy, rule.command, rule.roles, rule.visible
             FROM (VALUES
                 -- Reading leaves its traces, too: whoever may read a theme may add what it was asked.
-                ('recall_log', 'hermes_login', 'ALL', 'PUBLIC',
-                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[]) AND ' || shared),
-                ('agents', 'hermes_login', 'ALL', 'PUBLIC',
-                 'agent_identity = ANY (((SELECT hermes_login_themes(false)))::text[])'
-                 ' OR agent_identity LIKE ANY (((SELECT hermes_login_patterns(false)))::text[]) AND ' || shared),
+                ('recall_log', 'hermes_login', 'ALL', 'PUBLIC', reads),
+                ('agents', 'hermes_login', 'ALL', 'PUBLIC', reads),
                 -- Who is at work: names of machines and folders, and numbers.
                 ('agent_processes', 'hermes_fleet', 'ALL', fleet, 'true'),
                 ('agent_processes', 'hermes_login', 'ALL', 'PUBLIC', 'login = session_user'),

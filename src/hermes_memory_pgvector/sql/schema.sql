@@ -757,6 +757,13 @@ CREATE FUNCTION public.hermes_is_hit(similarity real, coverage real, exact_cover
                 ELSE coalesce(similarity >= min_similarity, false) OR coverage >= min_coverage END
     $$;
 
+CREATE FUNCTION public.hermes_is_like(theme text, patterns text[], is_everywhere boolean) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE STRICT COST 1e-06 PARALLEL SAFE
+    AS $$
+    BEGIN
+        RETURN theme OPERATOR(pg_catalog.~~) ANY (patterns) AND NOT (is_everywhere AND "public".hermes_is_private(theme));
+    END $$;
+
 CREATE FUNCTION public.hermes_is_private(theme text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -2701,23 +2708,42 @@ CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes U
 
 CREATE POLICY hermes_login ON public.agent_processes USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.agents USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity))))));
+CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.conversations USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login ON public.dead_letters USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.delegations USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.delegations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login ON public.erasure_receipts USING ((login = SESSION_USER));
 
@@ -2725,163 +2751,292 @@ CREATE POLICY hermes_login ON public.journal_writers USING ((login = SESSION_USE
 
 CREATE POLICY hermes_login ON public.journals_ended USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.memory_entries USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login ON public.memory_files USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.memory_operations USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.memory_operations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.memory_sources USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.memory_sources USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.memory_vectors_1 USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.memory_vectors_1 USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login ON public.past_processes USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login ON public.pending_vectors USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.pending_vectors USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.quarantined_memories USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.quarantined_memories USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.quarantined_turns USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.quarantined_turns USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.recall_log USING (((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity))))));
+CREATE POLICY hermes_login ON public.recall_log USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.theme_growth USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.theme_growth USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.theme_indexes USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.theme_indexes USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.turn_vectors_1 USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(true) AS hermes_login_themes)::text[])) OR (agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(true) AS hermes_login_patterns)::text[])))
-END);
+CREATE POLICY hermes_login ON public.turn_vectors_1 USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(true)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING ((login = SESSION_USER));
 
 CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING ((login = SESSION_USER));
 
-CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING ((id = ANY (( SELECT public.hermes_login_quarantines() AS hermes_login_quarantines)::bigint[])));
 
-CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new ~~ ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[])));
 
-CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING (
-CASE
-    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN false
-    ELSE ((agent_identity = ANY (( SELECT public.hermes_login_themes(false) AS hermes_login_themes)::text[])) OR ((agent_identity ~~ ANY (( SELECT public.hermes_login_patterns(false) AS hermes_login_patterns)::text[])) AND ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") <> 'everywhere'::text) OR (NOT public.hermes_is_private(agent_identity)))))
-END);
+CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
+   FROM unnest(
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_themes(false)
+        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
 CREATE POLICY hermes_owner ON public.agent_processes TO hermes_owner USING (true);
 
