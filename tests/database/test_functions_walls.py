@@ -53,6 +53,22 @@ def test_theme_pattern_is_the_same_whatever_a_session_makes_of_backslashes(datab
             assert found.fetchone() == ("a\\\\b\\%\\_%", "'a\\\\''b'"), value
 
 
+def test_is_like_one_of_the_patterns_and_everywhere_no_private_theme(database: Database) -> None:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
+        for theme, patterns, is_everywhere, matches in [
+            ("team-a", ["x", "team-%"], False, True),
+            ("team-a", ["team-%"], True, True),
+            ("kitchen", ["team-%"], False, False),
+            ("dm-1", ["dm-%"], False, True),
+            ("dm-1", ["dm-%"], True, False),
+            ("dm-1", ["%"], True, False),
+            ("team-a", None, False, None),
+        ]:
+            asked = (theme, patterns, is_everywhere)
+            found = connection.execute("SELECT hermes_is_like(%s, %s::text[], %s)", asked).fetchone()
+            assert found == (matches,), asked
+
+
 def test_login_themes_are_those_granted_that_the_transaction_is_about(session: psycopg.Connection) -> None:
     asked = "SELECT hermes_login_themes({})"
     for purpose, named, reads, writes in [
