@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import psycopg
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.registry import close_all
 from testing.stored import Stored
 
 TABLES = """
@@ -30,7 +32,11 @@ def checksums(dsn: str) -> dict[str, tuple[int, str]]:
 
 @contextmanager
 def nothing_changes(stored: Stored) -> Iterator[None]:
-    """Fail when the block leaves any row of any table other than it was. Needs the owner's login."""
+    """Fail when the block leaves any row of any table other than it was. Needs the owner's login.
+
+    Engines of this process are ended first: what they do in the background is not the block's doing.
+    """
+    close_all(Deadline.after(10))
     before = checksums(stored.dsn)
     assert len(before) >= 15, "the login does not see the tables"
     yield
