@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
@@ -22,6 +23,7 @@ from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.store import reembedding
 from hermes_memory_pgvector.values import Kind, Question
 from hermes_memory_pgvector.writer import reembed
 from hermes_memory_pgvector.writer.reembed import Throttle
@@ -251,6 +253,36 @@ def test_agents_write_and_ask_while_the_model_changes(tmp_path: Path, database: 
                 print(out, len(load.said), len(load.answers))
         finally:
             close_all(Deadline.after(10))
+
+
+def test_a_theme_that_is_always_written_to_does_not_keep_the_others_waiting(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with many rows, when looking through them takes so long that the last theme has a new one by then."""
+    fleet.fill(600)
+    original, looks = reembedding.wanting, 0
+    one_more = (
+        "WITH said AS (INSERT INTO conversations (agent_identity, session_id, role, content)"
+        " VALUES ('zoo', 's', 'user', 'Turn number ' || %s) RETURNING *)"
+        " INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
+        f" SELECT agent_identity, id, ts, hermes_content_hash(content), {VECTOR.format(dim=DIM)} FROM said"
+    )
+
+    def wanting(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        # Nobody can write at the switch, or without end.
+        if looks < 100:
+            with contextlib.suppress(psycopg.errors.LockNotAvailable):
+                owner.execute(one_more, (looks,))
+        return original(*arguments)
+
+    monkeypatch.setattr(reembedding, "wanting", wanting)
+    with psycopg.connect(fleet.database.owner_dsn, autocommit=True) as owner:
+        owner.execute("SET lock_timeout = '100ms'")
+        assert fleet.change()["switched"]
+    assert looks < 30
+    assert fleet.missing(2) == 0
 
 
 def test_a_change_that_is_killed_goes_on_where_it_was(fleet: Fleet) -> None:

@@ -7,7 +7,7 @@ stored meanwhile get their vector of the model in use from whoever embeds for re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -135,13 +135,10 @@ class Reembed:
         False when there are too many of them, or the embedder does not answer in time.
         """
         rows: list[Wanting] = []
-        for kind in Kind:
-            after = reembedding.START
-            while keys := reembedding.wanting(connection, self._former, self._model, kind, after, BATCH_ROWS):
-                rows += self._wanting(connection, keys)
-                after = (keys[-1][0], keys[-1][2])
-                if len(rows) > LAST_ROWS:
-                    return False
+        for keys in _pages(lambda kind, after: self._wanting_keys(connection, kind, after)):
+            rows += self._wanting(connection, keys)
+            if len(rows) > LAST_ROWS:
+                return False
         if rows:
             try:
                 made, without = self._embed(rows, Deadline.after(LAST_SECONDS))
@@ -159,11 +156,8 @@ class Reembed:
     def _run_through(self) -> int:
         """Embed every row that wants a vector, once; how many there were."""
         before = self.embedded
-        for kind in Kind:
-            after = reembedding.START
-            while keys := self._patiently(self._next_page, kind, after):
-                self._embed_page(keys)
-                after = (keys[-1][0], keys[-1][2])
+        for keys in _pages(lambda kind, after: self._patiently(self._next_page, kind, after)):
+            self._embed_page(keys)
         return self.embedded - before
 
     def _embed_page(self, keys: Sequence[Key]) -> None:
@@ -176,7 +170,10 @@ class Reembed:
 
     def _next_page(self, kind: Kind, after: tuple[str, int]) -> Sequence[Key]:
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
-            return reembedding.wanting(connection, self._former, self._model, kind, after, BATCH_ROWS)
+            return self._wanting_keys(connection, kind, after)
+
+    def _wanting_keys(self, connection: Connection, kind: Kind, after: tuple[str, int]) -> Sequence[Key]:
+        return reembedding.wanting(connection, self._former, self._model, kind, after, BATCH_ROWS)
 
     def _read(self, keys: Sequence[Key]) -> list[Wanting]:
         with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
@@ -252,6 +249,21 @@ class Reembed:
         except DatabaseUnavailable:
             self._watch(Progress(self._done, self._total, 0.0, str(error)))
         self._pause(seconds)
+
+
+def _pages(read: Callable[[Kind, tuple[str, int]], Sequence[Key]]) -> Iterator[Sequence[Key]]:
+    """The keys of all rows that want a vector, once, page by page.
+
+    A page that is not full is the last one. Whoever asked again until there is none would follow the last theme that is
+    written to: with many rows a page takes so long that there is always another row, and the other themes fall behind.
+    """
+    for kind in Kind:
+        after = reembedding.START
+        while keys := read(kind, after):
+            yield keys
+            if len(keys) < BATCH_ROWS:
+                break
+            after = (keys[-1][0], keys[-1][2])
 
 
 class _Pace:
