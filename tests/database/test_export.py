@@ -249,6 +249,15 @@ def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Comman
     assert "cannot be read" in here.call("import", "jsonl", str(here.folder / "broken.gz")).err
     done = here.call("export", "--output", str(here.folder / "no folder" / "x.jsonl"))
     assert (done.code, "cannot be written" in done.err) == (1, True)
+    whole = gzip.compress(b'{"kind":"hermes-pgvector","format":1,"schema":1,"events":false}\n' * 50)
+    for damaged, reason in (
+        (whole[:-12], "ends in the middle"),
+        (whole[:10] + b"\xff\xff" + whole[12:], "it is damaged"),
+        (b"no gzip at all", "it is damaged"),
+    ):
+        (here.folder / "damaged.jsonl.gz").write_bytes(damaged)
+        done = here.call("import", "jsonl", str(here.folder / "damaged.jsonl.gz"))
+        assert (done.code, reason in " ".join(done.err.split())) == (1, True), done.everything
     pipe, link = here.folder / "pipe", here.folder / "link.jsonl"
     os.mkfifo(pipe)
     link.symlink_to("behind.jsonl")

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,8 +74,10 @@ def reading(name: str) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as raw, _decompressor(path, raw) as stream:
             yield stream
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
+    except EOFError:
+        raise ConfigError(f"{path} ends in the middle; was it copied whole?") from None
+    except (OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged, or not what its suffix says"
         raise ConfigError(f"{path} cannot be read ({reason})") from None
 
 
