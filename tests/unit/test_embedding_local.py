@@ -80,6 +80,30 @@ def test_a_text_of_megabytes_is_cut_for_embedding() -> None:
     assert embedder.embed_query(text, soon()) == embedder.embed_query(text[:cap], soon())
 
 
+GROWTH = """
+from pathlib import Path
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.embedding.local import LocalEmbedder
+
+def own_kilobytes():
+    (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("RssAnon")]
+    return int(line.split()[1])
+
+embedder, deadline = LocalEmbedder(), Deadline.after(120)
+for number in range(4500):
+    embedder.embed_query(f"Boat {number} is moored at the northern quay, beside the old crane, until Sunday.", deadline)
+    if number == 500:
+        before = own_kilobytes()
+print(own_kilobytes() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of a process's memory")
+def test_a_process_does_not_grow_with_the_texts_it_has_embedded() -> None:
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, timeout=120, check=True)
+    assert int(done.stdout) < 2000
+
+
 def test_time_that_ends_in_the_middle_is_unavailable() -> None:
     embedder = LocalEmbedder()
     embedder.embed_query("load", soon())

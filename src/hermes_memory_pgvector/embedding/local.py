@@ -110,6 +110,9 @@ def _load() -> _Model:
         raise _damaged(f"shape {weights.shape}")
     tokenizer.no_padding()
     tokenizer.no_truncation()
+    # It would keep the tokens of the last ten thousand short texts, some kilobytes each; vectors are kept elsewhere.
+    if hasattr(tokenizer.model, "_resize_cache"):
+        tokenizer.model._resize_cache(0)
     is_word = np.zeros(len(weights), dtype=np.bool_)
     is_word[[token_id for token, token_id in vocabulary.items() if not _MEANINGLESS.fullmatch(token)]] = True
     return _Model(tokenizer, weights, is_word)
