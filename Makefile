@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-full test-citus test-portable check format docs samples page page-check test-browser-full bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-again test-full test-citus test-portable check format docs samples page page-check test-browser-full bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ quick: setup ## the tests that need no Postgres, in half a minute
 
 test: ## every test but the long ones, the same each time; what CI runs
 	$(PYTHON) start.py test
+
+test-again: ## the tests that failed the last time, one after the other
+	$(BIN)/python -m pytest -q -n 0 -p no:randomly --last-failed --last-failed-no-failures none
 
 test-full: setup ## the long ones too, in random order and with examples nobody has tried
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n 4 --dist loadfile -m ''
