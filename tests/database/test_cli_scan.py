@@ -49,6 +49,8 @@ INSERT INTO delegations (agent_identity, session_id, child_session_id, task_dige
     VALUES ('market', 's', 'c', '\\x01', '{"result": "used %(secret)s"}');
 INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)
     VALUES ('market', now(), 'tool', 'turn', 'current', 'who uses %(secret)s?', 1);
+-- As only somebody who can write rows by hand leaves it.
+INSERT INTO memory_files (home_id, target, entries) VALUES ('odd', 'memory', '5'), ('odd', 'user', '["x", 5]');
 """
 
 

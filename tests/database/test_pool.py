@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
 from hermes_memory_pgvector.store.errors import translate
+from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
 from hermes_memory_pgvector.store.reach import NOTHING
 from hermes_memory_pgvector.store.servers import without_server
@@ -39,6 +41,19 @@ def test_a_connection_is_used_again(pool: Pool) -> None:
         with pool.connection(Deadline.after(10)) as connection:
             backends.add(connection.info.backend_pid)
     assert len(backends) == 1
+
+
+def test_a_time_that_python_cannot_hold_fails_no_statement(pool: Pool) -> None:
+    with pool.connection(Deadline.after(10)) as connection:
+        row = connection.execute(
+            "SELECT 'infinity'::timestamptz, '-infinity'::timestamptz, '4713-01-01 BC'::timestamptz,"
+            " '294276-12-31'::timestamptz, '2026-02-01 12:00+00'::timestamptz"
+        ).fetchone()
+    assert row == (LATEST, EARLIEST, EARLIEST, LATEST, datetime(2026, 2, 1, 12, tzinfo=UTC))
+    # And whoever shows it can do so in every zone.
+    for hours in (-14, 14):
+        assert LATEST.astimezone(timezone(timedelta(hours=hours))) == LATEST
+        assert EARLIEST.astimezone(timezone(timedelta(hours=hours))) == EARLIEST
 
 
 def test_at_most_the_maximum_is_open_however_many_ask(pool: Pool, database: Database) -> None:

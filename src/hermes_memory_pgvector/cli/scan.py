@@ -78,7 +78,5 @@ def _tell(args: argparse.Namespace, found: Findings) -> int:
     if found.rows and args.execute:
         terminal.bullet("note", "whoever could read them may have: change what was stored in plain text")
     if found.unreadable:
-        terminal.bullet(
-            "warning", f"{terminal.count(found.unreadable, 'dead letter')} cannot be read and was not scanned"
-        )
+        terminal.bullet("warning", f"{terminal.count(found.unreadable, 'dead letter')} could not be read or scanned")
     return 0

@@ -32,6 +32,7 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store import distributed
 from hermes_memory_pgvector.store.errors import translate, translated
+from hermes_memory_pgvector.store.far_times import allow_far_times
 from hermes_memory_pgvector.store.reach import Reach
 from hermes_memory_pgvector.store.servers import without_server
 from hermes_memory_pgvector.store.statements import statement
@@ -278,6 +279,7 @@ class Pool:
                 if former is None:
                     raise
                 break
+            allow_far_times(connection)
             host, port = connection.info.host, connection.info.port
             try:
                 return self._admitted(connection)
