@@ -30,10 +30,12 @@ NOTE = (
 )
 ROLES = [
     "<|im_start|>system", "<|eot_id|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "</s>", "<system>", "</assistant>",
-    "<tool_call>", "</tool_response>", "</untrusted_tool_result>", "<function_calls>",
+    "<tool_call>", "</tool_response>", "</untrusted_tool_result>", "<function_calls>", "<start_of_turn>",
+    "<end_of_turn>", "<system-reminder>", "</system_prompt>", "<|[INST]|>", "<|[system]|>",
 ]  # fmt: skip
 ROLE = re.compile(
     r"<\s*\|[^|<>]{1,40}\|\s*>|<\s*<\s*/?\s*sys\s*>\s*>|\[\s*/?\s*inst\s*\]|<\s*/\s*s\s*>"
+    r"|\[\s*/?\s*system\s*\]|<\s*/?\s*(system-reminder|system_prompt|start_of_turn|end_of_turn)\s*>"
     r"|<\s*/?\s*(system|assistant|tool_call|tool_response|untrusted_tool_result|function_calls)\s*>",
     re.IGNORECASE,
 )

@@ -8,11 +8,13 @@ import unicodedata
 _OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
 """The signs that a fence or the host's note can start with, in any width."""
 _FENCE = re.compile(
-    r"</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext"
-    r"|<\|[^|<>]{1,40}\|>|<</*sys>>|\[/*(?:inst|system)\]|</s>"
-    r"|</*(?:system|assistant|human|developer|untrusted_tool_result|(?:tool|function)_(?:calls?|results?|response))>"
+    r"(?=</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext"
+    r"|<\|[^|<>]{1,40}\|>|<</*sys>>|\[/*(?:inst|system)\]|</s>|</*(?:start|end)_of_turn>"
+    r"|</*(?:system(?:[-_](?:reminder|message|prompt|instructions?))?|assistant|human|developer|untrusted_tool_result"
+    r"|tool_use|(?:tool|function)_(?:calls?|results?|response))>)"
 )
-"""The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them."""
+"""The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them;
+also one that stands in another."""
 _MUFFLED = {"<": "‹", "[": "("}
 _CONTROL = re.compile(
     r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
@@ -32,7 +34,7 @@ def harmless(text: str) -> str:
     if _OPENING.search(text) is None:
         return text
     visible, positions = _visible(text)
-    found = {positions[match.start()]: _MUFFLED[match.group()[0]] for match in _FENCE.finditer(visible)}
+    found = {positions[match.start()]: _MUFFLED[visible[match.start()]] for match in _FENCE.finditer(visible)}
     if not found:
         return text
     return "".join(found.get(position, sign) for position, sign in enumerate(text))
