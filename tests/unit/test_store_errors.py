@@ -48,6 +48,11 @@ def test_a_database_that_is_not_in_use_is_waited_out() -> None:
     assert "moved" in str(ours)
 
 
+def test_a_full_disk_and_a_standby_are_told_in_words() -> None:
+    assert "the disk of the database server is full" in str(translate(psycopg.errors.DiskFull()))
+    assert "it is a standby or set to read-only" in str(translate(psycopg.errors.ReadOnlySqlTransaction()))
+
+
 def test_a_missing_schema_names_the_command() -> None:
     assert str(translate(psycopg.errors.UndefinedTable())).endswith("run: hermes-pgvector migrate")
 

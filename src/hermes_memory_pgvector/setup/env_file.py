@@ -53,5 +53,6 @@ def _write(path: Path, text: str, changed: str, encoding: str) -> bool:
     try:
         files.replace(path.resolve(), changed.encode(encoding))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({type(error).__name__})") from None
+        reason = (error.strerror or type(error).__name__).lower()
+        raise ConfigError(f"{path} cannot be written: {reason}") from None
     return True

@@ -35,6 +35,11 @@ SHARDS_STATE = "C1T01"
 """What the coordinator of a cluster says whose shards are not those that its functions were made for."""
 MOVED_STATE = "M0V01"
 """What a database says that is not in use: its installation has moved, or is just being copied to it."""
+PLAIN_STATES = {
+    "53100": "the disk of the database server is full; free some space there",
+    "25006": "this server takes no writes: it is a standby or set to read-only; name the primary in dsn",
+}
+"""What an operator can mend, in words."""
 MIGRATE_COMMAND = "hermes-pgvector migrate"
 
 
@@ -62,7 +67,8 @@ def translate(error: BaseException) -> DatabaseError:
             return DatabaseDenied(f"Postgres refuses the role or the statement ({where})", sqlstate=state)
         if state[:2] in REJECTED_CLASSES:
             return DatabaseRejected(f"Postgres refuses the data ({where})", sqlstate=state)
-        return DatabaseUnavailable(f"Postgres is unavailable or busy ({where})", sqlstate=state)
+        said = PLAIN_STATES.get(state, "Postgres is unavailable or busy")
+        return DatabaseUnavailable(f"{said} ({where})", sqlstate=state)
     if isinstance(error, psycopg.DataError | psycopg.IntegrityError | UnicodeError):
         return DatabaseRejected(f"the data cannot be sent to Postgres ({name})")
     if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError):
