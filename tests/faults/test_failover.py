@@ -16,6 +16,8 @@ from testing.stored import Stored
 from testing.waiting import wait_until
 
 WRITES, QUESTIONS = 200.0, 20.0
+ANSWERED_SECONDS = 5.0
+"""So long after a promotion questions are answered again at the latest; a second or two on a busy machine."""
 
 
 @pytest.fixture
@@ -46,11 +48,10 @@ def fail_over(pair: Replicated, load: SteadyLoad, record_property: Figure) -> No
     wait_for(load, 200)
     pair.standby.promote()
     promoted = time.monotonic()
-    wait_until(lambda: load.first_answer_after(promoted))
-    record_property(
-        "seconds from promotion to an answer", round((load.first_answer_after(promoted) or 0) - promoted, 2)
-    )
+    took = (wait_until(lambda: load.first_answer_after(promoted)) or promoted) - promoted
+    record_property("seconds from promotion to an answer", round(took, 2))
     record_property("slowest hook in ms", round(1000 * load.slowest_hook, 1))
+    assert took <= ANSWERED_SECONDS
 
 
 def settle_on(pair: Replicated, home: AgentHome, load: SteadyLoad, record_property: Figure) -> None:
