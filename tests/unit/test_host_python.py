@@ -91,6 +91,16 @@ def test_the_command_names_the_clone_and_its_extra(hermes: Path, tmp_path: Path)
     assert shlex.split(host_install.typed(expected)) == expected
 
 
+def test_a_python_of_the_operating_system_is_told_that_it_may(tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\necho pip\necho managed\n", encoding="utf-8")
+    python.chmod(0o755)
+    host = host_python.HostPython(python, "on the PATH")
+    pip, consent = [str(python), "-m", "pip"], "--break-system-packages"
+    assert host_install.command(host) == [*pip, "install", consent, distribution.requirement()]
+    assert host_install.removal_command(host) == [*pip, "uninstall", consent, distribution.NAME]
+
+
 @pytest.mark.slow
 def test_an_installed_copy_that_differs_is_noticed(hermes: Path, tmp_path: Path) -> None:
     site = next(hermes.parent.glob("lib/*/site-packages"))

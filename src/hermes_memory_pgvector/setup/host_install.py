@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _STAGES = ("Collecting", "Downloading", "Processing", "Preparing", "Building", "Installing", "Using cached", "Prepared")
 
 
+_PIP_PROBE = """
+import importlib.util, os, sys, sysconfig
+print("pip" if importlib.util.find_spec("pip") is not None else "")
+mark = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+print("managed" if sys.prefix == sys.base_prefix and os.path.exists(mark) else "")
+"""
 _STAGE_END = re.compile(r" \(|: ")
 STAGE_CHARS = 44
 
@@ -74,24 +80,26 @@ def command(host: HostPython) -> list[str]:
     if "pipx" in host.path.parts and (pipx := _program("pipx")):
         # pipx keeps a list of what was injected, so the package is still there after an upgrade of hermes.
         return [pipx, "inject", "--force", host.path.parent.parent.name, wanted]
-    if _has_pip(host.path):
-        return [str(host.path), "-m", "pip", "install", wanted]
+    has_pip, consent = _pip_of(host.path)
+    if has_pip:
+        return [str(host.path), "-m", "pip", "install", *consent, wanted]
     if uv := _program("uv"):
         # uv would take a wheel that it built from an earlier state of the same folder.
         again = f"--reinstall-package={distribution.NAME}"
-        return [uv, "pip", "install", f"--python={host.path}", again, wanted]
+        return [uv, "pip", "install", f"--python={host.path}", *consent, again, wanted]
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", f"--python={host.path}", "install", wanted]
-    return [str(host.path), "-m", "pip", "install", wanted]
+        return [sys.executable, "-m", "pip", f"--python={host.path}", "install", *consent, wanted]
+    return [str(host.path), "-m", "pip", "install", *consent, wanted]
 
 
 def removal_command(host: HostPython) -> list[str]:
     """The command that takes this package out of hermes's environment again."""
     if "pipx" in host.path.parts and (pipx := _program("pipx")):
         return [pipx, "uninject", host.path.parent.parent.name, distribution.NAME]
-    if not _has_pip(host.path) and (uv := _program("uv")):
-        return [uv, "pip", "uninstall", f"--python={host.path}", distribution.NAME]
-    return [str(host.path), "-m", "pip", "uninstall", distribution.NAME]
+    has_pip, consent = _pip_of(host.path)
+    if not has_pip and (uv := _program("uv")):
+        return [uv, "pip", "uninstall", f"--python={host.path}", *consent, distribution.NAME]
+    return [str(host.path), "-m", "pip", "uninstall", *consent, distribution.NAME]
 
 
 def run(words: list[str], report: Callable[[str], None]) -> None:
@@ -128,12 +136,17 @@ def typed(words: list[str]) -> str:
     return shlex.join(words)
 
 
-def _has_pip(python: Path) -> bool:
-    probe = [str(python), "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is None)"]
+def _pip_of(python: Path) -> tuple[bool, tuple[str, ...]]:
+    """Whether a Python has pip, and the options without which it installs nothing.
+
+    A Python of the operating system refuses, and whoever runs hermes on it has consented to that for hermes already.
+    """
     try:
-        return subprocess.run(probe, capture_output=True, check=False, cwd="/").returncode == 0  # noqa: S603
+        done = subprocess.run([python, "-c", _PIP_PROBE], capture_output=True, check=False, cwd="/")  # noqa: S603
     except OSError:
-        return False
+        return False, ()
+    told = done.stdout.split()
+    return b"pip" in told, ("--break-system-packages",) if b"managed" in told else ()
 
 
 def _program(name: str) -> str | None:
