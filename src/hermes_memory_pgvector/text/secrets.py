@@ -59,7 +59,7 @@ def _token(kind: str, hints: Sequence[str], pattern: str) -> Rule:
 
 _TOKENS = (
     _token("aws-key", ("akia", "asia", "abia", "acca"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
-    _token("google-key", ("aiza",), r"AIza[A-Za-z0-9_-]{35}"),
+    _token("google-key", ("aiza", "aq."), r"AIza[A-Za-z0-9_-]{35}|AQ\.[A-Za-z0-9_-]{40,}"),
     _token("google-oauth", ("gocspx-", "ya29."), r"GOCSPX-[A-Za-z0-9_-]{24,}|ya29\.[A-Za-z0-9_-]{20,}"),
     _token(
         "github-token",
@@ -102,6 +102,18 @@ _TOKENS = (
     _token("linear-key", ("lin_api_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
     _token("atlassian-token", ("atatt3",), r"ATATT3[A-Za-z0-9_=-]{50,}"),
     _token("airtable-token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    _token("tavily-key", ("tvly-",), r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}"),
+    _token("figma-token", ("figd_",), r"figd_[A-Za-z0-9_-]{36,}"),
+    _token("supabase-token", ("sbp_", "sb_secret_"), r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{20,}"),
+    _token("planetscale-token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,}"),
+    _token("fly-token", ("fm1", "fm2_"), r"fm(?:2_|1[ar]_)[A-Za-z0-9+/=_,]{40,}"),
+    _token("doppler-token", ("dp.",), r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}"),
+    _token("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
+    _token("rubygems-key", ("rubygems_",), r"rubygems_[0-9a-f]{48}"),
+    _token("pulumi-token", ("pul-",), r"pul-[0-9a-f]{40}"),
+    _token("sonar-token", ("sqp_", "squ_", "sqa_"), r"sq[pua]_[0-9a-f]{40}"),
+    _token("postman-key", ("pmak-",), r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    _token("facebook-token", ("eaa",), r"EAA[A-Za-z0-9]{90,}"),
     _token("age-key", ("age-secret-key-",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     _token("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 )
@@ -122,6 +134,9 @@ _EXAMPLE = re.compile(
     r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx"
 )
 
+_REFERENCE = re.compile(r"(?i)[a-z+]+://[^:@\s]+$|arn:|projects/|kv/|secrets?/|!\w")
+"""Where a secret is kept: an address without a password, a path of a vault or of a cloud's secret manager."""
+
 
 def _stands_for_a_secret(value: str) -> bool:
     """Whether a value is a name, a placeholder or a piece of code rather than the secret itself."""
@@ -132,6 +147,9 @@ def _stands_for_a_secret(value: str) -> bool:
         or _IN_CODE.search(bare) is not None
         or _PATH.fullmatch(bare) is not None
         or _EXAMPLE.search(bare) is not None
+        or _REFERENCE.match(bare) is not None
+        # The name of a constant, such as a kind of token.
+        or (bare.isalpha() and bare.isupper())
         or value.endswith(("...", "…"))
     )
 
@@ -148,7 +166,8 @@ def _is_sign(sign: str) -> bool:
 
 
 _NAMES = (
-    r"(?:passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
+    r"(?:(?:db|database|smtp|mail|imap|ftp|user|root|admin|sudo|become|ssh|login|proxy|ldap|vpn|wifi|redis|mysql|pg)_pass"
+    r"|passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
     r"|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret))"
 )
 _CONTEXTS = (
@@ -196,7 +215,7 @@ _CONTEXTS = (
         "authorization",
         ("authorization", "bearer "),
         re.compile(
-            r"(?i)(?:authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token)?|\bbearer)\s+"
+            r"(?i)(?:authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token|ssws|apikey)?|\bbearer)\s+"
             r"(?P<secret>(?=[^\s\"',;]*\d)[A-Za-z0-9+/=._~-]{16,})"
         ),
         _stands_for_a_secret,
@@ -204,7 +223,7 @@ _CONTEXTS = (
     # A setting: DB_PASSWORD=…, "api_key": "…", --token …
     Rule(
         PASSWORD,
-        ("passw", "pwd", "secret", "key", "token", "credential", "passphrase"),
+        ("passw", "pwd", "_pass", "secret", "key", "token", "credential", "passphrase"),
         re.compile(
             rf"(?im){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d+))?[\"']?"
             r"(?:\s*[:=]\s*|=)(?P<quote>[\"']?)(?P<secret>(?<=[\"'])[^\"'\n]{6,}|(?=\S*[A-Za-z])(?=\S*[0-9!$%^&*+/=~#@-])[^\s\"',;]{8,}?)"
@@ -215,22 +234,64 @@ _CONTEXTS = (
     # A line of an .env file.
     Rule(
         PASSWORD,
-        ("password", "passwd", "secret", "_key", "token"),
+        ("password", "passwd", "_pass", "_pwd", "secret", "_key", "token"),
         re.compile(
-            r"(?m)^\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|_KEY|TOKEN)(?:_[A-Z0-9]+)??=(?P<secret>[^\s\"'#]{6,})\s*$"
+            r"(?m)^\s*(?:export\s+)?[A-Z][A-Z0-9_]*"
+            r"(?:PASSWORD|PASSWD|(?<!ONE)(?<!TWO)(?<!FIRST)(?<!SINGLE)(?<!MULTI)_PASS|_PWD|SECRET|_KEY|TOKEN)"
+            r"(?:_[A-Z0-9]+)??=(?P<secret>[^\s\"'#]{6,})\s*$"
         ),
         _stands_for_a_secret,
     ),
-    # A sentence: "the password is …", "my pin code: …"
+    # A sentence: "the password is …", "my pin code: …"; not one about managers, fields and policies of passwords.
     Rule(
         PASSWORD,
-        ("password", "passwd", "passphrase", "passcode", "token", "api key", "secret"),
+        (
+            *("password", "passwd", "passphrase", "passcode", "token", "api key", "secret", "pw"),
+            *("passwort", "contraseña", "mot de passe", "senha", "wachtwoord", "пароль", "密码", "密碼", "パスワード"),
+        ),
         re.compile(
-            r"(?i)\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret)s?\b"
-            r"(?:\s[\w ,'’()]{0,40}?)?\s*(?:\bis\b|\bto\b|:|=|→|->)\s*"
+            r"(?i)(?:\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret|pw|passwort|contraseña"
+            r"|mot de passe|senha|wachtwoord|пароль)s?\b|密码|密碼|パスワード)"
+            r"(?!\s(?:managers?|fields?|polic(?:y|ies)|generators?|prompts?|resets?|budgets?|stores?|rotation|plugins?)\b)"
+            r"(?:\s[\w ,'’()]{0,40}?)?\s*(?:\b(?:is|to|ist|lautet|es|est|é)\b|是|は|:|：|=|→|->)\s*"
             r"[\"'`]?(?P<secret>[^\s\"'`]{6,})"
         ),
         _is_plain_word,
+    ),
+    # A command: curl -u name:…, sshpass -p …, mysql -p…
+    Rule(
+        PASSWORD,
+        ("curl", "wget", "sshpass", "mysql", "mariadb"),
+        re.compile(
+            r"(?:\b(?:curl|wget)\b.{0,200}?\s(?:-u|--user|--password)[ =]*[\"']?(?:[^\s:\"']*:)?"
+            r"|\bsshpass\s+-p\s*[\"']?|\b(?:mysql|mariadb)\w{0,9}\b.{0,80}?\s-p(?!\d+(?::|/|\s|$)))(?P<secret>[^\s\"'-][^\s\"']{3,})"
+        ),
+        _stands_for_a_secret,
+    ),
+    # A line of a .netrc file.
+    Rule(
+        PASSWORD,
+        ("machine ",),
+        re.compile(r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>\S{4,})"),
+        _stands_for_a_secret,
+        is_within_line=False,
+    ),
+    Rule(
+        "private-key",
+        ("private-lines:",),
+        re.compile(r"Private-Lines: \d+\s+(?P<secret>[A-Za-z0-9+/=]{32,}(?:\s+[A-Za-z0-9+/=]{16,})*)"),
+        is_within_line=False,
+    ),
+    Rule(
+        "webhook",
+        ("hooks.zapier.com", "webhook.office.com"),
+        re.compile(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,})"),
+    ),
+    # Whoever has such an address has what it leads to.
+    Rule(
+        "signed-url",
+        ("-signature=", "sig="),
+        re.compile(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}={0,2})"),
     ),
 )
 RULES = (*_CONTEXTS[:1], *_TOKENS, *_CONTEXTS[1:])
