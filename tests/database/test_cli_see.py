@@ -210,7 +210,7 @@ def test_sessions_of_all_themes_last_used_first(commands: Commands) -> None:
         "theme", "session", "turns", "last", "(UTC)", "first", "(UTC)", "subagents", "begins", "with",
     ]  # fmt: skip
     assert "theme" not in commands.call("sessions", "--theme", "garden").out.splitlines()[0]
-    assert commands.call("sessions", "--since", "1d").out == "There is no session that this names.\n"
+    assert commands.call("sessions", "--since", "1d").out == "No session is stored for this.\n"
 
 
 def test_a_transcript_reads_in_order_with_its_subagents(commands: Commands) -> None:

@@ -185,6 +185,17 @@ def test_columns_that_do_not_fit_either_stand_below_with_their_names() -> None:
     assert all(len(line) <= 60 for line in lines)
 
 
+def test_numbers_that_do_not_fit_stand_below_instead_of_breaking_words() -> None:
+    with watched() as screen:
+        row = ("marketing", "api_server", "48 min ago", "48 min ago", "1", "106", "7")
+        terminal.table(("agent", "kind", "first", "last", "sessions", "turns", "memories"), [row], right=(4, 5, 6))
+    assert screen.lines == [
+        "  agent      kind        first       last        sessions",
+        "  marketing  api_server  48 min ago  48 min ago         1",
+        "      turns 106, memories 7",
+    ]  # fmt: skip
+
+
 def test_a_command_at_the_end_of_an_error_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched() as screen:
         monkeypatch.setattr(sys, "stderr", sys.stdout)

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.as_json({"sessions": [_document(row) for row in page.rows], "next": page.following})
         return 0
     if not page.rows:
-        terminal.say("There is no session that this names.")
+        terminal.say("No session is stored for this.")
         return 0
     # One theme need not be told on every line.
     own = () if args.theme else ("theme",)
@@ -86,7 +86,7 @@ def _tell_trees(trees: Sequence[Branch], following: str | None, *, json: bool) -
         terminal.as_json({"trees": [each.document() for each in trees], "next": following})
         return 0
     if not trees:
-        terminal.say("There is no session that this names.")
+        terminal.say("No session is stored for this.")
     shown = ""
     for tree in trees:
         if tree.theme != shown:
@@ -109,8 +109,10 @@ def _tell_branch(root: Branch) -> None:
             f"{terminal.count(branch.turns, 'turn')}, {times.shown(branch.first)}" if branch.first else "no turns kept"
         )
         text = f"  {rows.line(branch.begins_with, 60)}" if branch.begins_with else ""
-        terminal.say(
-            f"{head}{via}", terminal.styled(terminal.one_line(branch.session_id), "strong"), f" ({said}{after}){text}"
+        terminal.wrap(
+            [terminal.styled(branch.session_id, "strong"), f" ({said}{after}){text}"],
+            len(indent) + 4,
+            first=[f"{head}{via}"],
         )
         last = len(branch.children) - 1
         for place, child in reversed(list(enumerate(branch.children))):

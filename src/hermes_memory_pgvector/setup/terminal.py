@@ -56,6 +56,8 @@ _COMMAND = re.compile(
 STEP_WIDTH = 72
 TEXT_WIDTH = 40
 """Where a text has less room than this beside other columns, it stands below them."""
+WORDS_WIDTH = 24
+"""A column that is wider than this has several words, between which it can wrap."""
 
 
 class _Reader:
@@ -140,18 +142,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence
     if room is None or indent + sum(widths) + 2 * (len(widths) - 1) <= room:
         for line in _aligned(cells, widths, right, indent, 2):
             say(*line)
-    elif len(widths) - 1 in right or _has_room_for_text(widths, room - indent):
+    elif _has_room_for_text(widths, right, room - indent):
         _fitted(cells, right, indent)
     else:
-        kept, gap = _beside(widths[:-1], room - indent)
+        ends_in_text = len(widths) - 1 not in right
+        kept, gap = _beside(widths[:-1] if ends_in_text else widths, room - indent)
         for line, row in zip(_aligned([row[:kept] for row in cells], widths, right, indent, gap), cells, strict=True):
             say(*line)
             if row is not cells[0]:
-                _tell_below(cells[0], row, kept, indent + 4)
+                _tell_below(cells[0], row, kept, indent + 4, ends_in_text=ends_in_text)
 
 
-def _has_room_for_text(widths: list[int], room: int) -> bool:
-    """Whether the last column is wide enough to be read beside the others."""
+def _has_room_for_text(widths: list[int], right: Sequence[int], room: int) -> bool:
+    """Whether texts can be read when they wrap within their columns: the last one, or a long one before numbers."""
+    if len(widths) - 1 in right:
+        return any(width > WORDS_WIDTH for column, width in enumerate(widths) if column not in right)
     return room - sum(widths[:-1]) - 2 * len(widths[:-1]) >= min(widths[-1], TEXT_WIDTH)
 
 
@@ -164,13 +169,16 @@ def _beside(widths: list[int], room: int) -> tuple[int, int]:
     return max(fitting, default=1), 2
 
 
-def _tell_below(head: Sequence[Styled | _Plain], row: Sequence[Styled | _Plain], kept: int, indent: int) -> None:
+def _tell_below(
+    head: Sequence[Styled | _Plain], row: Sequence[Styled | _Plain], kept: int, indent: int, *, ends_in_text: bool
+) -> None:
     """Print what had no room beside the first columns: values with their names, and the text."""
-    beside = zip(head[kept:-1], row[kept:-1], strict=True)
+    end = len(row) - ends_in_text
+    beside = zip(head[kept:end], row[kept:end], strict=True)
     named = [f"{name.text} {cell.text}" for name, cell in beside if cell.text not in ("", one_line(None))]
     if named:
         wrap([Styled(", ".join(named), "faint")], indent)
-    if row[-1].text:
+    if ends_in_text and row[-1].text:
         wrap([row[-1] if isinstance(row[-1], Styled) else row[-1].text], indent)
 
 
