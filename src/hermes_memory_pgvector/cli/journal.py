@@ -270,6 +270,7 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
                 parts.open_engine(home) as engine,
                 engine.pool.transaction(Deadline.after(RETRY_SECONDS), reach=OPERATOR) as connection,
             ):
+                _refuse_beyond_grant(connection, letter.id, {item.theme for item in items})
                 # Stored and gone in one transaction: however often it is tried, the record is stored once.
                 if not dead_letters.drop(connection, letter.id):
                     raise ConfigError(f"dead letter {letter.id} was stored or deleted meanwhile")
@@ -288,6 +289,19 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
     else:
         terminal.bullet("ok", f"record {letter.id} is stored and no longer a dead letter")
     return 1 if reason else 0
+
+
+def _refuse_beyond_grant(connection: Connection, letter_id: int, themes: set[str]) -> None:
+    """What a login of single themes has left is not stored with our rights where it has none."""
+    from hermes_memory_pgvector.store import dead_letters
+
+    found = dead_letters.beyond_grant(connection, letter_id, themes)
+    if found is not None:
+        login, beyond = found
+        raise ConfigError(
+            f"login {login!r} left record {letter_id} and may not write to {', '.join(beyond)}; nothing was stored. "
+            "Once it is granted the theme, its own process stores the record"
+        )
 
 
 def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:

@@ -123,6 +123,13 @@ def find(connection: Connection, letter_id: int) -> tuple[DeadLetter, bytes] | N
     return DeadLetter(row[0], row[1], row[2], len(payload), row[4], row[5]), payload
 
 
+def beyond_grant(connection: Connection, letter_id: int, themes: Iterable[str]) -> tuple[str, list[str]] | None:
+    """The login of single themes that left a record, and those of these themes that it may not write to, if any."""
+    values = {"id": letter_id, "themes": sorted(set(themes))}
+    row: Any = connection.execute(statement("journal/beyond_grant"), values).fetchone()
+    return None if row is None else (str(row[0]), list(row[1]))
+
+
 def drop(connection: Connection, letter_id: int) -> bool:
     """Delete a rejected record; False when there is none."""
     return connection.execute(statement("journal/drop_dead_letter"), {"id": letter_id}).rowcount == 1
