@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,20 @@ def test_stop_and_start_by_itself(embedded: Commands) -> None:
     assert embedded.run("up", "--stop", "--json").json == {"stopped": True}
     assert embedded.run("up", "--stop", "--json").json == {"stopped": False}
     assert embedded.run("status", "--json").json["stored"]["memories"] == 0
+
+
+def test_an_interrupted_tour_leaves_nothing(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = commands.start("try", variables={"TMPDIR": str(temporary)})
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "acknowledged" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    assert commands.finish(process).code == 130
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_tour_shows_recall_and_walls_and_leaves_nothing(tmp_path: Path) -> None:

@@ -91,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
         _walls(agents)
         for agent in agents.values():
             agent.shutdown()
-        _close()
     terminal.say()
     terminal.say(f"Done in {terminal.seconds(time.perf_counter() - started)}; the temporary home is removed.")
     terminal.say(f"To give your own agent this memory: {terminal.command('up')}")
@@ -117,7 +116,6 @@ def _show_page(*, opens: bool) -> int:
             ui.serve(server, json=False, opens=opens)
         finally:
             server.server_close()
-            _close()
     terminal.say("The temporary home is removed.")
     return 0
 
@@ -145,7 +143,11 @@ def _home() -> Iterator[Path]:
                 database.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name, quiet=True)
             yield home
         finally:
-            server.stop(Deadline.after(60), mode="immediate")
+            try:
+                # Whatever ended the tour, an engine that goes on would start the server again.
+                _close()
+            finally:
+                server.stop(Deadline.after(60), mode="immediate")
 
 
 def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
