@@ -444,6 +444,21 @@ def test_no_comparison_looks_at_a_row_before_it_is_known_whose_it_is(fleet: Flee
                     connection.execute(f"SELECT FROM {table} WHERE {none}".encode())
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [("dead_letters", "payload", "bytea"), ("dead_letters", "reason", "text"), ("audit_log", "subject", "text"),
+     ("memory_files", "home_id", "text"), ("journal_writers", "writer", "text"), ("agent_processes", "home", "text"),
+     ("login_themes", "theme", "text")],
+)  # fmt: skip
+def test_whose_a_row_is_comes_before_what_is_in_it(fleet: Fleet, table: str, column: str, kind: str) -> None:
+    with psycopg.connect(fleet.dsn(fleet.laptop), autocommit=True) as connection:
+        asked = f"EXPLAIN SELECT FROM {table} WHERE {column} < ANY (ARRAY['m']::{kind}[])"
+        plan = "\n".join(str(row[0]) for row in connection.execute(asked.encode()))
+    condition = re.search(r"Filter: (.*)", plan)
+    assert condition is not None
+    assert condition[1].index("[login] IS NOT NULL") < condition[1].index("< ANY"), plan
+
+
 def test_a_theme_is_nobodys_only_if_nothing_was_ever_asked_or_removed_there(fleet: Fleet) -> None:
     traces = {
         "removed": "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"

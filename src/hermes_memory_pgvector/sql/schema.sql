@@ -2706,7 +2706,7 @@ CREATE POLICY hermes_fleet_reads ON public.theme_indexes FOR SELECT TO hermes US
 
 CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
-CREATE POLICY hermes_login ON public.agent_processes USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.agent_processes USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2719,7 +2719,7 @@ CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object_agg(
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.audit_log USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.audit_log USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2732,7 +2732,7 @@ CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_obje
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.dead_letters USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.dead_letters USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.delegations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2745,11 +2745,11 @@ CREATE POLICY hermes_login ON public.delegations USING ((((( SELECT jsonb_object
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.erasure_receipts USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.erasure_receipts USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.journal_writers USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.journal_writers USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.journals_ended USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.journals_ended USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2762,7 +2762,7 @@ CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_obj
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.memory_files USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.memory_files USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.memory_operations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2797,7 +2797,7 @@ CREATE POLICY hermes_login ON public.memory_vectors_1 USING ((((( SELECT jsonb_o
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.past_processes USING ((login = SESSION_USER));
+CREATE POLICY hermes_login ON public.past_processes USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login ON public.pending_vectors USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
@@ -2909,9 +2909,9 @@ CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING ((((( SE
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING ((login = SESSION_USER));
+CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING ((login = SESSION_USER));
+CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
 CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
    FROM unnest(
