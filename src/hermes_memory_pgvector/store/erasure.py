@@ -418,7 +418,7 @@ def dead_letters(connection: Connection, after: int = 0) -> Iterator[tuple[int, 
 def change_dead_letter(connection: Connection, letter_id: int, was: bytes, now: bytes | None) -> int:
     """Give a rejected record another payload, or delete it; 0 when it was changed or stored meanwhile."""
     if now is None:
-        return connection.execute(statement("journal/drop_dead_letter"), {"id": letter_id}).rowcount
+        return connection.execute(statement("erase/drop_dead_letter"), {"id": letter_id}).rowcount
     values = {"id": letter_id, "payload": now, "was": was}
     return connection.execute(statement("erase/change_dead_letter"), values).rowcount
 
