@@ -166,6 +166,7 @@ def test_what_is_muted_or_edited_stays_so_wherever_it_goes(homes: list[tuple[Com
 
 
 @pytest.mark.large
+@pytest.mark.timeout(1_800)
 def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, _) = homes
     live(here, source)
@@ -178,7 +179,7 @@ def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tupl
         )
     assert Stored(source.owner_dsn).count("conversations") > 100_000
     before = exported(here)
-    assert there.run("import", "jsonl", str(here.folder / "out.jsonl"), "--json").code == 0
+    assert there.call("import", "jsonl", str(here.folder / "out.jsonl"), "--json").code == 0
     assert hashlib.sha256(exported(there)).digest() == hashlib.sha256(before).digest()
 
 
@@ -225,6 +226,20 @@ def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Databa
         ('{"kind":"turn","theme":"t","role":"king","content":"x","at":"2026-01-01"}', "unknown role 'king'"),
         ('{"kind":"turn","theme":"t","role":"user","content":7,"at":"2026-01-01"}', "content is not a text"),
         ('{"kind":"turn","theme":"t","role":"user","content":"x","at":"soon"}', "a time is not in the form"),
+        ('{"kind":"turn","theme":["t"],"role":"user","content":"x","at":"2026-01-01"}', "theme is not a text"),
+        (
+            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"2026-01-01","ordinal":-1}',
+            "an ordinal is not the number of an occurrence",
+        ),
+        (
+            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"2026-01-01","vectors":[{"chunk":0}]}',
+            "vectors are not a list of chunks",
+        ),
+        ('{"kind":"alias","old":{},"new":"t","since":"2026-01-01"}', "old is not a text"),
+        (
+            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"9999-12-31T23:59:59-14:00"}',
+            "a time is before the year 1 or after the year 9999",
+        ),
         ('{"kind":"hermes-pgvector","format":2}', "the file has format 2"),
     ],
 )

@@ -122,6 +122,9 @@ def test_what_services_really_answer_with_is_taken(homes: list[tuple[Commands, D
     assert [content for _, content in Stored(database.owner_dsn).memories("tea")] == [
         MEM0["memory"], other["memory"], SUPERMEMORY["content"],
     ]  # fmt: skip
+    # No time, as some languages write it.
+    undated = {**MEM0, "memory": "Drinks it from the blue cup.", "created_at": "0001-01-01T00:00:00Z", "updated_at": ""}
+    assert taken(json.dumps(undated), "mem0")["stored"] == 1
     for text, reason in (
         (json.dumps({**MEM0, "created_at": 1e300}), "line 1: a time is neither a date nor a number of seconds"),
         (json.dumps([MEM0, "tea"]), "line 1: this is neither a JSON object nor a list of them"),

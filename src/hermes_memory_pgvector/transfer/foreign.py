@@ -98,10 +98,13 @@ class Foreign:
 
     @staticmethod
     def _says_when(value: Any) -> bool:
-        return bool(value) and isinstance(value, str | int | float) and not isinstance(value, bool)
+        if isinstance(value, str):
+            # Some write the first moment of all times for none.
+            return bool(value) and not value.startswith("0001-01-01")
+        return bool(value) and isinstance(value, int | float) and not isinstance(value, bool)
 
     def _time(self, value: Any) -> str:
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and self._says_when(value):
             return value
         if self._says_when(value):
             # Some count milliseconds.

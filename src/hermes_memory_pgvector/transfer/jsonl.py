@@ -21,6 +21,7 @@ from hermes_memory_pgvector.store import carried, gate, memories, quarantine, re
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.distributed import keep_in_sequence
+from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -53,6 +54,7 @@ from hermes_memory_pgvector.writer.chunks import wants_vector
 PORTION_LINES = 500
 PORTION_CHARS = 2_000_000
 STORE_SECONDS = 300.0
+MOST_ORDINAL = 2**31 - 1
 WRITER = "import"
 """Where operations come from that stand for a memory without a history."""
 NO_KIND = "it has no 'kind', so it is no line of `export`; if another service wrote it, say which with --from"
@@ -354,6 +356,7 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
                 value = _unknown(kind)
         _muted_at(document)
         _held_since(document)
+        _check_vectors(document)
     except KeyError as error:
         reason = f"a {kind} has no {str(error.args[0])[:40]!r}"
     except (TypeError, ValueError, OverflowError) as error:
@@ -384,7 +387,7 @@ def _event(document: Mapping[str, Any]) -> Placed:
         "written_by": _origin(document, "written_by"),
         "trust": _trust(document),
     }
-    previous = None if given is None else clean(given)
+    previous = None if given is None else _string(given, "previous")
     operation: MemoryOperation
     match document["action"]:
         case "add":
@@ -426,13 +429,16 @@ def _turn(document: Mapping[str, Any]) -> AddTurn:
         raise ValueError(f"unknown role {str(document['role'])[:40]!r}")
     if not content:
         raise ValueError("a turn has no content")
+    ordinal = int(document.get("ordinal") or 1)
+    if not 0 < ordinal <= MOST_ORDINAL:
+        raise ValueError("an ordinal is not the number of an occurrence")
     at_us = _microseconds(document["at"])
     return AddTurn(
         _theme(document),
         bounded(_text(document, "session")),
         document["role"],
         content,
-        int(document.get("ordinal") or 1),
+        ordinal,
         Moment(at_us, at_us),
         is_live=False,
         parent_session_id=bounded(_text(document, "parent")),
@@ -466,6 +472,15 @@ def _held_since(document: Mapping[str, Any]) -> datetime | None:
     return None if at is None else _moment(at)
 
 
+def _check_vectors(document: Mapping[str, Any]) -> None:
+    given = document.get("vectors") or []
+    if not isinstance(given, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("chunk"), int) and isinstance(each.get("values"), list)
+        for each in given
+    ):
+        raise TypeError("vectors are not a list of chunks with their values")
+
+
 def _edge(document: Mapping[str, Any]) -> Edge:
     return Edge(
         _theme(document),
@@ -479,7 +494,7 @@ def _edge(document: Mapping[str, Any]) -> Edge:
 
 
 def _alias(document: Mapping[str, Any]) -> Alias:
-    old, new = bounded(clean(document["old"])), bounded(clean(document["new"]))
+    old, new = (bounded(_string(document[name], name)) for name in ("old", "new"))
     if not old or not new or old == new:
         raise ValueError("another name of a theme needs two names")
     return Alias(old, new, _moment(document["since"]), _moment_or_none(document, "finished"))
@@ -534,7 +549,7 @@ def _trust(document: Mapping[str, Any]) -> Trust | None:
 
 
 def _theme(document: Mapping[str, Any]) -> str:
-    theme = bounded(clean(document["theme"]))
+    theme = bounded(_string(document["theme"], "theme"))
     if not theme:
         raise ValueError("a line has an empty theme")
     return theme
@@ -548,8 +563,10 @@ def _target(document: Mapping[str, Any]) -> Any:
 
 def _text(document: Mapping[str, Any], name: str) -> str:
     value = document.get(name)
-    if value is None:
-        return ""
+    return "" if value is None else _string(value, name)
+
+
+def _string(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a text")
     return clean(value)
@@ -576,7 +593,11 @@ def _moment(value: Any) -> datetime:
         at = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise ValueError("a time is not in the form 2026-05-31T14:00:00+00:00") from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    if not EARLIEST <= at <= LATEST:
+        # Postgres would store it, and nobody could read it again.
+        raise ValueError("a time is before the year 1 or after the year 9999")
+    return at
 
 
 def _microseconds(value: Any) -> int:
