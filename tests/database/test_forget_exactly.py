@@ -42,7 +42,15 @@ def arrive(home: Home, theme: str = "bystander") -> None:
     home.provider(theme, "now").sync_turn("Good morning to everybody", "Good morning to you", session_id="now")
     home.settle()
     wait_until(lambda: home.stored.turns(theme, "Good morning to you") != [])
+    # Journals that others have left come after a process's own.
+    wait_until(lambda: nothing_waits(home))
     home.close()
+
+
+def nothing_waits(home: Home) -> bool:
+    marks = dict(home.stored.rows("SELECT writer, seq FROM journal_writers"))
+    journal = home.engine.journal
+    return not any(journal.depth(each, marks.get(each, 0)).records for each in journal.writers())
 
 
 def contents(home: Home, theme: str) -> set[str]:
