@@ -281,9 +281,13 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     assert again["left"] == {}
     assert installation.commands.call("promote", "--drop-embedded").code == 0
     assert (installation.root / "pgvector" / "checkpoints" / "postgres.sock").is_dir()
+    dump = installation.commands.folder / ".hermes-pgvector" / f"{home_id(installation.root)}.dump"
+    dump.parent.mkdir(exist_ok=True)
+    dump.write_bytes(b"what the host's backup has made of it")
     dropped = installation.commands.call("promote", "--drop-embedded", "--execute", "--json")
     assert dropped.json["bytes"] > 0
     assert not (installation.root / "pgvector" / "checkpoints" / "postgres.sock").exists()
+    assert not dump.exists(), "a home without data would start from it"
     assert len(installation.said("desk")) == len(first.report.said)
 
 

@@ -392,7 +392,12 @@ def cancel(ends: Ends, *, execute: bool) -> str:
 
 
 def drop_embedded(home: Path, *, execute: bool) -> tuple[Path, int]:
-    """Delete the data of an embedded server that everybody has left; its folder, and how many bytes that frees."""
+    """Delete the data of an embedded server that everybody has left; its folder, and how many bytes that frees.
+
+    With it goes the dump that the host's backup made of it: a home without data starts from its dump, so the memories
+    as they were then would come back beside those that have moved.
+    """
+    from hermes_memory_pgvector.server.folder import restorable
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
     from hermes_memory_pgvector.store import installation
 
@@ -420,9 +425,14 @@ def drop_embedded(home: Path, *, execute: bool) -> tuple[Path, int]:
                     f"{ends.own_place} does not have the memories of the embedded server; nothing was deleted"
                 )
         freed = server.folder.data_bytes()
+        dump = restorable(ends.folder)
+        if dump is not None:
+            freed += dump.stat().st_size
         if execute:
             server.stop(Deadline.after(STOP_SECONDS))
             with server.folder.exclusive(Deadline.after(STOP_SECONDS)):
+                while (dump := restorable(ends.folder)) is not None:
+                    dump.unlink()
                 shutil.rmtree(server.folder.data)
                 shutil.rmtree(server.folder.path / "secrets", ignore_errors=True)
     return ends.folder, freed
