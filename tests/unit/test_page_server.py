@@ -126,6 +126,25 @@ def test_a_cookie_that_another_port_has_seen_opens_nothing(browser: Browser) -> 
     assert browser.read().status == 200
 
 
+def test_cookies_of_other_programs_do_not_end_the_session(browser: Browser) -> None:
+    own = browser.cookie
+    for other in (
+        'state={"a": "b", "c": 1}',
+        "a[b]=1",
+        "bare",
+        'theme="dark',
+        "who=\xe9",
+        "secure",
+        "path=/",
+        "=x",
+        "",
+    ):
+        for cookies in (f"{other}; {own}", f"{own}; {other}", f"{other};{own};{other}"):
+            browser.cookie = cookies
+            assert browser.read().status == 200, cookies
+            assert browser.ask("GET", "/").status == 200
+
+
 def test_another_sites_page_gets_nothing(browser: Browser) -> None:
     assert browser.read().status == 200
     assert browser.ask("GET", API + "health").status == 403

@@ -16,10 +16,9 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from ipaddress import ip_address
@@ -272,12 +271,8 @@ class Handler(BaseHTTPRequestHandler):
             return None
 
     def _has_session(self, key: str | None = None) -> bool:
-        try:
-            cookies = SimpleCookie(self.headers.get("Cookie", ""))
-        except CookieError:
-            return False
-        found = cookies.get(self.server.cookie)
-        return found is not None and self.server.doorkeeper.knows(found.value, key)
+        found = cookie_in(self.headers.get_all("Cookie") or [], self.server.cookie)
+        return found is not None and self.server.doorkeeper.knows(found, key)
 
     def _is_called_by_name(self) -> bool:
         """Whether the browser means us: a web site whose name leads to this machine has another one."""
@@ -340,6 +335,15 @@ class Handler(BaseHTTPRequestHandler):
     def version_string(self) -> str:
         """Nothing about versions."""
         return "hermes-pgvector"
+
+
+def cookie_in(headers: Iterable[str], name: str) -> str | None:
+    """The value of a cookie; those that other programs of this machine have left may look like anything."""
+    for each in ";".join(headers).split(";"):
+        found, _, value = each.strip().partition("=")
+        if found == name:
+            return value
+    return None
 
 
 def asset(parts: tuple[str, ...]) -> bytes:
