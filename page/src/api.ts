@@ -36,7 +36,7 @@ export interface SessionRow {
 export interface Said { name: string; at: string; role: string; content: string; left_out: number; muted_at: string | null }
 export interface Edge { session_id: string; child_session_id: string; at: string }
 export interface Transcript {
-  theme: string; session_id: string; turns: Said[]; children: Edge[]; parents: Edge[]; next: string | null;
+  theme: string; session_id: string; turns: Said[]; children: Edge[]; parents: Edge[]; next: string | null; begins_later: boolean;
 }
 export interface Hit {
   name: string; kind: "memory" | "turn"; theme: string; at: string; target: string | null; session_id: string | null;
@@ -63,7 +63,7 @@ export interface Batch {
   rule: { theme: string | null; session_id: string | null; origin: string | null; since: string | null; until: string | null };
 }
 export interface Setting {
-  name: string; help: string; expects: string; choices: string[]; value: string; default: string; from: string; fixed: boolean;
+  name: string; help: string; expects: string; choices: string[]; value: string; default: string; from: string; fixed: string;
 }
 export interface Settings { settings: Setting[]; problems: string[]; saved?: string[] }
 

@@ -3,7 +3,7 @@ import type { Health } from "./api";
 import { FleetView } from "./fleet";
 import { HealthStrip } from "./health";
 import { useLoad } from "./load";
-import { Command } from "./parts";
+import { Command, plainly } from "./parts";
 import { go, to, usePlace } from "./place";
 import { SearchView } from "./search";
 import { SetupView } from "./setup";
@@ -73,7 +73,7 @@ function QuickSearch({ theme }: { theme: string }) {
   };
   return (
     <form className="pgv-quick" onSubmit={search} role="search">
-      <input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={theme ? `Search theme ${theme}` : "Search memories and turns"} placeholder={theme ? `Search ${theme}` : "Search memories and turns"} maxLength={2000} />
+      <input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={theme ? `Search theme ${plainly(theme)}` : "Search memories and turns"} placeholder={theme ? `Search ${plainly(theme)}` : "Search memories and turns"} maxLength={2000} />
       <button type="submit" className="pgv-button">Search</button>
     </form>
   );

@@ -1,6 +1,6 @@
 // Changing what is stored: the server says what would be done, somebody confirms it, and only that is done.
 import { Refusal, change, type Plan } from "./api";
-import { Dialog, Stored, Trouble, Waiting } from "./parts";
+import { Dialog, Stored, Trouble, Waiting, spelled } from "./parts";
 import { counted } from "./words";
 import { h, useEffect, useId, useState, type Node } from "./sdk";
 
@@ -26,6 +26,12 @@ export function countsIn(counts: Record<string, number>): string {
   return told.join(", ") || "nothing";
 }
 
+/** Whether a name was typed as it is or as it is shown; nobody can type the blanks and hidden signs that some have. */
+function isTyped(typed: string, name: string): boolean {
+  const plain = (text: string) => text.replace(/\s+/g, " ").trim();
+  return [name, spelled(name)].some((each) => plain(each) === plain(typed));
+}
+
 export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; theme: string; onClose: () => void; onDone: (done: Done) => void }) {
   const [chosen, setChosen] = useState(0);
   const [plan, setPlan] = useState<Plan | null>(null);
@@ -48,9 +54,10 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
     change<Plan>(way.name, { theme, ...way.body, confirm: plan!.digest }).then(
       (done) => onDone({ said: way.done(done), event: done.event, theme }),
       (refusal: Refusal) => {
-        setBusy(false);
         setError(refusal);
-        if (refusal.status === 409) change<Plan>(way.name, { theme, ...way.body }).then(setPlan, setError);
+        if (refusal.status !== 409) return setBusy(false);
+        // What was shown is no longer so: nothing can be confirmed until the new plan is there.
+        return change<Plan>(way.name, { theme, ...way.body }).then(setPlan, (again: Refusal) => { setPlan(null); setError(again); }).then(() => setBusy(false));
       },
     );
   };
@@ -79,7 +86,7 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
       ) : null}
       <p className="pgv-buttons">
         <button type="button" className="pgv-button" onClick={onClose} autoFocus>Leave it</button>
-        <button type="button" className={`pgv-button ${way.dangerous ? "pgv-button-danger" : "pgv-button-main"}`} disabled={!does || busy || (wanted.typed !== undefined && typed.trim() !== wanted.typed)} onClick={confirm}>
+        <button type="button" className={`pgv-button ${way.dangerous ? "pgv-button-danger" : "pgv-button-main"}`} disabled={!does || busy || (wanted.typed !== undefined && !isTyped(typed, wanted.typed))} onClick={confirm}>
           {busy ? "Working…" : way.verb}
         </button>
       </p>

@@ -23,9 +23,10 @@ export const Sparkline = memo(({ values }: { values: number[] }) => {
 
 interface Stack { name: string; className: string; of(each: Day): number }
 
-function Frame({ title, said, legend, days, children }: { title: string; said: string; legend: [string, string][]; days: Day[]; children: Node }) {
+function Frame({ title, said, legend, days, isEmpty, children }: { title: string; said: string; legend: [string, string][]; days: Day[]; isEmpty: boolean; children: Node }) {
   const first = days[0];
   const last = days[days.length - 1];
+  if (isEmpty) return <figure className="pgv-chart"><figcaption className="pgv-chart-title">{title}</figcaption><p className="pgv-chart-said">{said}</p></figure>;
   return (
     <figure className="pgv-chart">
       <figcaption className="pgv-chart-title">{title}</figcaption>
@@ -56,7 +57,7 @@ function Bars({ title, days, stacks, said }: { title: string; days: Day[]; stack
   const top = Math.max(1, ...days.map((each) => stacks.reduce((sum, stack) => sum + Math.max(0, stack.of(each)), 0)));
   const step = WIDTH / Math.max(1, days.length);
   return (
-    <Frame title={title} said={said} days={days} legend={stacks.map((stack) => [stack.name, stack.className])}>
+    <Frame title={title} said={said} days={days} isEmpty={days.every((each) => stacks.every((stack) => stack.of(each) <= 0))} legend={stacks.map((stack) => [stack.name, stack.className])}>
       {days.map((each, place) => {
         let base = HEIGHT;
         return (
@@ -120,7 +121,7 @@ function Latency({ days, said }: { days: Day[]; said: string }) {
     }).join("");
   };
   return (
-    <Frame title="Time of a recall" said={said} days={days} legend={[["95th percentile", "pgv-line"], ["median", "pgv-line pgv-line-dashed"]]}>
+    <Frame title="Time of a recall" said={said} days={days} isEmpty={days.every((each) => each.p95_ms === null)} legend={[["95th percentile", "pgv-line"], ["median", "pgv-line pgv-line-dashed"]]}>
       <path d={path((each) => each.p95_ms)} className="pgv-line" />
       <path d={path((each) => each.p50_ms)} className="pgv-line pgv-line-dashed" />
       {days.map((each, index) => (

@@ -12,7 +12,7 @@ const EVERY = 5000;
 const ORDERS: [string, string][] = [["size", "Largest first"], ["growth", "Fastest growing"], ["recent", "Last written"], ["name", "By name"]];
 
 export function FleetView({ place }: { place: Place }) {
-  const first = Math.max(0, Number(place.first) || 0);
+  const first = Math.max(0, Math.floor(Number(place.first)) || 0);
   const query = { find: place.find, sort: place.sort, first, limit: PAGE };
   const fleet = useLoad<Fleet>("fleet", query, { every: EVERY });
   const activity = useLoad<{ days: Day[] }>("activity", {}, { every: 6 * EVERY });
@@ -29,7 +29,7 @@ export function FleetView({ place }: { place: Place }) {
       <Card>
         <CardHeader><CardTitle>Themes</CardTitle></CardHeader>
         <CardContent>
-          <Filter place={place} />
+          {data && !data.all ? null : <Filter place={place} />}
           {data ? <Themes fleet={data} place={place} first={first} /> : fleet.waits ? <Waiting what="the themes" /> : null}
         </CardContent>
       </Card>
@@ -69,6 +69,7 @@ function Themes({ fleet, place, first }: { fleet: Fleet; place: Place; first: nu
       </Empty>
     );
   }
+  if (!fleet.themes.length && fleet.count) return <Empty title="There are no more themes"><p><a href={to({ ...place, first: null })}>Back to the first</a></p></Empty>;
   if (!fleet.themes.length) return <Empty title="No theme has that in its name"><p><a href={to({ ...place, find: null, first: null })}>Show all {count(fleet.all)} themes</a></p></Empty>;
   const last = first + fleet.themes.length;
   return (

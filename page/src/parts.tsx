@@ -7,10 +7,15 @@ import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from 
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e01ef}]/gu;
 // Within words of some scripts and in emoji these have their place, one after a visible sign.
 const JOINER = /^[\u200c\u200d\ufe00-\ufe0f]$/;
+// A text of nothing but hidden signs must not become a hundred thousand elements.
+const MOST_PARTS = 400;
 const VISIBLE_BEFORE = /[^\s!-~]$/u;
 
 /** Stored text where only plain text can stand: what would hide is shown by its number. */
-export const plainly = (text: string) => text.replace(HIDDEN, (sign) => `[U+${codeOf(sign)}]`);
+export const plainly = (text: string) => text.replace(HIDDEN, (sign) => `[U+${codeOf(sign)}]`).replace(/(\[U\+[0-9A-F]+\])\1{3,}/g, (run, one) => `${one} ×${run.length / one.length} `);
+
+/** The same as `Stored` shows it. */
+export const spelled = (text: string) => text.replace(HIDDEN, (sign) => `U+${codeOf(sign)}`);
 
 const codeOf = (sign: string) => sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
 
@@ -25,6 +30,11 @@ export function Stored({ text }: { text: string }) {
     after = found.index + found[0].length;
     // A variation sign and a joiner may follow each other within one emoji; longer runs carry something else.
     if (fits && (!follows || (found[0] === "\u200d" && text[found.index - 1] === "\ufe0f"))) continue;
+    if (parts.length > MOST_PARTS) {
+      parts.push(plainly(text.slice(at)));
+      at = text.length;
+      break;
+    }
     if (found.index > at) parts.push(text.slice(at, found.index));
     const code = codeOf(found[0]);
     parts.push(<span key={found.index} className="pgv-hidden-sign" title={`hidden sign U+${code}`}>{`U+${code}`}</span>);

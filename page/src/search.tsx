@@ -1,7 +1,7 @@
 // One box over memories and turns, and why each hit is one.
 import type { Found, Group, Hit, Term, WhyFound } from "./api";
 import { useLoad } from "./load";
-import { Command, Empty, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting } from "./parts";
+import { Command, Empty, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting, plainly } from "./parts";
 import { go, to, type Place } from "./place";
 import { counted, milliseconds, ordinal, percent, when } from "./words";
 import { Button, Card, CardContent, CardHeader, CardTitle, Input, h, useEffect, useId, useState, type ChangeEvent, type FormEvent } from "./sdk";
@@ -78,7 +78,7 @@ function Results({ found, asked }: { found: Found; asked: Form }) {
     <div className="pgv-stack">
       {isSlow(found, asked) ? <p className="pgv-note" role="status"><span>Searching all themes took {milliseconds(slowest(found))}. Name a theme, or see whether an index would help: <Command text="hermes-pgvector index" /></span></p> : null}
       {found.degraded ? <p className="pgv-note" role="status"><span><strong>Not everything was searched:</strong> {found.degraded}</span></p> : null}
-      <p className="pgv-faint" role="status">{all ? `${counted(all, "hit")} in ${asked.theme ? `theme ${asked.theme}` : "all themes that are not private"}` : ""}</p>
+      <p className="pgv-faint" role="status">{all ? `${counted(all, "hit")} in ${asked.theme ? `theme ${plainly(asked.theme)}` : "all themes that are not private"}` : ""}</p>
       {all ? found.groups.map((group) => (group.hits.length ? <GroupOfHits key={group.kind} group={group} asked={asked} /> : null)) : (
         <Empty title="Nothing found">
           <ul>

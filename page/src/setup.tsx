@@ -94,12 +94,12 @@ function SettingsForm() {
 function Field({ setting, value, onChange }: { setting: Setting; value: string; onChange: (value: string) => void }) {
   const id = useId();
   const isChanged = value !== setting.value;
-  const props = { id, value, disabled: setting.fixed, "aria-describedby": `${id}-help`, onChange: (event: ChangeEvent) => onChange(event.target.value) };
+  const props = { id, value, disabled: Boolean(setting.fixed), "aria-describedby": `${id}-help`, onChange: (event: ChangeEvent) => onChange(event.target.value) };
   return (
     <div className={`pgv-setting ${isChanged ? "pgv-setting-changed" : ""}`}>
       <label htmlFor={id}><code>{setting.name}</code>{isChanged ? <strong> changed</strong> : null}</label>
       {setting.choices.length ? <select className="pgv-select" {...props}>{setting.choices.map((each) => <option key={each} value={each}>{each}</option>)}</select> : <Input {...props} spellCheck={false} autoComplete="off" />}
-      <p id={`${id}-help`} className="pgv-faint">{setting.help} {setting.expects ? `Expects ${setting.expects}. ` : ""}{setting.fixed ? "Set in the environment, which wins." : setting.from === "default" ? "This is the default." : `From ${setting.from}; the default is ${setting.default || "empty"}.`}</p>
+      <p id={`${id}-help`} className="pgv-faint">{setting.help} {setting.expects ? `Expects ${setting.expects}. ` : ""}{setting.fixed ? setting.fixed : setting.from === "default" ? "This is the default." : `From ${setting.from}; the default is ${setting.default || "empty"}.`}</p>
     </div>
   );
 }

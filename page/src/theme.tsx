@@ -27,12 +27,12 @@ export function ThemeView({ place }: { place: Place }) {
     setVersion(version + 1);
     theme.reload();
   };
-  const erased = done && theme.error?.status === 404;
+  const isGone = theme.error?.status === 404;
   return (
     <div className="pgv-stack">
       <p className="pgv-crumbs"><a href={to({})}>All themes</a></p>
       {done ? <DoneLine done={done} onUndo={setWanted} onClose={() => setDone(null)} /> : null}
-      {theme.error && !theme.data ? (erased ? null : <Trouble error={theme.error} reload={theme.reload} />) : (
+      {theme.error && (isGone || !theme.data) ? (isGone && (done || theme.data) ? <Empty title="Nothing is left of this theme"><p>It has been forgotten, or given another name. <a href={to({})}>All themes</a></p></Empty> : <Trouble error={theme.error} reload={theme.reload} />) : (
         <Fragment>
           <Head name={name} theme={theme.data} ask={setWanted} />
           <nav className="pgv-tabs" aria-label="Parts of the theme">
@@ -292,8 +292,8 @@ function Sessions({ name }: { name: string }) {
 }
 
 function TranscriptView({ name, session, turn, ask }: { name: string; session: string; turn: string; ask: Ask }) {
-  const first = useLoad<Transcript>("transcript", { theme: name, session });
-  const turns = usePages<Said>("transcript", { theme: name, session }, (document) => document.turns);
+  const first = useLoad<Transcript>("transcript", { theme: name, session, turn });
+  const turns = usePages<Said>("transcript", { theme: name, session, turn }, (document) => document.turns);
   const linked = useRef<HTMLLIElement>(null);
   useEffect(() => linked.current?.scrollIntoView?.({ block: "center" }), [Boolean(turns.data)]);
   if (turns.error && !turns.data) return <Trouble error={turns.error} reload={turns.reload}><p><a href={to({ view: "theme", theme: name, tab: "sessions" })}>All sessions</a></p></Trouble>;
@@ -305,6 +305,7 @@ function TranscriptView({ name, session, turn, ask }: { name: string; session: s
         <button type="button" className="pgv-button" onClick={() => ask(forgettingAll("session", session))}>Forget the session…</button>
       </div>
       {first.data ? <Around transcript={first.data} /> : null}
+      {first.data?.begins_later ? <p className="pgv-faint">This begins in the middle. <a href={to({ view: "theme", theme: name, tab: "sessions", session })}>From the beginning</a></p> : null}
       {turns.data.length ? null : <Empty title="Nothing was said here"><p>This session only worked for others, or what was said has been forgotten.</p></Empty>}
       <ol className="pgv-transcript">
         {turns.data.map((said) => (
@@ -316,7 +317,7 @@ function TranscriptView({ name, session, turn, ask }: { name: string; session: s
               {said.muted_at ? <strong>muted</strong> : null}
               <button type="button" className="pgv-plain" aria-label={`Forget ${said.name}`} onClick={() => ask(forgetting({ name: said.name, kind: "turn" }))}>Forget…</button>
             </p>
-            <p className="pgv-text"><Stored text={said.content} />{said.left_out ? <span className="pgv-faint"> … {count(said.left_out)} more characters</span> : null}</p>
+            <p className="pgv-text"><Stored text={said.content} />{said.left_out ? <Fragment> … <a href={to({ view: "theme", theme: name, tab: "turns", row: said.name })}>{count(said.left_out)} more characters</a></Fragment> : null}</p>
           </li>
         ))}
       </ol>

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import yaml
@@ -16,9 +18,11 @@ from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
+from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.setup.demo_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
 from hermes_memory_pgvector.store.quarantine import Rule
 from hermes_memory_pgvector.store.reach import OPERATOR
+from hermes_memory_pgvector.values import AddMemory, Moment
 
 MEANT = "how much money may we spend on advertising"
 """Shares no word with the memory it is after."""
@@ -98,6 +102,38 @@ def test_a_memory_is_forgotten_after_confirmation_and_put_back(tab: Tab, fleet: 
     dialog.get_by_role("button", name="Undo it").click()
     expect(page.locator(".pgv-done")).to_contain_text("Undone")
     expect(row_with(page, text)).to_be_visible()
+
+
+@mostly_alone
+def test_a_theme_that_is_forgotten_under_an_open_page_is_gone_from_it(tab: Tab, fleet: Fleet) -> None:
+    name = "short\u202elived \u200b"
+    engine, _ = engine_for(fleet.home)
+    now = time.time_ns() // 1000
+    items = [AddMemory(name, "memory", f"Something for {each}", Moment(now, now + each), "home") for each in (1, 2)]
+    engine.record(items, Urgency.TURN)
+    assert engine.flush(Deadline.after(30))
+    close_all(Deadline.after(10))
+    page = tab.open(urlencode({"view": "theme", "theme": name}))
+    expect(row_with(page, "Something for 2")).to_be_visible()
+    other = page.context.new_page()
+    other.goto(f"{tab.address}#{urlencode({'view': 'theme', 'theme': name})}")
+    other.get_by_role("button", name="Forget the theme…").click()
+    dialog = other.get_by_role("dialog")
+    expect(dialog).to_contain_text("This erases 2 memories")
+    row_with(page, "Something for 2").get_by_role("button", name="Forget…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take it out").click()
+    expect(page.locator(".pgv-done")).to_contain_text("Forgotten")
+    # What is shown is spelled out, and can be typed that way.
+    dialog.get_by_role("textbox").fill("shortU+202Elived U+200B")
+    dialog.get_by_role("button", name="Erase for good").click()
+    expect(dialog).to_contain_text("This erases 1 memory")
+    dialog.get_by_role("button", name="Erase for good").click()
+    for each in (other, page):
+        expect(each.locator(".pgv-empty")).to_contain_text("Nothing is left of this theme", timeout=30_000)
+        expect(each.locator(".pgv-facts")).to_have_count(0)
+    other.close()
+    # The browser itself notes an answer that was an error; the page says it in words.
+    tab.complaints[:] = [each for each in tab.complaints if "status of 404" not in each]
 
 
 def test_a_poisoned_memory_is_inert_and_is_erased_for_good(tab: Tab) -> None:

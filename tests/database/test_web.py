@@ -352,6 +352,66 @@ def test_muted_rows_are_listed_and_heard_again(page: Page, stored: Stored) -> No
     assert page.read("rows", theme="harbour", kind="muted")["rows"] == []
 
 
+def test_muted_rows_come_in_pages(page: Page, stored: Stored) -> None:
+    for name in ("t1", "t2", "t3", "m1"):
+        page.do("mute", theme="harbour", name=name)
+    seen: list[str] = []
+    following: str | None = "0"
+    while following is not None:
+        read = page.read("rows", theme="harbour", kind="muted", limit="2", page=following)
+        seen += [row["name"] for row in read["rows"]]
+        following = read["next"]
+    assert seen == ["m1", "t3", "t2", "t1"]
+    assert page.get("rows", theme="harbour", kind="muted", page="t1")[0] == 400
+
+
+def test_a_turn_far_down_a_long_session_is_on_the_page_that_is_opened_for_it(page: Page, stored: Stored) -> None:
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts)"
+            " SELECT 'harbour', 1000 + n, 'long', 'user', 'Turn ' || n, now() + n * interval '1 second'"
+            " FROM generate_series(1, 300) AS n"
+        )
+    told = {"theme": "harbour", "session": "long"}
+
+    def names(**query: str) -> tuple[list[str], Any]:
+        document = page.read("transcript", **told, **query)
+        return [turn["name"] for turn in document["turns"]], document
+
+    whole, document = names()
+    assert (whole[0], len(whole), document["begins_later"]) == ("t1001", 100, False)
+    for near in ("t1001", "t1100"):
+        assert names(turn=near) == (whole, document)
+    shown, document = names(turn="t1250")
+    assert (shown[0], shown[10], document["begins_later"]) == ("t1240", "t1250", True)
+    assert document["next"] is None
+    shown, document = names(turn="t1150")
+    after, rest = names(turn="t1150", page=document["next"])
+    assert (shown[0], after[0], after[-1], rest["begins_later"]) == ("t1140", "t1240", "t1300", False)
+    assert names(turn="t999999")[0] == whole
+
+
+def test_a_long_turn_is_cut_in_a_transcript_and_whole_by_itself(page: Page, stored: Stored) -> None:
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute(
+            "UPDATE conversations SET content = repeat('x', 60000) WHERE id = 1 AND agent_identity = 'harbour'"
+        )
+    turn = page.read("transcript", theme="harbour", session="s1")["turns"][0]
+    assert (turn["name"], len(turn["content"]), turn["left_out"]) == ("t1", 8000, 52000)
+    assert len(page.read("row", theme="harbour", name="t1")["row"]["content"]) == 60000
+
+
+def test_a_theme_is_found_whatever_the_case_of_its_letters(page: Page, stored: Stored) -> None:
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute(
+            "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts)"
+            " VALUES ('Harbour Office', 99, 's1', 'user', 'A theme of an older program', now())"
+        )
+    for find in ("harb", "HARB"):
+        assert {"harbour", "Harbour Office"} == {each["theme"] for each in page.read("fleet", find=find)["themes"]}
+        assert page.read("names", find=find)["names"] == ["Harbour Office", "harbour"]
+
+
 def test_a_quarantine_is_shown_with_its_rule_and_ended_after_confirmation(page: Page, stored: Stored) -> None:
     home = page.home
     engine, _ = engine_for(home)
@@ -411,6 +471,22 @@ def test_the_settings_form_writes_only_what_was_changed(page: Page, home: Path) 
     ]
     del before["memory"]["pgvector"]["prefetch_limit"]
     assert yaml.safe_load((home / "config.yaml").read_text()) == before
+
+
+def test_a_setting_that_no_field_can_hold_is_left_to_the_file(page: Page, home: Path) -> None:
+    config = yaml.safe_load((home / "config.yaml").read_text())
+    config["memory"]["pgvector"] |= {
+        "secret_rules": {"badge": "B-[0-9]{6}"},
+        "allowed_themes": ["ops, west", "harbour"],
+    }
+    (home / "config.yaml").write_text(yaml.safe_dump(config))
+    form = {each["name"]: each for each in page.read("settings")["settings"]}
+    for name in ("secret_rules", "allowed_themes"):
+        assert form[name]["fixed"] == "Change it in config.yaml, under memory.pgvector."
+        for to in ("a", None):
+            assert page.post("settings", changes={name: {"from": form[name]["value"], "to": to}})[0] == 400
+    assert yaml.safe_load((home / "config.yaml").read_text()) == config
+    assert not form["identity_aliases"]["fixed"]
 
 
 def test_the_page_uses_the_engine_of_the_process_and_starts_none_of_its_threads(page: Page, home: Path) -> None:

@@ -18,6 +18,8 @@ from hermes_memory_pgvector.values import TARGETS, Kind
 
 BEGINNING_CHARS = 120
 LAST_ID = 2**63 - 1
+TURNS_BEFORE = 10
+"""How much of a long session stands before the turn that somebody wants to see."""
 BOTH = (Kind.MEMORY, Kind.TURN)
 
 
@@ -71,6 +73,8 @@ class Transcript:
     children: tuple[Delegation, ...]
     parents: tuple[Delegation, ...]
     following: str | None
+    begins_later: bool = False
+    """Whether turns before the first of these were left out, to show the one that was asked for."""
 
 
 def rows(
@@ -97,11 +101,11 @@ def rows(
     return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
 
 
-def muted(connection: Connection, *, theme: str | None = None, limit: int = 20) -> Page:
-    """What is muted, last muted first."""
+def muted(connection: Connection, *, theme: str | None = None, limit: int = 20, skip: int = 0) -> Page:
+    """What is muted, last muted first, without the first `skip`."""
     if theme is not None:
         themes.require(connection, theme)
-    return Page(tuple(browse.muted(connection, theme, limit)), None)
+    return Page(tuple(browse.muted(connection, theme, limit, skip)), None)
 
 
 def quarantined(connection: Connection, theme: str, number: int, *, page: str | None = None, limit: int = 20) -> Page:
@@ -148,9 +152,18 @@ def sessions(
 
 
 def transcript(
-    connection: Connection, session_id: str, *, theme: str | None = None, page: str | None = None, limit: int = 200
+    connection: Connection,
+    session_id: str,
+    *,
+    theme: str | None = None,
+    page: str | None = None,
+    limit: int = 200,
+    showing: RowName | None = None,
 ) -> Transcript:
-    """A session in order; sessions of the same name in several themes must be told apart."""
+    """A session in order; sessions of the same name in several themes must be told apart.
+
+    `showing` names a turn that the first page has to hold: in a long session it begins a little before that turn.
+    """
     if theme is not None:
         themes.require(connection, theme)
     found = browse.session_themes(connection, session_id)
@@ -163,6 +176,8 @@ def transcript(
     start = None
     if page is not None:
         _, start = _parse_page(page)
+    elif showing is not None:
+        start = _start_before(connection, inside, session_id, showing, limit)
     turns = browse.transcript(connection, inside, session_id, start, limit + 1)
     edges = browse.delegations(connection, inside, session_id)
     shown = tuple(turns[:limit])
@@ -173,6 +188,7 @@ def transcript(
         tuple(edge for edge in edges if edge.session_id == session_id),
         tuple(edge for edge in edges if edge.child_session_id == session_id),
         _page_text(shown[-1].at, Kind.TURN, shown[-1].id) if len(turns) > limit else None,
+        page is None and start is not None,
     )
 
 
@@ -209,6 +225,12 @@ def show(connection: Connection, name: RowName, theme: str | None = None) -> Sho
         told = timeline.lineage(events, row.content)
     held = quarantine.of_row(connection, kind, row.theme, row.id)
     return Shown(row, None if model is None else model.name, vectors, told, held)
+
+
+def _start_before(connection: Connection, theme: str, session_id: str, turn: RowName, limit: int) -> Place | None:
+    """The place after which a page begins that holds a turn; None for the beginning of the session."""
+    before = browse.places_before(connection, theme, session_id, turn.id, limit)
+    return before[TURNS_BEFORE] if len(before) == limit > TURNS_BEFORE else None
 
 
 def _noun(kind: Kind | None) -> str:

@@ -247,9 +247,10 @@ def turns(
     return [_turn(row) for row in rows]
 
 
-def muted(connection: Connection, theme: str | None, limit: int) -> list[Row]:
+def muted(connection: Connection, theme: str | None, limit: int, skip: int = 0) -> list[Row]:
     """Muted memories and turns, last muted first."""
-    rows: list[Any] = connection.execute(statement("browse/muted"), {"theme": theme, "limit": limit}).fetchall()
+    values = {"theme": theme, "limit": limit, "skip": skip}
+    rows: list[Any] = connection.execute(statement("browse/muted"), values).fetchall()
     return [
         Row(Kind(kind), row_id, name, at, content, target, session_id, role, muted_at, origin, trust)
         for kind, name, row_id, at, target, session_id, role, content, muted_at, origin, trust in rows
@@ -289,6 +290,13 @@ def transcript(connection: Connection, theme: str, session_id: str, after: Place
     }
     rows: list[Any] = connection.execute(statement("browse/transcript"), values).fetchall()
     return [Said(*row) for row in rows]
+
+
+def places_before(connection: Connection, theme: str, session_id: str, turn_id: int, limit: int) -> list[Place]:
+    """Where the turns before one of a session stand, the nearest first."""
+    values = {"theme": theme, "session_id": session_id, "turn_id": turn_id, "limit": limit}
+    rows: list[Any] = connection.execute(statement("browse/places_before"), values).fetchall()
+    return [Place(at, row_id) for at, row_id in rows]
 
 
 def delegations(connection: Connection, theme: str, session_id: str) -> list[Delegation]:

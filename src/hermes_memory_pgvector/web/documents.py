@@ -16,6 +16,8 @@ from hermes_memory_pgvector.web.asked import Document, plain
 
 LIST_CHARS = 700
 """How much of a text stands in a list."""
+SAID_CHARS = 8_000
+"""How much of a turn stands in a transcript: a hundred of them are one page."""
 WHOLE_CHARS = 100_000
 """How much of a text a page shows at all."""
 
@@ -50,7 +52,7 @@ def stored(each: StoredMemory | StoredTurn) -> Document:
 
 def said(each: Said) -> Document:
     """A turn of a transcript."""
-    document: Document = {**plain(each), "name": f"t{each.id}", **cut(each.content, WHOLE_CHARS)}
+    document: Document = {**plain(each), "name": f"t{each.id}", **cut(each.content, SAID_CHARS)}
     return document
 
 

@@ -26,7 +26,7 @@ def fleet(asked: Asked) -> Document:
     limit = asked.whole("limit", PAGE, 1, MOST)
     with access.reading(asked.home) as connection:
         found = themes.overview(connection)
-        wanted = [theme for theme in themes.ordered(found, order) if needle in theme.theme]
+        wanted = [theme for theme in themes.ordered(found, order) if needle in theme.theme.casefold()]
         shown = wanted[first : first + limit]
         grown = activity_of.growth(connection, [theme.theme for theme in shown])
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
 from hermes_memory_pgvector.store import browse, held_rows
+from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
@@ -12,6 +13,7 @@ PAGE = 25
 MOST = 100
 TRANSCRIPT = 100
 EDGES = 200
+MOST_MUTED = 10**6
 
 
 def theme(asked: Asked) -> Document:
@@ -30,7 +32,7 @@ def names(asked: Asked) -> Document:
     """The names of the themes, for a field that completes them."""
     needle, limit = asked.text("find").casefold(), asked.whole("limit", 20, 1, MOST)
     with access.reading(asked.home) as connection:
-        found = [name for name in browse.theme_names(connection) if needle in name]
+        found = [name for name in browse.theme_names(connection) if needle in name.casefold()]
     return {"names": found[:limit], "count": len(found)}
 
 
@@ -40,7 +42,7 @@ def rows(asked: Asked) -> Document:
     name, limit = asked.needed("theme"), asked.whole("limit", PAGE, 1, MOST)
     with access.reading(asked.home) as connection:
         if which == "muted":
-            found = see.muted(connection, theme=name, limit=limit)
+            found = _muted(connection, name, asked.whole("page", 0, 0, MOST_MUTED), limit)
         else:
             found = see.rows(
                 connection,
@@ -96,7 +98,14 @@ def transcript(asked: Asked) -> Document:
     name, session = asked.needed("theme"), asked.needed("session")
     limit = asked.whole("limit", TRANSCRIPT, 1, 2 * TRANSCRIPT)
     with access.reading(asked.home) as connection:
-        found = see.transcript(connection, session, theme=name, page=asked.text("page") or None, limit=limit)
+        found = see.transcript(
+            connection,
+            session,
+            theme=name,
+            page=asked.text("page") or None,
+            limit=limit,
+            showing=ids.parse_row(asked.text("turn")) if asked.text("turn") else None,
+        )
     return {
         "theme": found.theme,
         "session_id": found.session_id,
@@ -104,6 +113,7 @@ def transcript(asked: Asked) -> Document:
         "children": plain(found.children),
         "parents": plain(found.parents),
         "next": found.following,
+        "begins_later": found.begins_later,
     }
 
 
@@ -112,3 +122,9 @@ def delegations(asked: Asked) -> Document:
     with access.reading(asked.home) as connection:
         found = see.delegations(connection, asked.needed("theme"), limit=EDGES + 1)
     return {"edges": plain(found[:EDGES]), "is_cut": len(found) > EDGES}
+
+
+def _muted(connection: Connection, theme: str, skip: int, limit: int) -> see.Page:
+    """A page of muted rows; pages are named by how many rows stand before them."""
+    found = see.muted(connection, theme=theme, limit=limit + 1, skip=skip).rows
+    return see.Page(found[:limit], str(skip + limit) if len(found) > limit else None)

@@ -13,6 +13,8 @@ from hermes_memory_pgvector.setup.in_force import in_force
 from hermes_memory_pgvector.web.asked import CHANGED, Asked, Document, Refused
 
 ENVIRONMENT = "environment"
+MAPS = ("secret_rules",)
+"""Settings that no line of text can hold."""
 DEFAULTS = Settings()
 
 
@@ -33,6 +35,8 @@ def change_settings(asked: Asked) -> Document:
         value, source = in_force(parsed.settings, name)
         if source == ENVIRONMENT:
             raise Refused(f"{name} is set in the environment, which wins over config.yaml")
+        if not _fits_a_field(parsed.settings, name):
+            raise Refused(f"{name} does not fit into a field; change it in config.yaml, under memory.{PROVIDER_NAME}")
         if _text(value) != change.get("from"):
             raise Refused(f"{name} has been changed elsewhere; look at it again", CHANGED)
         if change.get("to") is not None and not isinstance(change.get("to"), str):
@@ -73,8 +77,26 @@ def _field(settings: Settings, name: str) -> Document:
         "value": _text(value),
         "default": _text(default),
         "from": source,
-        "fixed": source == ENVIRONMENT,
+        "fixed": _why_fixed(settings, name, source),
     }
+
+
+def _why_fixed(settings: Settings, name: str, source: str) -> str:
+    """Why a setting cannot be changed here; empty when it can."""
+    if source == ENVIRONMENT:
+        return "Set in the environment, which wins."
+    return "" if _fits_a_field(settings, name) else f"Change it in config.yaml, under memory.{PROVIDER_NAME}."
+
+
+def _fits_a_field(settings: Settings, name: str) -> bool:
+    """Whether a list or a map means the same after it was a line of text: a theme may have a comma in its name."""
+    value = getattr(settings, name)
+    if name in MAPS or not isinstance(value, tuple):
+        return name not in MAPS
+    try:
+        return bool(DECLARATIONS[name].parse(_text(plain(value))) == value)
+    except ValueError:
+        return False
 
 
 def _text(value: Any) -> str:

@@ -8,4 +8,4 @@ SELECT 'turn', agent_identity, id, ts, NULL, session_id, role, content, muted_at
        hermes_origin_of_turn(origin, role), trust
 FROM conversations
 WHERE muted_at IS NOT NULL AND (%(theme)s::text IS NULL OR agent_identity = %(theme)s::text)
-ORDER BY muted_at DESC, id DESC LIMIT %(limit)s::integer;
+ORDER BY muted_at DESC, id DESC, 1 LIMIT %(limit)s::integer OFFSET %(skip)s::integer;
