@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, data_folder, load
+from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, data_folder, load, update
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, UsageError
 from hermes_memory_pgvector.setup import database, parts, terminal
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 def _show_page(*, opens: bool) -> int:
     """Fill a temporary home with two weeks of a small fleet, and serve its page."""
     from hermes_memory_pgvector.cli import ui
-    from hermes_memory_pgvector.setup import demo_home
+    from hermes_memory_pgvector.setup import demo_home, plugin_folder
     from hermes_memory_pgvector.web.server import PageServer
 
     for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
@@ -110,6 +110,9 @@ def _show_page(*, opens: bool) -> int:
     with _home() as home:
         with terminal.step("two weeks of five themes, with vectors"):
             demo_home.fill(home)
+            # As in a home that is set up, so that the page's checks have nothing to say.
+            plugin_folder.install(home)
+            update(home, ("memory",), {"provider": PROVIDER_NAME})
         terminal.say()
         server = PageServer(home, "127.0.0.1", 0)
         try:
