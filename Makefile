@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-citus test-portable check format docs samples page page-check test-browser-full bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-again test-full test-citus test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ docs: setup ## write the generated reference pages and the schema snapshot
 
 samples: setup ## write the sample outputs of the README and the quickstart from a run
 	PYTHONPATH=. $(BIN)/python docs/samples.py
+
+pictures: setup ## take the pictures of the memory page anew
+	tests/browser/install.sh
+	PYTHONPATH=. $(BIN)/python docs/pictures.py
 
 bench: setup ## measure beside the published package, ten minutes
 	$(BIN)/python -m bench run --size small
