@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.admin import migrate
+from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
@@ -17,7 +19,7 @@ from hermes_memory_pgvector.embedding import ModelInfo
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
-from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.setup.checks.cluster import check
 from hermes_memory_pgvector.store import dead_letters, vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel, current_model
@@ -38,6 +40,7 @@ from hermes_memory_pgvector.values import (
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.citus import Node
+from testing.command import Commands, with_password
 from testing.postgres import DIM, MODEL, Database, cluster_of, new_database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -243,6 +246,51 @@ def test_what_is_rejected_after_the_wait_is_a_dead_letter_then(
     wait_until(lambda: waiting(spread) == 0, seconds=60)
     assert told(spread, theme) == [turn(theme, number).content for number in (1, 2, 4, 5)]
     assert len(Stored(spread.owner_dsn).rows("DELETE FROM dead_letters RETURNING id")) == 1
+
+
+def test_what_is_forgotten_while_it_waits_is_not_stored(
+    spread: Database, worker: Node, start: Callable[[], Process], tmp_path: Path
+) -> None:
+    (there, _), (away, _) = themes_of(spread, worker, "forgotten")
+    commands = Commands(tmp_path)
+    commands.configure(dsn=with_password(spread.runtime_dsn)[0], embed_url="http://127.0.0.1:9/v1")
+    process = start()
+    worker.stop()
+    for theme in (there, away):
+        process.says(turn(theme, 1, "the quokka has a name"))
+        process.says(turn(theme, 2))
+    process.flush()
+    process.end()
+    # It says that it cannot, and can be asked again.
+    assert "a worker of its Citus cluster" in commands.run("forget", "--match", "quokka", "--execute").everything
+    assert len(told(spread, there)) == waiting(spread) == 2
+    worker.start()
+    done = commands.run("forget", "--match", "quokka", "--execute", "--json")
+    assert done.code == 0, done
+    letters = Stored(spread.owner_dsn).rows("SELECT payload FROM dead_letters")
+    assert len(letters) == 1
+    assert b"quokka" not in bytes(letters[0][0])
+    start().says(turn(there, 3))
+    wait_until(lambda: waiting(spread) == 0, seconds=60)
+    assert (told(spread, away), told(spread, there)[:1]) == ([turn(away, 2).content], [turn(there, 2).content])
+    found = Stored(spread.owner_dsn).rows("SELECT content FROM conversations WHERE lexemes::text LIKE '%%quokka%%'")
+    assert found == []
+
+
+def test_migrate_is_refused_and_changes_nothing(spread: Database, worker: Node, start: Callable[[], Process]) -> None:
+    (there, _), (away, _) = themes_of(spread, worker, "migrate")
+    process = start()
+    worker.stop()
+    with pytest.raises(MemoryPluginError, match="a worker of its Citus cluster"):
+        migrate.apply(spread.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+    process.says(turn(there, 1))
+    process.says(turn(away, 1))
+    process.flush()
+    assert (len(told(spread, there)), waiting(spread)) == (1, 1)
+    worker.start()
+    wait_until(lambda: waiting(spread) == 0, seconds=60)
+    assert len(told(spread, away)) == 1
+    assert migrate.apply(spread.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM)).shards == 8
 
 
 def test_a_question_to_its_themes_does_not_keep_others_from_an_answer(
