@@ -262,6 +262,22 @@ def test_the_role_may_be_named(own: tuple[Commands, str]) -> None:
     assert conninfo_to_dict(commands.config["memory"]["pgvector"]["dsn"])["user"] == "hermes_0named"
 
 
+def test_a_role_that_others_may_use_keeps_its_password_unless_somebody_says_yes(own: tuple[Commands, str]) -> None:
+    commands, dsn = own
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("CREATE ROLE hermes_0taken LOGIN PASSWORD 'of-another-home'")
+        database = sql.Identifier(str(conninfo_to_dict(dsn)["dbname"]))
+        admin.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO hermes_0taken").format(database))
+    done = commands.run("up", "--dsn", dsn, "--runtime-role", "hermes_0taken")
+    assert done.code == 1, done
+    assert 'role "hermes_0taken" exists and keeps its password' in done.err
+    assert not (commands.home / "config.yaml").exists()
+    psycopg.connect(make_conninfo(dsn, user="hermes_0taken", password="of-another-home", passfile="")).close()
+    assert commands.run("up", "--dsn", dsn, "--runtime-role", "hermes_0taken", "--yes").code == 0
+    # This home knows the password now, and need not be asked again.
+    assert commands.run("up", "--dsn", dsn, "--runtime-role", "hermes_0taken").code == 0
+
+
 def test_an_administrator_who_may_not_make_roles_becomes_the_login(own: tuple[Commands, str]) -> None:
     commands, dsn = own
     commands.secrets.append("plain-password")

@@ -212,6 +212,8 @@ def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, 
         with terminal.step("your Postgres", quiet=quiet) as said:
             chosen = login.choose(home, settings, admin, args.runtime_role)
             said.append(brief(admin))
+        if chosen.replaces_password:
+            _confirm_password(chosen.role, yes=args.yes, quiet=quiet)
         return Target(admin, chosen.role, new_login=chosen)
     if settings.hold:
         raise Held(settings.hold)
@@ -237,6 +239,16 @@ def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, 
         if folder != data_folder(home):
             said.append(f"shared with {folder.parent}")
     return Target(info.owner_dsn, RUNTIME_ROLE)
+
+
+def _confirm_password(role: str, *, yes: bool, quiet: bool) -> None:
+    """Ask before a role that others may be using gets a new password; ConfigError if it keeps its own."""
+    question = f'   Role "{role}" exists. Give it a new password, so that only this home can log in as {role}?'
+    if not (yes if quiet else terminal.confirm(question, yes=yes)):
+        raise ConfigError(
+            f'role "{role}" exists and keeps its password. To give it a new one, which locks out whoever uses it now, '
+            "add --yes; to use it with the password it has, set dsn to that login: hermes-pgvector config set dsn …"
+        )
 
 
 def _is_ready(home: Path, settings: Settings) -> bool:

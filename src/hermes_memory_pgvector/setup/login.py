@@ -24,6 +24,8 @@ class Login:
 
     role: str
     password: str
+    replaces_password: bool = False
+    """The role exists and has another one, which others may be using."""
 
 
 def choose(home: Path, settings: Settings, admin: str, wanted_role: str | None) -> Login:
@@ -38,7 +40,7 @@ def choose(home: Path, settings: Settings, admin: str, wanted_role: str | None) 
         return Login(before, known)
     password = known if known and before == wanted_role else secrets.token_urlsafe(PASSWORD_BYTES)
     if wanted_role:
-        return Login(wanted_role, password)
+        return Login(wanted_role, password, has_role(admin, wanted_role, CONNECT_SECONDS))
     if not has_role(admin, DEFAULT_ROLE, CONNECT_SECONDS):
         return Login(DEFAULT_ROLE, password)
     # Another home may be using that role; a new password would lock it out.
