@@ -74,6 +74,7 @@ def test_a_machine_is_granted_themes_sees_them_and_is_sent_away(
     assert " read " in table
     anew = operator.call("grant", login, "--new-password", "--json").json
     assert anew["password"] not in (None, made["password"])
+    assert (anew["may_write"], anew["themes"]) == (False, ["launch", "not-begun-yet"])
     assert machine.call("list").code != 0
     assert "sees nothing any more" in operator.call("revoke-login", login).out
     assert operator.call("revoke-login", login).code == 1

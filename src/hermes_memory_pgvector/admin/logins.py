@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -54,6 +54,8 @@ class Wanted:
     may_create: bool = False
     homes: tuple[str, ...] = ()
     """Homes whose journals and files it goes on with."""
+    keeps_rights: bool = False
+    """Whether a login that is there may go on to do what it could, whatever the two say."""
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ def grant(owner_dsn: str, wanted: Wanted, *, password: str | None, actor: str, h
             raise ConfigError("name at least one theme, or let the login begin its own: --create")
         outcome.is_new_role = _ensure_role(connection, wanted.login, password)
         _refuse_strong(connection, wanted.login)
+        if wanted.keeps_rights and known is not None:
+            wanted = replace(wanted, may_write=known.may_write, may_create=known.may_create)
         rights = {"login": wanted.login, "may_write": wanted.may_write, "may_create": wanted.may_create}
         connection.execute(admin_statement("logins/note"), {**rights, "made_here": outcome.is_new_role})
         if wanted.themes is not None:

@@ -57,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
     themes = None
     if args.themes is not None:
         themes = tuple(dict.fromkeys(name for each in args.themes.split(",") if (name := theme_name(each))))
-    wanted = logins.Wanted(args.login, themes, not args.read_only, args.create, tuple(args.home))
+    # A new password or another home changes nothing of what a login may do.
+    keeps = themes is None and not args.read_only and not args.create
+    wanted = logins.Wanted(args.login, themes, not args.read_only, args.create, tuple(args.home), keeps)
     operator = actor.operator(options.home_of(args))
     with granting.as_owner(args, "make logins", REMEDY, may_create=True) as owner:
         is_new = not has_role(owner, args.login, logins.CONNECT_SECONDS)
