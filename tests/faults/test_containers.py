@@ -8,10 +8,15 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
+import pytest
+
 from hermes_memory_pgvector.engine import status_file
 from testing.agent import PREAMBLE, AgentHome
 from testing.faulty import expect
 from testing.waiting import wait_until
+
+# Only Linux has namespaces of pids.
+pytestmark = pytest.mark.linux
 
 # A namespace of pids without a /proc of its own, as the poorest of containers has it.
 ISOLATED = ["unshare", "--pid", "--fork", "--kill-child=KILL"]
