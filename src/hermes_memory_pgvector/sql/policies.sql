@@ -20,8 +20,9 @@ DECLARE
     -- The fleet's own roles are never granted single themes: they need not ask for each statement.
     ours     CONSTANT text := format('CASE WHEN current_user = ANY (%L::name[]) THEN NULL ELSE ', {fleet}::text[]);
     granted  CONSTANT text :=
-        '((SELECT jsonb_object_agg(own.theme, true) FROM unnest(' || ours || 'hermes_login_themes(changes) END) AS own (theme)))'
-        '[agent_identity] IS NOT NULL OR hermes_is_like(agent_identity, (SELECT ' || ours || 'hermes_login_patterns(changes) END),'
+        '((SELECT jsonb_object(own.themes, own.themes) FROM (SELECT ' || ours || 'hermes_login_themes(changes) END OFFSET 0)'
+        ' AS own (themes)))[agent_identity] IS NOT NULL'
+        ' OR hermes_is_like(agent_identity, (SELECT ' || ours || 'hermes_login_patterns(changes) END),'
         ' (SELECT current_setting(''hermes.purpose'', true) = ''everywhere''))';
     reads    CONSTANT text := replace(granted, '(changes)', '(false)');
     changes  CONSTANT text := replace(granted, '(changes)', '(true)');

@@ -2708,12 +2708,13 @@ CREATE POLICY hermes_fleet_reads ON public.turn_vectors_1 FOR SELECT TO hermes U
 
 CREATE POLICY hermes_login ON public.agent_processes USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
@@ -2721,12 +2722,13 @@ CREATE POLICY hermes_login ON public.agents USING ((((( SELECT jsonb_object_agg(
 
 CREATE POLICY hermes_login ON public.audit_log USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
@@ -2734,12 +2736,13 @@ CREATE POLICY hermes_login ON public.conversations USING ((((( SELECT jsonb_obje
 
 CREATE POLICY hermes_login ON public.dead_letters USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.delegations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.delegations USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
@@ -2751,12 +2754,13 @@ CREATE POLICY hermes_login ON public.journal_writers USING (((( SELECT jsonb_bui
 
 CREATE POLICY hermes_login ON public.journals_ended USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
@@ -2764,34 +2768,37 @@ CREATE POLICY hermes_login ON public.memory_entries USING ((((( SELECT jsonb_obj
 
 CREATE POLICY hermes_login ON public.memory_files USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.memory_operations USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(true)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login ON public.memory_sources USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.memory_operations USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.memory_vectors_1 USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
+CREATE POLICY hermes_login ON public.memory_sources USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login ON public.memory_vectors_1 USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
@@ -2799,111 +2806,121 @@ CREATE POLICY hermes_login ON public.memory_vectors_1 USING ((((( SELECT jsonb_o
 
 CREATE POLICY hermes_login ON public.past_processes USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login ON public.pending_vectors USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(true)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login ON public.quarantined_memories USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.pending_vectors USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.quarantined_turns USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.quarantined_memories USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.recall_log USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
+CREATE POLICY hermes_login ON public.quarantined_turns USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login ON public.recall_log USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.theme_growth USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(true)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login ON public.theme_indexes USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.theme_growth USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login ON public.turn_vectors_1 USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(true)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login ON public.theme_indexes USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(true)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
+CREATE POLICY hermes_login ON public.turn_vectors_1 USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(true)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+            ELSE public.hermes_login_patterns(true)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login_reads ON public.agents FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.conversations FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.delegations FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
@@ -2913,78 +2930,85 @@ CREATE POLICY hermes_login_reads ON public.login_grants FOR SELECT USING (((( SE
 
 CREATE POLICY hermes_login_reads ON public.login_themes FOR SELECT USING (((( SELECT jsonb_build_object((SESSION_USER)::text, true) AS jsonb_build_object))[login] IS NOT NULL));
 
-CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(false)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.memory_entries FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(false)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.memory_operations FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(false)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.memory_sources FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
+CREATE POLICY hermes_login_reads ON public.memory_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login_reads ON public.pending_vectors FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login_reads ON public.quarantined_memories FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+        CASE
+            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
@@ -2992,12 +3016,13 @@ CREATE POLICY hermes_login_reads ON public.quarantined_turns FOR SELECT USING ((
 
 CREATE POLICY hermes_login_reads ON public.quarantines FOR SELECT USING ((id = ANY (( SELECT public.hermes_login_quarantines() AS hermes_login_quarantines)::bigint[])));
 
-CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
@@ -3005,34 +3030,37 @@ CREATE POLICY hermes_login_reads ON public.recall_log FOR SELECT USING ((((( SEL
 
 CREATE POLICY hermes_login_reads ON public.theme_aliases FOR SELECT USING ((new ~~ ANY (( SELECT public.hermes_granted_themes() AS hermes_granted_themes)::text[])));
 
-CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_patterns(false)
-        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
-
-CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
-        CASE
-            WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+CREATE POLICY hermes_login_reads ON public.theme_growth FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
         END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
 
-CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object_agg(own.theme, true) AS jsonb_object_agg
-   FROM unnest(
+CREATE POLICY hermes_login_reads ON public.theme_indexes FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
-            ELSE public.hermes_login_themes(false)
-        END) own(theme)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
+            ELSE public.hermes_login_patterns(false)
+        END AS hermes_login_patterns), ( SELECT (current_setting('hermes.purpose'::text, true) = 'everywhere'::text)))));
+
+CREATE POLICY hermes_login_reads ON public.turn_vectors_1 FOR SELECT USING ((((( SELECT jsonb_object(own.themes, own.themes) AS jsonb_object
+   FROM ( SELECT
+                CASE
+                    WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
+                    ELSE public.hermes_login_themes(false)
+                END AS hermes_login_themes
+         OFFSET 0) own(themes)))[agent_identity] IS NOT NULL) OR public.hermes_is_like(agent_identity, ( SELECT
         CASE
             WHEN (CURRENT_USER = ANY ('{hermes}'::name[])) THEN NULL::text[]
             ELSE public.hermes_login_patterns(false)
