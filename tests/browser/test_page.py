@@ -54,7 +54,7 @@ def test_the_fleet_is_listed_with_its_growth_and_its_health(tab: Tab) -> None:
     expect(page.get_by_role("link", name="marketing", exact=True)).to_be_visible()
 
 
-def test_a_memory_is_found_by_meaning_and_the_page_says_why(tab: Tab) -> None:
+def test_a_memory_and_a_turn_are_found_by_meaning_and_the_page_says_why(tab: Tab) -> None:
     page = tab.open()
     page.get_by_label("Search memories and turns").fill(MEANT)
     page.keyboard.press("Enter")
@@ -65,6 +65,9 @@ def test_a_memory_is_found_by_meaning_and_the_page_says_why(tab: Tab) -> None:
     expect(why).to_contain_text(f"by {LOCAL_MODEL}")
     expect(why).to_contain_text("A hit needs")
     expect(why.get_by_role("row", name="money")).to_be_visible()
+    turn = page.locator(".pgv-hit", has=page.get_by_role("link", name="Open the session")).first
+    expect(turn).to_contain_text("campaign budget")
+    expect(turn).to_contain_text("words 0 %")
 
 
 @mostly_alone
