@@ -70,6 +70,17 @@ def test_a_home_that_may_not_be_read_is_named_with_whose_it_is(opened: Path, clo
         assert f"{opened / closed} cannot be read: permission denied" in said, command
 
 
+@pytest.mark.parametrize("place", ["home", "home/pgvector"])
+def test_a_home_that_is_a_file_or_a_link_to_nowhere_is_called_that(tmp_path: Path, place: str) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).symlink_to(tmp_path / "nowhere")
+    for command, (code, said) in run_all(tmp_path / "home", tmp_path).items():
+        assert (code, "nowhere, which does not exist" in said) == (1, True), command
+    (tmp_path / "nowhere").write_text("a file", encoding="utf-8")
+    for command, (code, said) in run_all(tmp_path / "home", tmp_path).items():
+        assert (code, f"{tmp_path / place} is not a folder" in said) == (1, True), command
+
+
 def test_a_read_only_home_is_left_as_it_is(opened: Path) -> None:
     home = opened / "home"
     home.mkdir()

@@ -33,6 +33,10 @@ def sentence(error: OSError) -> str | None:
 def check_access(home: Path) -> None:
     """Raise ConfigError when this user may not read the home or our folder in it."""
     for folder in (home, data_folder(home)):
+        if folder.is_symlink() and not os.path.lexists(os.path.realpath(folder)):
+            raise ConfigError(f"{folder} is a link to {os.path.realpath(folder)}, which does not exist")
+        if os.path.exists(folder) and not os.path.isdir(folder):  # noqa: PTH110, PTH112 - false where nobody may look
+            raise ConfigError(f"{folder} is not a folder; give the hermes home with --hermes-home")
         if os.path.lexists(folder) and not os.access(folder, os.R_OK | os.X_OK):
             raise ConfigError(f"{folder} cannot be read: permission denied{_advice(folder)}")
 
