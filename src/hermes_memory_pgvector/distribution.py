@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 NAME = "hermes-memory-pgvector"
 EXTRA = "embedded"
+NO_LOCAL_MODEL_FROM = (3, 14)
+"""The first Python for which the local model has no build; pyproject.toml leaves it out there."""
 
 
 def requirement(extra: str = EXTRA) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -99,6 +100,19 @@ def test_a_python_of_the_operating_system_is_told_that_it_may(tmp_path: Path) ->
     pip, consent = [str(python), "-m", "pip"], "--break-system-packages"
     assert host_install.command(host) == [*pip, "install", consent, distribution.requirement()]
     assert host_install.removal_command(host) == [*pip, "uninstall", consent, distribution.NAME]
+
+
+@pytest.mark.parametrize(("version", "lacks"), [([3, 13], ("wordllama",)), ([3, 14], ())], ids=["3.13", "3.14"])
+def test_a_python_for_which_there_is_no_local_model_can_use_the_memory(
+    tmp_path: Path, version: list[int], lacks: tuple[str, ...]
+) -> None:
+    python = tmp_path / "python3"
+    told = {"host": True, "package": "", "lacks": ["wordllama"], "python": version}
+    python.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(told))}\n", encoding="utf-8")
+    python.chmod(0o755)
+    found = host_python.find(tmp_path, SETTINGS, python)
+    assert found is not None
+    assert (found.lacks, found.sees_package) == (lacks, not lacks)
 
 
 @pytest.mark.slow

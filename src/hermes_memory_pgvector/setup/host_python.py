@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 PROBE_SECONDS = 60.0
 OPTION = "--hermes-python"
 CHOICE_NAME = "hermes-python"
-LOCAL_MODEL_PACKAGES = ("wordllama", "numpy")
+LOCAL_MODEL = "wordllama"
+LOCAL_MODEL_PACKAGES = (LOCAL_MODEL, "numpy")
 
 # Importing the provider is what hermes does; whoever lacks a module is told its name.
 PROBE = """
@@ -39,7 +40,7 @@ def has(name):
     return importlib.util.find_spec(name) is not None
 # A script finds what lies beside it.
 beside = importlib.machinery.PathFinder.find_spec("hermes_cli", sys.argv[1:2])
-told = {"host": has("hermes_cli") or beside is not None, "package": "", "lacks": []}
+told = {"host": has("hermes_cli") or beside is not None, "package": "", "lacks": [], "python": sys.version_info[:2]}
 try:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
     import hermes_memory_pgvector
@@ -135,8 +136,8 @@ def _examine(path: Path, how: str, settings: Settings) -> HostPython:
     needs = [] if settings.dsn or settings.hold else ["|".join(EMBEDDED_PACKAGES)]
     needs += LOCAL_MODEL_PACKAGES if settings.uses_local_model else ()
     if _is_this(path):
-        missing = tuple(each.partition("|")[0] for each in needs if not any(map(_has, each.split("|"))))
-        return HostPython(path, how, _has("hermes_cli"), missing)
+        missing = [each.partition("|")[0] for each in needs if not any(map(_has, each.split("|")))]
+        return HostPython(path, how, _has("hermes_cli"), _installable(missing, sys.version_info[:2]))
     command = shutil.which("hermes")
     beside = Path(command).resolve().parent if command and _interpreter(Path(command)) == path else ""
     try:
@@ -148,9 +149,14 @@ def _examine(path: Path, how: str, settings: Settings) -> HostPython:
         told = json.loads(done.stdout.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return HostPython(path, how, has_host=False)
-    lacks = tuple(each.partition("|")[0] for each in told["lacks"])
+    lacks = _installable([each.partition("|")[0] for each in told["lacks"]], tuple(told.get("python", ())))
     is_current = bool(told["package"]) and _is_current(Path(told["package"]).parent)
     return HostPython(path, how, bool(told["host"]), lacks, is_current)
+
+
+def _installable(lacks: list[str], python: tuple[int, ...]) -> tuple[str, ...]:
+    """What is missing and can be had: where there is no local model, memory works without it."""
+    return tuple(each for each in lacks if each != LOCAL_MODEL or python < distribution.NO_LOCAL_MODEL_FROM)
 
 
 def _is_this(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,11 +68,12 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
         yield problem("embedder", str(error), hint)
         return
     except EmbeddingError as error:
-        hint = (
-            f"{distribution.install_command()}, or set embed_url to an endpoint"
-            if settings.uses_local_model
-            else "check embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
-        )
+        if not settings.uses_local_model:
+            hint = "check embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
+        elif sys.version_info < distribution.NO_LOCAL_MODEL_FROM:
+            hint = f"{distribution.install_command()}, or set embed_url to an endpoint"
+        else:
+            hint = "until then recall falls back to keyword search; see: hermes-pgvector config set --help"
         yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
         return
     info = seen.info
