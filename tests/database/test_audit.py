@@ -108,6 +108,12 @@ def test_the_command_shows_newest_first_in_pages(commands: Commands, database: D
     assert "turns: 4" in out
 
 
+def test_what_another_login_says_of_itself_stands_beside_its_name(commands: Commands, database: Database) -> None:
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("INSERT INTO audit_log (login, actor, action) VALUES ('minion', 'root@host', 'forget')")
+    assert "root@host (minion)" in commands.call("audit").out
+
+
 def test_an_operator_is_the_systems_user_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
     somebody = actor.operator(tmp_path)

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     deadline = Deadline.after(READ_SECONDS)
     with parts.open_pool(home, load(home).settings) as pool, pool.connection(deadline) as connection:
         schema.verify(connection)
+        own_login = connection.info.user
         rows = audit.read(
             connection,
             theme=args.theme,
@@ -61,13 +62,17 @@ def run(args: argparse.Namespace) -> int:
         terminal.say("Nothing is in the log for this.")
         return 0
     terminal.table(
-        ("number", "when (UTC)", "who", "action", "theme", "what", "rows"), [_cells(row) for row in shown], right=(0,)
+        ("number", "when (UTC)", "who", "action", "theme", "what", "rows"),
+        [_cells(row, own_login) for row in shown],
+        right=(0,),
     )
     if following is not None:
         terminal.say(f"  older ones: --before {following}")
     return 0
 
 
-def _cells(row: AuditRow) -> tuple[str, ...]:
+def _cells(row: AuditRow, own_login: str) -> tuple[str, ...]:
+    # Who it was is what somebody said; the login is what Postgres knows.
+    who = row.actor if row.login == own_login else f"{row.actor} ({row.login})"
     counts = ", ".join(f"{name.replace('_', ' ')}: {terminal.number(value)}" for name, value in row.counts.items())
-    return str(row.id), times.shown(row.at), row.actor, row.action, row.theme or "–", row.subject or "–", counts
+    return str(row.id), times.shown(row.at), who, row.action, row.theme or "–", row.subject or "–", counts
