@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,32 @@ def test_a_database_that_does_not_answer_is_not_written(commands: Commands) -> N
     assert "no server listens on that host and port" in done.out
     assert "nothing was written" in done.out
     assert commands.config == before
+
+
+def test_ctrl_c_ends_it_with_a_sentence(commands: Commands) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WIZARD, str(commands.home)], env=commands.environment, text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    while "connection string" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "interrupted; what you answered before is kept\n")
+
+
+def test_settings_that_cannot_be_changed_end_it_with_a_sentence(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    commands.home.mkdir()
+    (commands.home / "config.yaml").write_text("memory: [", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", WIZARD, str(commands.home)], env=commands.environment, text=True, input="\n\nno\n",
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "not valid YAML" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_way_back_to_the_embedded_server_is_offered(commands: Commands) -> None:

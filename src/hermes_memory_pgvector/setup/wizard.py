@@ -16,13 +16,32 @@ NO = ("n", "no")
 NONE = "none"
 EMBEDDED = "embedded"
 MOST_TRIES = 3
+INTERRUPTED = 130
 CONNECT_SECONDS = 60.0
 ENDPOINT_QUESTIONS = ("embed_model", "embed_api_key_env")
 """Asked only when there is an endpoint."""
 
 
 def run(home: Path) -> None:
-    """Ask, write what changed, test, offer to migrate, and make us the host's memory provider."""
+    """Ask, write what changed, test, offer to migrate, and make us the host's memory provider.
+
+    The host would show a traceback for whatever ends this early, so it ends the program with a sentence.
+    """
+    try:
+        _ask(home)
+    except KeyboardInterrupt:
+        terminal.say()
+        terminal.complain("interrupted; what you answered before is kept")
+        sys.exit(INTERRUPTED)
+    except MemoryPluginError as error:
+        terminal.fail(str(error))
+        sys.exit(1)
+    except OSError as error:
+        terminal.fail(f"{error.filename or home}: {(error.strerror or type(error).__name__).lower()}")
+        sys.exit(1)
+
+
+def _ask(home: Path) -> None:
     terminal.say()
     terminal.say("pgvector memory: press Enter to keep the value in [brackets].")
     settings = load(home).settings
