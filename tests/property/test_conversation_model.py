@@ -196,7 +196,13 @@ class Host(RuleBasedStateMachine):
                 continue
             row.state = MUST if is_there and not (repeats or agent.had_notes or item.is_reloaded) else DOUBT
             row.session = agent.session if is_there else row.session
-        if not is_stale:
+        if is_stale:
+            # Words of a session that was left may be taken for the same words where they stand in the resumed one.
+            shown = {(each.role, each.content) for each in transcript}
+            for item in agent.history:
+                if item.row is not None and item.row.state == NEVER and (item.role, item.content) in shown:
+                    item.row.state = DOUBT
+        else:
             self.seen()
 
     # What a user does.
