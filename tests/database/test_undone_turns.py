@@ -47,6 +47,22 @@ def test_an_interrupted_question_that_was_undone_stays_away(agent_home: AgentHom
     assert stored(agent_home) == {}
 
 
+def test_what_was_interrupted_is_kept_when_the_same_question_is_asked_once_more_and_undone(
+    agent_home: AgentHome,
+) -> None:
+    begun = {"role": "assistant", "content": "Let me count the barrels, one by"}
+    kept, undone = [said("one")[0], begun], [said("one")[0], begun | {"content": "There are four barrels in"}]
+    for session, shown in (("s1", kept), ("s2", [*kept, *undone])):
+        agent = agent_home.provider(session=session)
+        for number in (1, 2):
+            agent.on_turn_start(number, question("one"))
+        agent.on_session_switch(session, rewound=True)
+        agent.on_session_end(shown)
+    found = stored(agent_home)
+    assert found["s1"][-1] == begun["content"]
+    assert undone[-1]["content"] not in found.get("s2", [])
+
+
 def test_a_turn_undone_before_its_report_stays_away_unless_it_is_said_again(agent_home: AgentHome) -> None:
     """The host reports turns from a queue; the user may be faster."""
     agent = agent_home.provider(session="s1")

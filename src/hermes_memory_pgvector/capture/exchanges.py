@@ -247,10 +247,14 @@ class Exchanges:
         if self._last_turn is None:
             return None
         remaining = len(self._reading.exchanges) + len(self._live)
-        last = self._last_common(self._last_turn, reading.exchanges, reading, is_same=_has_begun_as)
+        shown = reading.exchanges
+        if len(shown) == remaining and all(map(_has_begun_as, self._last_turn, shown)):
+            # It fits from its start. That its end fits, too, is because the undone words were said before.
+            return None
+        last = self._last_common(self._last_turn, shown, reading, is_same=_has_begun_as)
         if last is None or last < remaining:
             return None
-        return max(0, len(reading.exchanges) - 1 - last + remaining)
+        return max(0, len(shown) - 1 - last + remaining)
 
     def _start_of_new(self, now: list[Exchange], question: Turn | None, *, is_turn: bool) -> int:
         """Where in a transcript the exchanges start that began since the last one."""
