@@ -19,6 +19,7 @@ OWN_SQL = "its own statements are some that Citus does not take"
 LEFT_OUT = {
     "test_cli_reading.py::test_doctor_notices_tables_that_wait_for_a_vacuum": VACUUM,
     "test_one_callers_fault.py::test_what_concerns_everybody_opens_the_breaker_and_is_told": INSIDE,
+    "test_pool.py::test_a_closed_pool_refuses_and_leaves_nothing_open": COUNTS,
     "test_pool.py::test_a_broken_connection_leaves_no_text_of_the_server_in_the_log": COUNTS,
     "test_pool.py::test_a_server_that_went_away_while_idle_is_noticed_before_use": COUNTS,
     "test_pool.py::test_at_most_the_maximum_is_open_however_many_ask": COUNTS,
