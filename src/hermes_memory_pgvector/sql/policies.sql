@@ -47,7 +47,8 @@ BEGIN
             FROM secured AS s
             CROSS JOIN LATERAL (VALUES
                 ('hermes_fleet', 'ALL', fleet,
-                 format('%s IN (''writer'', ''upkeep'', ''operator'') OR agent_identity = ANY (%s)', purpose, named)),
+                 -- A question looks at many rows of one theme, so that comes first.
+                 format('agent_identity = ANY (%s) OR %s IN (''writer'', ''upkeep'', ''operator'')', named, purpose)),
                 ('hermes_fleet_reads', 'SELECT', fleet,
                  format('%s = ''overview'' OR %1$s = ''everywhere'' AND NOT hermes_is_private(agent_identity)', purpose)),
                 ('hermes_login', 'ALL', 'PUBLIC', changes),

@@ -2626,15 +2626,15 @@ ALTER TABLE public.erasure_receipts ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY hermes_fleet ON public.agent_processes TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.agents TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.agents TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.audit_log TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.conversations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.conversations TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.dead_letters TO hermes USING ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text, 'overview'::text])));
 
-CREATE POLICY hermes_fleet ON public.delegations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.delegations TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.erasure_receipts TO hermes USING (true);
 
@@ -2646,37 +2646,37 @@ CREATE POLICY hermes_fleet ON public.login_grants FOR SELECT TO hermes USING (tr
 
 CREATE POLICY hermes_fleet ON public.login_themes FOR SELECT TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.memory_entries TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.memory_entries TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.memory_files TO hermes USING ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text, 'overview'::text])));
 
-CREATE POLICY hermes_fleet ON public.memory_operations TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.memory_operations TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
-CREATE POLICY hermes_fleet ON public.memory_sources TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.memory_sources TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
-CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.memory_vectors_1 TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.past_processes TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.pending_vectors TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
-CREATE POLICY hermes_fleet ON public.quarantined_memories TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.quarantined_memories TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
-CREATE POLICY hermes_fleet ON public.quarantined_turns TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.quarantined_turns TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.quarantines TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.recall_log TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.recall_log TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.theme_aliases TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.theme_growth TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.theme_growth TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
-CREATE POLICY hermes_fleet ON public.theme_indexes TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.theme_indexes TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet ON public.tombstones TO hermes USING (true);
 
-CREATE POLICY hermes_fleet ON public.turn_vectors_1 TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text])) OR (agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[]))));
+CREATE POLICY hermes_fleet ON public.turn_vectors_1 TO hermes USING (((agent_identity = ANY (( SELECT (NULLIF(current_setting('hermes.themes'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = ANY (ARRAY['writer'::text, 'upkeep'::text, 'operator'::text]))));
 
 CREATE POLICY hermes_fleet_reads ON public.agents FOR SELECT TO hermes USING (((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'overview'::text) OR ((( SELECT COALESCE(current_setting('hermes.purpose'::text, true), ''::text) AS "coalesce") = 'everywhere'::text) AND (NOT public.hermes_is_private(agent_identity)))));
 
