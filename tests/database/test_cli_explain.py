@@ -1,4 +1,4 @@
-"""recall --explain and --as-of, why and why-not: how an answer came about, and what kept a row out of it."""
+"""recall --explain, why and why-not: how an answer came about, and what kept a row out of it."""
 
 from __future__ import annotations
 
@@ -129,58 +129,6 @@ def test_explain_tells_the_time_a_question_names(commands: Commands) -> None:
     assert found["explain"][0]["period"]["start"].startswith("2026-03-01")
     out = commands.call("recall", "what was said in March 2026", "--theme", "market", "--explain").out
     assert "2026-03-01 00:00:00 to 2026-04-01 00:00:00 UTC" in out
-
-
-def test_as_of_answers_from_the_memories_of_then(commands: Commands, stored: Stored) -> None:
-    def ask(query: str, *more: str) -> list[str]:
-        done = commands.call("recall", query, "--theme", "market", "--kind", "memories", "--json", *more)
-        assert done.code == 0, done
-        return [str(row["content"]) for row in done.json["results"]]
-
-    with nothing_changes(stored):
-        assert ask("which gate does the ferry leave from")[0] == "The ferry leaves from gate nine on Sundays"
-        then = ask("which gate does the ferry leave from", "--as-of", "2026-02-25T06:15:40")
-        assert then[0] == "The ferry leaves from gate seven on Sundays"
-        assert "The ferry leaves from gate nine on Sundays" not in then
-        assert "The lighthouse keeper retires" not in ask("lighthouse keeper")
-        assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:18:50")[0] == "The lighthouse keeper retires"
-        assert ask("lighthouse keeper", "--as-of", "2026-02-25T06:00:00") == []
-    mute = "UPDATE memory_entries SET muted_at = {} WHERE content LIKE 'The ferry%%' RETURNING id"
-    assert stored.rows(mute.format("now()"))
-    with nothing_changes(stored):
-        # Muted is the memory, whatever words it had then.
-        for at in ("2026-02-25T06:15:40", "2026-02-25T06:18:50"):
-            found = ask("which gate does the ferry leave from", "--as-of", at)
-            assert not [each for each in found if "ferry" in each]
-    assert stored.rows(mute.format("NULL"))
-    with nothing_changes(stored):
-        turns = (
-            "recall",
-            "harbour pilot boat",
-            "--theme",
-            "market",
-            "--kind",
-            "turns",
-            "--json",
-            "--as-of",
-            "2026-02-10",
-        )
-        assert [row["id"] for row in commands.call(*turns).json["results"]] == [520]
-        assert commands.call(*turns, "--scope", "all").code == 1
-        assert "there is no theme" in commands.call("recall", "x", "--theme", "makret", "--as-of", "1h").err
-
-
-def test_as_of_warns_where_the_history_is_no_longer_whole(
-    commands: Commands, filled: Database, embedder: EmbedServer, tmp_path: Path
-) -> None:
-    question = ("recall", "lighthouse keeper", "--theme", "market", "--kind", "memories", "--as-of", "2026-02-25")
-    assert commands.call(*question, "--json").json["warning"] is None
-    assert "warning" not in commands.call(*question[:-2], "--json").json
-    runtime, password = with_password(filled.runtime_dsn)
-    short = Commands(tmp_path, [password])
-    short.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL, history_days=7)
-    assert "kept for 7 days (history_days)" in short.call(*question, "--json").json["warning"]
-    assert "kept for 7 days (history_days)" in short.call(*question).out
 
 
 def stage(commands: Commands, *arguments: str, theme: str = "market") -> Any:

@@ -131,26 +131,6 @@ def test_pages_of_any_size_are_the_whole_list_once(commands: Commands, kinds: tu
         assert seen == whole
 
 
-def test_list_as_of_a_time_shows_what_was_known_then(commands: Commands) -> None:
-    then = "2026-02-25T06:15:30"  # after the first two operations
-    assert contents(commands.call("list", "--theme", "market", "--as-of", then, "--json")) == [
-        "Likes tea", "Prices rise in spring",
-    ]  # fmt: skip
-    assert commands.call("list", "--as-of", then).code == 2
-
-
-def test_a_time_before_the_history_is_kept_is_answered_with_a_warning(commands: Commands, filled: Database) -> None:
-    then = ("list", "--theme", "market", "--as-of", "2026-02-25T06:15:30")
-    assert commands.call(*then, "--json").json["warning"] is None
-    assert "history" not in commands.call(*then).out
-    commands.configure(dsn=with_password(filled.runtime_dsn)[0], embed_model=MODEL, history_days=7)
-    told = "the history is kept for 7 days (history_days): of the time before"
-    assert told in commands.call(*then, "--json").json["warning"]
-    assert told in commands.call(*then).out
-    assert told in commands.call("list", "--theme", "market", "--as-of", "2026-02-01").out
-    assert commands.call("list", "--theme", "market", "--as-of", "1d", "--json").json["warning"] is None
-
-
 def test_an_unknown_theme_is_said_so_with_near_names(commands: Commands) -> None:
     for arguments in (
         ("list", "--theme", "makret"), ("sessions", "--theme", "makret"), ("history", "--theme", "makret"),
@@ -326,11 +306,8 @@ def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Comma
     for words, said in (
         (("list", "--muted", "--origin", "web"), "--muted does not go with --origin"),
         (("list", "--sessions", "--origin", "web"), "--sessions does not go with --origin"),
-        (("list", "--theme", "market", "--as-of", "2026-03-02", "--turns"), "--as-of does not go with --turns"),
-        (("list", "--as-of", "2026-03-02"), "--as-of needs --theme"),
         (("quarantine", "--list", "--theme", "market"), "--list and --undo take no other choice of rows"),
         (("recall", " "), "Give a query"),
-        (("recall", "boat", "--explain", "--as-of", "2026-03-02"), "--explain and --as-of cannot go together"),
         (("index", "create"), "create which index?"),
         (("config", "set", "prefetch_limit", "many"), "prefetch_limit expects a whole number"),
         (("config", "get", "prefetch_limt"), "did you mean prefetch_limit?"),
@@ -365,7 +342,4 @@ def test_a_theme_that_does_not_exist_is_no_silent_success(commands: Commands, tm
 
 
 def test_lists_without_pages_say_that_there_is_more(commands: Commands) -> None:
-    then = ("list", "--theme", "market", "--as-of", "2026-03-02")
-    assert commands.call(*then, "--limit", "1").out.endswith("  and more; see --limit\n")
-    assert "and more" not in commands.call(*then, "--limit", "2").out
     assert "and more" not in commands.call("list", "--muted", "--limit", "1").out

@@ -106,8 +106,6 @@ def test_a_session_goes_and_comes_back_with_all_it_wrote(
     (listed,) = commands.call("quarantine", "--list", "--json").json["batches"]
     assert (listed["rule"]["session_id"], listed["counts"]) == ("bad", {"memories": 2, "turns": 4})
     assert "session bad" in commands.call("quarantine", "--list").out
-    past = commands.call("recall", "zebra ledger", "--theme", "market", "--as-of", "2999-01-01", "--json")
-    assert "Mallory" not in past.out
 
     batch = str(done["batch"])
     assert commands.call("quarantine", "--undo", batch, "--json").json["executed"] is False

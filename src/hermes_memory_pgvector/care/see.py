@@ -14,7 +14,7 @@ from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, Se
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.values import TARGETS, Kind
+from hermes_memory_pgvector.values import Kind
 
 BEGINNING_CHARS = 120
 LAST_ID = 2**63 - 1
@@ -119,18 +119,6 @@ def quarantined(connection: Connection, theme: str, number: int, *, page: str | 
     found.sort(key=_place, reverse=True)
     shown = tuple(found[:limit])
     return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
-
-
-def memories_at(connection: Connection, theme: str, at: datetime, *, limit: int = 20) -> Page:
-    """The memories a theme held at a time, last changed first; rows of that time have no ids any more."""
-    themes.require(connection, theme)
-    found = [
-        Row(Kind.MEMORY, entry.id or 0, theme, timeline.time_of(entry.updated_us), entry.content, target=target)
-        for target in TARGETS
-        for entry in timeline.state_at(history.of_theme(connection, theme, target)[0], at).values()
-    ]
-    found.sort(key=lambda row: (row.at, row.content), reverse=True)
-    return Page(tuple(found[:limit]), None)
 
 
 def sessions(

@@ -6,8 +6,8 @@ held at a time, and how an entry came to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hermes_memory_pgvector.store.history import Event
@@ -61,18 +61,6 @@ def state_of(events: Iterable[Event]) -> State:
 def state_at(events: Iterable[Event], at: datetime) -> State:
     """What a theme held at a time: what the operations made until then had made."""
     return state_of(event for event in events if event.at <= at)
-
-
-def heard_at(events: Sequence[Event], at: datetime, muted: Set[str]) -> State:
-    """What a theme held at a time, without what is muted now, whatever words it had then."""
-    then = state_at(events, at)
-    later = {content: replace(entry, id=number) for number, (content, entry) in enumerate(then.items())}
-    silent = {entry.id for content, entry in later.items() if content in muted}
-    for event in events:
-        if event.at > at:
-            apply(later, event.operation())
-    silent |= {entry.id for content, entry in later.items() if content in muted}
-    return {content: entry for number, (content, entry) in enumerate(then.items()) if number not in silent}
 
 
 def lineage(events: Sequence[Event], content: str) -> tuple[Event, ...]:

@@ -6,7 +6,6 @@ import argparse
 from dataclasses import replace
 
 from hermes_memory_pgvector.cli import options, reach, rows, sessions, times
-from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.setup import terminal
 
@@ -17,7 +16,6 @@ EXAMPLES = (
     ("list --theme marketing --memories", "what a theme knows"),
     ("list --turns --since 7d --limit 50", "what was said in the last week, in every theme"),
     ("list --origin web --since 7d", "what came out of turns that read the web"),
-    ("list --memories --theme marketing --as-of 2026-05-31", "what the theme knew then"),
 )
 
 
@@ -32,7 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--muted", action="store_true", help="only what `mute` keeps out of recall")
     options.add_origin(parser)
     times.add_range(parser)
-    parser.add_argument("--as-of", type=times.end, metavar="TIME", help="memories as they were then; needs --theme")
     parser.add_argument("--limit", type=options.positive, default=20, metavar="N", help="rows a page (default: 20)")
     parser.add_argument("--page", metavar="PLACE", help="the next page, as the one before names it")
 
@@ -41,18 +38,14 @@ def run(args: argparse.Namespace) -> int:
     """Show a page."""
     _check(args)
     if args.sessions:
-        args.tree = False
         return sessions.run(args)
-    from hermes_memory_pgvector.care import horizon, see
+    from hermes_memory_pgvector.care import see
     from hermes_memory_pgvector.values import Kind
 
-    gaps, has_more = None, False
+    has_more = False
     kinds = (Kind.MEMORY,) if args.memories else (Kind.TURN,) if args.turns else see.BOTH
     with reach.reading(args, theme=args.theme) as connection:
-        if args.as_of is not None:
-            page = see.memories_at(connection, args.theme, args.as_of, limit=args.limit + 1)
-            gaps = horizon.gaps_at(args.as_of, load(options.home_of(args)).settings.history_days)
-        elif args.muted:
+        if args.muted:
             page = see.muted(connection, theme=args.theme, limit=args.limit + 1)
         else:
             page = see.rows(
@@ -66,11 +59,10 @@ def run(args: argparse.Namespace) -> int:
                 origin=args.origin,
             )
     if len(page.rows) > args.limit:
-        # These two have no pages.
+        # What is muted has no pages.
         page, has_more = replace(page, rows=page.rows[: args.limit]), True
     if args.json:
-        document = {"rows": [rows.row_document(row) for row in page.rows], "next": page.following}
-        terminal.as_json(document if args.as_of is None else {**document, "warning": gaps})
+        terminal.as_json({"rows": [rows.row_document(row) for row in page.rows], "next": page.following})
         return 0
     if page.rows:
         rows.tell_rows(page.rows)
@@ -80,26 +72,13 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"  next page: --page {page.following}")
     if has_more:
         terminal.say("  and more; see --limit")
-    if gaps:
-        terminal.bullet("warning", gaps)
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse options that would be ignored: whoever gives one takes the list for what it is not."""
-    if args.as_of and not args.theme:
-        raise UsageError("--as-of needs --theme; to see which there are: hermes-pgvector themes")
-    given = {
-        "--turns": args.turns, "--sessions": args.sessions, "--muted": args.muted, "--origin": args.origin,
-        "--since": args.since, "--until": args.until, "--page": args.page,
-    }  # fmt: skip
-    if args.as_of:
-        ignored = list(given)
-    elif args.muted:
-        ignored = ["--origin", "--since", "--until", "--page"]
-    else:
-        ignored = ["--origin"] if args.sessions else []
-    for name in ignored:
+    given = {"--origin": args.origin, "--since": args.since, "--until": args.until, "--page": args.page}
+    what = "--muted" if args.muted else "--sessions" if args.sessions else ""
+    for name in {"--muted": tuple(given), "--sessions": ("--origin",)}.get(what, ()):
         if given[name]:
-            what = "--as-of" if args.as_of else "--muted" if args.muted else "--sessions"
             raise UsageError(f"{what} does not go with {name}")

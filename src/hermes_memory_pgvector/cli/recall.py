@@ -27,7 +27,6 @@ EXAMPLES = (
     ("recall 'what did we decide about the launch'", "search as an agent of this home would"),
     ("recall SKF-6203 --scope all --kind memories", "an exact token, in every theme"),
     ("recall 'when do we ship' --explain", "why these hits, in this order"),
-    ("recall 'when do we ship' --as-of 2026-05-31", "from what was known then"),
     ("recall 'deploy' --since 2026-11-01 --context", "recent turns, with those around them"),
 )
 
@@ -54,26 +53,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=options.positive, default=5, metavar="N", help="hits of each kind, at most 20")
     times.add_range(parser)
     parser.add_argument(
-        "--group-by",
-        choices=("none", "session"),
-        default="none",
-        help="session: the best turn of each session first, for questions that count or list (default: none)",
-    )
-    parser.add_argument(
         "--context", action="store_true", help="show the turn before and the turn after each turn found"
     )
     parser.add_argument("--explain", action="store_true", help="show how each hit was found, and what took the time")
-    parser.add_argument(
-        "--as-of", type=times.end, metavar="TIME", help=f"answer from what was stored then: {times.FORMS}; UTC"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Search and show the hits."""
     from hermes_memory_pgvector.recall.tools import BadArgument, nothing_found
 
-    if args.explain and args.as_of is not None:
-        raise UsageError("--explain and --as-of cannot go together")
     home = options.home_of(args)
     with parts.open_engine(home) as engine:
         theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
@@ -86,15 +74,7 @@ def run(args: argparse.Namespace) -> int:
         if args.explain:
             return _explain(args, engine, theme, questions, deadline)
         started = time.perf_counter()
-        gaps = None
-        if args.as_of is None:
-            answers = engine.search(questions, deadline)
-        else:
-            from hermes_memory_pgvector.care import horizon
-            from hermes_memory_pgvector.care.as_of import recall_at
-
-            answers = recall_at(engine, questions, args.as_of, deadline)
-            gaps = horizon.gaps_at(args.as_of, engine.settings.history_days)
+        answers = engine.search(questions, deadline)
         took = time.perf_counter() - started
         others: list[str] = []
         if not any(answer.hits for answer in answers):
@@ -106,8 +86,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         rows = [_row(hit) for hit in hits]
         document = {"theme": theme, "results": rows, "count": len(rows), "degraded": degraded}
-        if args.as_of is not None:
-            document["warning"] = gaps
         if not rows:
             document["note"] = nothing_found(list(zip(questions, answers, strict=True)))
         terminal.as_json(document)
@@ -126,8 +104,8 @@ def run(args: argparse.Namespace) -> int:
             f"themes that hold something: {', '.join(others)}",
             "ask one with --theme NAME, all with --scope all",
         )
-    for warning in filter(None, (degraded, gaps)):
-        terminal.bullet("warning", warning)
+    if degraded:
+        terminal.bullet("warning", degraded)
     return 0
 
 
@@ -187,7 +165,7 @@ def _questions(args: argparse.Namespace, theme: str, settings: Settings) -> list
     from hermes_memory_pgvector.recall.tools import parse
     from hermes_memory_pgvector.values import Session
 
-    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "context", "group_by")}
+    given = {name: getattr(args, name) for name in ("query", "scope", "limit", "context")}
     session = Session(theme, "", theme)
     questions = [
         parse(

@@ -78,23 +78,6 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
-    """A session among those that belong together."""
-
-    session_id: str
-    turns: int
-    first: datetime | None
-    last: datetime | None
-    parent: str | None
-    """The session before it."""
-    kind: str | None
-    """How it came from that one; empty where nobody said."""
-    delegated_by: str | None
-    delegated_at: datetime | None
-    begins_with: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Said:
     """A turn of a transcript."""
 
@@ -264,13 +247,6 @@ def sessions(
     values = {**_range(theme, since, before, limit), "chars": chars}
     rows: list[Any] = connection.execute(statement("browse/sessions"), values).fetchall()
     return [SessionRow(*row) for row in rows]
-
-
-def family(connection: Connection, theme: str, session_ids: Sequence[str], most: int, chars: int) -> list[Relative]:
-    """The sessions that belong together with one of these, oldest first."""
-    values = {"theme": theme, "session_ids": list(session_ids), "most": most, "chars": chars}
-    rows: list[Any] = connection.execute(statement("browse/family"), values).fetchall()
-    return [Relative(*row) for row in rows]
 
 
 def session_themes(connection: Connection, session_id: str) -> list[str]:
