@@ -1,0 +1,90 @@
+"""Words in every dress, through the whole product: what is masked is not stored, and what is forgotten is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import make_conninfo
+from unit.test_hostile_text import DRESSINGS, GITHUB
+
+from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from testing.agent import AgentHome
+from testing.command import Commands, Finished, with_password
+from testing.postgres import Database
+
+NAME = "Anna Schmidt"
+# How a name comes back from mails, tables and terminals.
+WRITTEN = {
+    "two blanks": "Anna  Schmidt",
+    "a line break": "Anna\nSchmidt",
+    "a Windows line break": "Anna\r\nSchmidt",
+    "a tab": "Anna\tSchmidt",
+    "a no-break space": "Anna\u00a0Schmidt",
+    "a narrow no-break space": "Anna\u202fSchmidt",
+    "an unseen sign between": "Anna \u200bSchmidt",
+    "an unseen sign within": "An\u200bna Schmidt",
+    "a soft hyphen within": "Anna Schm\u00adidt",
+}
+
+
+def say(home: AgentHome, *texts: str) -> None:
+    speaker: PgvectorMemoryProvider = home.provider("marketing", "s1")
+    for number, text in enumerate(texts):
+        speaker.sync_turn(text, f"Noted as number {number}.", session_id="s1")
+    home.settle()
+
+
+def words(home: AgentHome) -> list[str]:
+    return [content for role, _, content in home.stored.turns("marketing") if role == "user"]
+
+
+@pytest.mark.xfail(strict=True, reason="the masker's folding of dressed text is not built")
+def test_a_dressed_token_is_stored_nowhere(agent_home: AgentHome) -> None:
+    say(agent_home, *(text.format(GITHUB) for text in DRESSINGS.values()))
+    agent_home.provider("marketing", "s1").on_memory_write("add", "memory", DRESSINGS["URL-encoded after a blank"])
+    agent_home.settle()
+    assert len(words(agent_home)) == len(DRESSINGS)
+    assert GITHUB[4:] not in agent_home.stored.everything()
+
+
+@pytest.fixture
+def commands(agent_home: AgentHome, database: Database, tmp_path: Path) -> Commands:
+    """The commands of the home in which the agent speaks."""
+    runtime, password = with_password(database.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=make_conninfo(runtime), **agent_home.settings)
+    agent_home.path = made.home
+    (made.home / "memories").mkdir(exist_ok=True)
+    return made
+
+
+def done(finished: Finished) -> Finished:
+    assert finished.code == 0, finished.everything
+    return finished
+
+
+def test_forgetting_a_name_takes_it_in_any_case_and_leaves_other_names(
+    agent_home: AgentHome, commands: Commands
+) -> None:
+    say(agent_home, f"Call {NAME.upper()} back about the flat", "Anna Schmid and Hannah Schmitt are others")
+    agent_home.close()
+    done(commands.call("forget", "--match", NAME, "--execute"))
+    assert words(agent_home) == ["Anna Schmid and Hannah Schmitt are others"]
+
+
+@pytest.mark.xfail(strict=True, reason="forget compares letter by letter: one folding of white space is not built")
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(text, id=name, marks=[] if name in ("a line break", "a no-break space") else [pytest.mark.large])
+        for name, text in WRITTEN.items()
+    ],
+)
+def test_forgetting_a_name_takes_it_however_it_is_written(
+    agent_home: AgentHome, commands: Commands, written: str
+) -> None:
+    say(agent_home, f"Call {written} back about the flat", "The flat has three rooms and a balcony")
+    agent_home.close()
+    done(commands.call("forget", "--match", NAME, "--execute"))
+    assert words(agent_home) == ["The flat has three rooms and a balcony"]
