@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-citus test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,12 +30,6 @@ test-full: setup ## the long ones too, in random order and with examples nobody 
 test-portable: setup ## every test but the long ones, as on a system that is not Linux; not as root
 	@test "$$(id -u)" -ne 0 || { echo "run it as an ordinary user: without /proc, root cannot hand its folders to Postgres"; exit 1; }
 	HERMES_PGVECTOR_PORTABLE=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile -m 'not large and not linux'
-
-# The tests that make no sense on a cluster are named, with reasons, in testing/citus_scope.py.
-CITUS_TESTS ?= tests/citus tests/database
-test-citus: setup ## tests on a Citus cluster of three nodes; PGINSTALL is a Postgres with Citus and pgvector
-	@test -x "$(PGINSTALL)/bin/postgres" || { echo "give the folder of a Postgres with Citus in it: make test-citus PGINSTALL=..."; exit 1; }
-	HERMES_PGVECTOR_TEST_CITUS="$(PGINSTALL)" $(BIN)/python -m pytest -q -n 2 --dist loadfile --timeout 180 $(CITUS_TESTS)
 
 test-browser-full: setup ## every test of the page, in the dashboard too
 	tests/browser/install.sh

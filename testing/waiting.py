@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from hermes_memory_pgvector.store.distributed import is_adapted
 from hermes_memory_pgvector.store.pool import Connection
 
 T = TypeVar("T")
@@ -40,10 +39,6 @@ def wait_until(what: Callable[[], T], *, seconds: float = 30.0, every: float = 0
 
 
 def is_blocked(waiter: Connection, onlooker: Connection) -> bool:
-    """Whether a connection waits for what another one has locked, on whichever node of a cluster."""
-    asked = (
-        "SELECT EXISTS (SELECT FROM citus_lock_waits WHERE waiting_gpid %% 10000000000 = %s)"
-        if is_adapted(onlooker)
-        else "SELECT cardinality(pg_blocking_pids(%s)) > 0"
-    )
+    """Whether a connection waits for what another one has locked."""
+    asked = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
     return onlooker.execute(asked, (waiter.info.backend_pid,)).fetchone() == (True,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import HealthCheck, settings
 
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from testing.cases import PROFILE, examples
-from testing.citus_scope import LEFT_OUT, is_left_out
 
 pytest_plugins = ["testing.postgres", "testing.hermes", "testing.agent"]
 
@@ -30,10 +28,6 @@ settings.register_profile("ci", COMMON, derandomize=True)
 settings.register_profile("search", COMMON, derandomize=False)
 settings.load_profile(PROFILE)
 
-# They need a Postgres with Citus, which no package brings: `make test-citus`.
-ON_CITUS = bool(os.environ.get("HERMES_PGVECTOR_TEST_CITUS"))
-collect_ignore = sorted(f"database/{each}" for each in LEFT_OUT if "::" not in each) if ON_CITUS else ["citus"]
-
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"
 SLOWEST_FIRST = ["browser", "host", "docs", "faults", "database", "property", "unit"]
@@ -50,8 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Files that take long come first, so that no worker is left alone with one at the end.
     """
-    if ON_CITUS:
-        items[:] = [item for item in items if not is_left_out(item.nodeid)]
     places = {name: place for place, name in enumerate(SLOWEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], 0))
     for item in items:

@@ -27,7 +27,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 
 def test_a_row_says_who_did_what_when_and_to_how_many(database: Database) -> None:
-    with psycopg.connect(database.themeless_dsn) as connection:
+    with psycopg.connect(database.operator_dsn) as connection:
         number = audit.record(
             connection, SOMEBODY, "forget", theme="market", subject="receipt 12", counts={"turns": 3, "memories": 0}
         )
@@ -60,7 +60,7 @@ def test_what_is_not_committed_is_not_in_the_log(database: Database) -> None:
 def test_the_runtime_role_can_neither_change_the_log_nor_lie_about_time_and_login(
     database: Database, statement: str
 ) -> None:
-    with psycopg.connect(database.themeless_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
         audit.record(connection, SOMEBODY, "forget", counts={"turns": 1})
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(statement.encode())

@@ -237,24 +237,6 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     assert home.commands.call("forget", "--verify", str(receipt), "--match", CANARY).code == 1
 
 
-def test_a_record_that_waits_for_a_theme_is_forgotten_with_its_words(home: Home) -> None:
-    """Alone in its record or beside something else, which goes on waiting."""
-    with psycopg.connect(home.database.owner_dsn) as owner:
-        for number, items in enumerate(((f"{CANARY} waits",), (f"{CANARY} waits again", "This goes on waiting"))):
-            payload = codec.encode([home.turn(each) for each in items])
-            owner.execute(
-                "INSERT INTO dead_letters (writer, seq, payload, reason, waits_for)"
-                " VALUES ('w', %s, %s, 'away', '{marketing}')",
-                (number, payload),
-            )
-    done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")
-    assert done.code == 0, done
-    assert home.hits() == []
-    ((seq, payload),) = home.stored.rows("SELECT seq, payload FROM dead_letters WHERE waits_for IS NOT NULL")
-    assert seq == 1
-    assert b"This goes on waiting" in bytes(payload)
-
-
 def test_words_said_after_they_were_forgotten_are_new(home: Home) -> None:
     said = f"{CANARY} called about the delivery"
     agent = home.provider()

@@ -192,7 +192,6 @@ def test_nothing_slips_in_while_a_quarantine_is_made(agent_home: AgentHome, data
     from hermes_memory_pgvector.care import quarantine
     from hermes_memory_pgvector.care.actor import Actor
     from hermes_memory_pgvector.store import gate, turns
-    from hermes_memory_pgvector.store.distributed import keep_in_sequence
     from hermes_memory_pgvector.store.quarantine import Rule
     from hermes_memory_pgvector.values import AddTurn, Moment
 
@@ -207,7 +206,6 @@ def test_nothing_slips_in_while_a_quarantine_is_made(agent_home: AgentHome, data
             gate.close(operator)
         operator.rollback()
         writer.commit()
-        keep_in_sequence(operator)
         made = quarantine.plan(operator, Rule(session_id="bad"), Actor("op", ""), execute=True).made
         assert made is not None
         assert made.turns == 1

@@ -37,7 +37,7 @@ NAMES = {
     "agent_identity", "theme", "old", "new", "near_themes", "scope", "index_name", "session_id", "child_session_id",
     "parent_session_id", "home_id", "id", "writer", "writers", "bucket", "login", "actor", "granted_by", "written_by",
     "role", "target", "origin", "trust", "kind", "caller", "action", "source", "version", "layout", "name", "sha256",
-    "moved_to", "degraded", "refused", "waits_for",
+    "moved_to", "degraded", "refused",
 }  # fmt: skip
 UNREADABLE = {("lexeme_statistics", "lexeme")}
 """Single logins may not read it, and how common words are is what it is for."""

@@ -16,10 +16,8 @@ import pytest
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
-from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
 from hermes_memory_pgvector.writer.writer import Writer
@@ -245,21 +243,6 @@ def test_the_log_and_the_dead_letters_reason_hold_no_content(
         rig.flush()
     assert "very secret words" not in caplog.text
     assert not any("secret words" in reason for (reason,) in stored.rows("SELECT reason FROM dead_letters"))
-
-
-def test_a_record_that_waits_for_a_theme_is_no_dead_letter_to_retry_or_drop(
-    make: Callable[..., Rig], stored: Stored
-) -> None:
-    """It is acknowledged and not rejected: whoever finds the theme again stores it, in its place in the order."""
-    rig = make()
-    with rig.pool.transaction(Deadline.after(30), reach=OPERATOR) as connection:
-        dead_letters.set_aside(connection, [("w", 1, codec.encode([turn(1)]))], [["theme"]], "waits")
-    ((number,),) = stored.rows("SELECT id FROM dead_letters")
-    with rig.pool.transaction(Deadline.after(30), reach=OPERATOR) as connection:
-        assert dead_letters.newest(connection, 10) == []
-        assert dead_letters.find(connection, number) is None
-        assert not dead_letters.drop(connection, number)
-    assert stored.count("dead_letters") == 1
 
 
 def test_the_journal_of_a_dead_process_is_adopted(make: Callable[..., Rig], stored: Stored) -> None:

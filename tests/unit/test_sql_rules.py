@@ -25,10 +25,6 @@ EXCEPTIONS = {
         "pending_vectors",
     ): "leases due rows of any theme; no content",
     (
-        "citus/cluster/put_off.sql",
-        "pending_vectors",
-    ): "puts off due rows of any theme whose node is away; no content",
-    (
         "admin/reembed/finish_pending.sql",
         "pending_vectors",
     ): "what has its vector waits for none, in any theme; no content",

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import audit_log, distributed, overview, schema
+from hermes_memory_pgvector.store import audit_log, overview, schema
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -76,11 +76,6 @@ def grant(owner_dsn: str, wanted: Wanted, *, password: str | None, actor: str, h
     _check_name(wanted.login)
     outcome = Outcome()
     with _opened(owner_dsn) as connection, connection.transaction():
-        if distributed.is_distributed(connection):
-            raise ConfigError(
-                "this database is spread over a Citus cluster, whose workers cannot keep a login to its themes; "
-                "nothing was granted. Give such a minion a database of its own"
-            )
         known = {each.login: each for each in _listed(connection)}.get(wanted.login)
         if wanted.themes is None and known is None:
             raise ConfigError("say which themes the login gets: --themes a,b")

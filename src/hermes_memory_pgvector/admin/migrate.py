@@ -16,7 +16,6 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from hermes_memory_pgvector.admin import citus
 from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
 from hermes_memory_pgvector.admin.logins import give_all_rights
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
@@ -42,10 +41,9 @@ UNCHECKED: LiteralString = "SET LOCAL check_function_bodies = off"
 ROUTINE_NOTICES = (
     "already exists, skipping",
     "does not exist, skipping",
-    "not in Citus' metadata",
     "drop cascades to ",
 )
-"""What Postgres says of every migration: that a function of local tables is not made on workers, for one."""
+"""What Postgres says of every migration."""
 
 # Hashes of migrations that once created functions too; the tables they create are the same.
 REWRITTEN = {
@@ -91,10 +89,6 @@ class Outcome:
     vectors_wanted: int = 0
     kept_model: str | None = None
     """The model that stays the current one although another was given: changing it is left to `reembed`."""
-    shards: int = 0
-    """Over how many shards of a Citus cluster the themes are spread; 0 where they are all in one place."""
-    could_spread: bool = False
-    """Whether they are all in one place although the database coordinates a Citus cluster."""
     notices: list[str] = field(default_factory=list)
 
 
@@ -136,14 +130,12 @@ def apply(
     report: Callable[[str], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     may_be_closed: bool = False,
-    distributes: bool = False,
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
     `report` gets a line per step; `announce` gets a sentence about what is going to be adopted. `may_be_closed` is for
     whoever moves an installation to this database. Another model than the database's becomes the current one where that
-    concerns few rows, or where `switches_model` says so. `distributes` spreads the themes over the workers of a Citus
-    cluster; a database that is distributed stays so.
+    concerns few rows, or where `switches_model` says so.
     """
     outcome = Outcome()
     with translated():
@@ -170,47 +162,27 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
-            was_spread = citus.is_distributed(connection)
-            is_spread = _prepare_cluster(connection, distributes=distributes)
-            outcome.could_spread = not is_spread and citus.is_coordinator(connection)
             _take_tables(connection)
             drop_functions(connection)
             connection.execute(UNCHECKED)
             connection.execute(shared_functions(schema))
-            _apply_pending(connection, outcome, report, was_spread=was_spread)
+            _apply_pending(connection, outcome, report)
             _make_searches(connection, schema)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if adoption is not None:
                 _note_adoption(outcome, adoption.carry_over(adopt_model, outcome.model_id))
-            if is_spread:
-                outcome.shards = citus.spread(connection, schema, anew=distributes)
             if outcome.model_id is not None:
                 outcome.vectors_wanted = ask_for_vectors(connection, outcome.model_id)
             _ensure_role(connection, runtime_role, runtime_password, outcome)
             fleet = _fleet(connection, runtime_role)
             _grant(connection, runtime_role, fleet, outcome)
-            if is_spread:
-                citus.grant(connection, fleet)
             secure(connection, fleet)
             give_all_rights(connection)
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
     return outcome
-
-
-def _prepare_cluster(connection: psycopg.Connection, *, distributes: bool) -> bool:
-    """Whether the tables are, or are going to be, spread over a cluster; SchemaError if this coordinates none."""
-    is_spread = citus.is_distributed(connection)
-    if distributes and not citus.is_coordinator(connection):
-        raise SchemaError(
-            "this database is not the coordinator of a Citus cluster with workers that take shards; there, in this "
-            "database: CREATE EXTENSION citus; SELECT citus_set_coordinator_host(...); SELECT citus_add_node(...)"
-        )
-    if is_spread or distributes:
-        citus.prepare(connection)
-    return is_spread or distributes
 
 
 def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outcome, *, is_wanted: bool) -> int:
@@ -240,9 +212,7 @@ def _make_searches(connection: psycopg.Connection, schema: str) -> None:
         connection.execute(model_functions(int(model_id)))
 
 
-def _apply_pending(
-    connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None], *, was_spread: bool
-) -> None:
+def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
     done = {
         int(version): (str(name), str(digest))
         for version, name, digest in connection.execute("SELECT version, name, sha256 FROM hermes_pgvector_migrations")
@@ -263,8 +233,7 @@ def _apply_pending(
                 )
             continue
         report(f"applying {migration.version:04d} {migration.title}")
-        for text in citus.migration_texts(migration.file) if was_spread else [migration.text]:
-            connection.execute(text)
+        connection.execute(migration.text)
         connection.execute(
             admin_statement("schema/record_migration"), (migration.version, migration.name, migration.sha256)
         )
@@ -457,12 +426,12 @@ def _views_sql(model_id: int) -> sql.Composed:
 
 def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:
     """Put row-level security under every table that has a theme."""
-    connection.execute(_policies_sql(fleet, citus.spread_tables(connection)))
+    connection.execute(_policies_sql(fleet))
 
 
-def _policies_sql(fleet: Sequence[str], spread: Sequence[str] = ()) -> sql.Composed:
+def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
     roles = sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(map(sql.Literal, fleet)))
-    return sql.SQL(sql_text("policies.sql")).format(fleet=roles, spread=sql.Literal(list(spread)))
+    return sql.SQL(sql_text("policies.sql")).format(fleet=roles)
 
 
 def fleet_roles(connection: psycopg.Connection) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.sql_functions import model_functions
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
-from hermes_memory_pgvector.store import distributed
 from hermes_memory_pgvector.store.statements import vector_tables
 
 
@@ -25,16 +23,10 @@ class ModelSpec:
     """The name of the model that `embed_next` describes: where the database has that one by now, it keeps it."""
 
 
-BOND: LiteralString = ",\n    FOREIGN KEY (agent_identity, id) REFERENCES {} ON UPDATE CASCADE ON DELETE CASCADE"
-
-
-def model_sql(model_id: int, dim: int, *, has_bonds: bool = True) -> sql.Composed:
-    """The DDL of a model's vector tables; without bonds to rows that lie elsewhere, until they lie there too."""
-    bond = sql.SQL(BOND) if has_bonds else sql.SQL("")
+def model_sql(model_id: int, dim: int) -> sql.Composed:
+    """The DDL of a model's vector tables."""
     return sql.SQL(sql_text("model.sql")).format(
         **vector_tables(model_id),
-        bond_to_turns=bond.format(sql.SQL("conversations")) if has_bonds else bond,
-        bond_to_memories=bond.format(sql.SQL("memory_entries")) if has_bonds else bond,
         turn_codes=sql.Identifier(f"turn_vectors_{model_id}_codes"),
         memory_codes=sql.Identifier(f"memory_vectors_{model_id}_codes"),
         dim=sql.Literal(dim),
@@ -49,8 +41,7 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
             admin_statement("models/register"), (model.name, model.dim, model.min_similarity)
         ).fetchone()
         assert row is not None
-        is_spread = distributed.is_distributed(connection)
-        connection.execute(model_sql(int(row[0]), model.dim, has_bonds=not is_spread))
+        connection.execute(model_sql(int(row[0]), model.dim))
         connection.execute(model_functions(int(row[0])))
     model_id = int(row[0])
     if is_current:

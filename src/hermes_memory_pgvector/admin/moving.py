@@ -23,7 +23,6 @@ from hermes_memory_pgvector.admin.moving_tables import MADE_BY_MIGRATE, MODELS, 
 from hermes_memory_pgvector.admin.sql_functions import model_functions
 from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.store import distributed
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.statements import vector_tables
 
@@ -265,11 +264,6 @@ def open_side(dsn: str) -> Iterator[Side]:
     with translated():
         connection = psycopg.connect(whole, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None)
     with connection, translated():
-        if distributed.is_distributed(connection):
-            raise SchemaError(
-                "this database is spread over a Citus cluster, which is no place to move from or to; a move goes to "
-                "the coordinator before `migrate --citus`, and away from a cluster by `export` and `import`"
-            )
         yield Side(connection, dsn)
 
 

@@ -22,7 +22,7 @@ from hermes_memory_pgvector.admin.migrate import fleet_roles, make_views_and_gra
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model, make_current
 from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import CareError, DatabaseDenied, DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.store import audit_log, distributed, reembedding, schema
+from hermes_memory_pgvector.store import audit_log, reembedding, schema
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.store.pool import TRANSACTION_TIMEOUT_SINCE
@@ -47,11 +47,6 @@ def begin(dsn: str, spec: ModelSpec) -> EmbeddingModel:
 
     def attempt(connection: psycopg.Connection) -> EmbeddingModel:
         with owner.transaction(connection, lock_ms=LOCK_MS):
-            if distributed.is_distributed(connection):
-                raise CareError(
-                    "this database is spread over a Citus cluster, where the model is changed at once and rows are "
-                    "embedded anew in the background: hermes-pgvector migrate --switch-model"
-                )
             current = current_model(connection)
             if current is None:
                 raise SchemaError(f"the database has no vectors yet; run: {MIGRATE_COMMAND}")

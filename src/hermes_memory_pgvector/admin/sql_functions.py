@@ -8,9 +8,8 @@ plans their statements once per connection, and callers need no settings around 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import LiteralString
 
 import psycopg
@@ -18,9 +17,6 @@ from psycopg import sql
 
 from hermes_memory_pgvector.admin.statements import sql_text
 from hermes_memory_pgvector.store.statements import FOLDER
-
-WHOLE: Mapping[str, str] = MappingProxyType({})
-"""Every table stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +75,19 @@ def shared_functions(schema: str) -> sql.Composed:
     return sql.SQL("\n").join(_rendered("", _schema_names(schema)))
 
 
-def kind_functions(schema: str, stands_for: Mapping[str, str] = WHOLE) -> sql.Composed:
-    """Keyword search, for turns and for memories; `stands_for`: the tables that are read in the place of ours."""
+def kind_functions(schema: str) -> sql.Composed:
+    """Keyword search, for turns and for memories."""
     return sql.SQL("\n").join(
-        file
-        for kind in (TURNS, MEMORIES)
-        for file in _rendered("per_kind", {**_names(kind, stands_for), **_schema_names(schema)})
+        file for kind in (TURNS, MEMORIES) for file in _rendered("per_kind", {**_names(kind), **_schema_names(schema)})
     )
 
 
-def model_functions(model_id: int, stands_for: Mapping[str, str] = WHOLE) -> sql.Composed:
-    """Vector search in a model's tables; `stands_for`: the tables that are read in the place of ours."""
+def model_functions(model_id: int) -> sql.Composed:
+    """Vector search in a model's tables."""
     return sql.SQL("\n").join(
         file
         for kind in (TURNS, MEMORIES)
-        for file in _rendered("per_model", {**_names(kind, stands_for), **_vector_names(kind, model_id, stands_for)})
+        for file in _rendered("per_model", {**_names(kind), **_vector_names(kind, model_id)})
     )
 
 
@@ -109,26 +103,25 @@ def _schema_names(schema: str) -> dict[str, sql.Composable]:
     return {"schema": sql.Identifier(schema), "schema_name": sql.Literal(schema)}
 
 
-def _vector_names(kind: Kind, model_id: int, stands_for: Mapping[str, str]) -> dict[str, sql.Composable]:
-    name = f"{kind.vectors}_{model_id}"
-    return {"vector_row": sql.Identifier(name), "vectors": sql.Identifier(stands_for.get(name, name))}
+def _vector_names(kind: Kind, model_id: int) -> dict[str, sql.Composable]:
+    name = sql.Identifier(f"{kind.vectors}_{model_id}")
+    return {"vector_row": name, "vectors": name}
 
 
-def _names(kind: Kind, stands_for: Mapping[str, str]) -> dict[str, sql.Composable]:
+def _names(kind: Kind) -> dict[str, sql.Composable]:
     """`text_row` is the type that says which function is meant, `table` is what it reads."""
-    table = stands_for.get(kind.table, kind.table)
     return {
         "text_row": sql.Identifier(kind.table),
-        "table": sql.Identifier(table),
-        "table_name": sql.Literal(table),
+        "table": sql.Identifier(kind.table),
+        "table_name": sql.Literal(kind.table),
         "ts": sql.Identifier(kind.ts),
         "place": sql.Identifier(kind.place),
         "role": sql.SQL(kind.role),
         "step": sql.SQL(kind.step),
-        "quarantined": sql.Identifier(stands_for.get(kind.quarantined, kind.quarantined)),
+        "quarantined": sql.Identifier(kind.quarantined),
         "session_bits": sql.SQL(kind.session_bits),
         "content_hash": sql.SQL(kind.content_hash),
-        "narrowed": sql.SQL(kind.narrowed).format(table=sql.Identifier(table)),
+        "narrowed": sql.SQL(kind.narrowed).format(table=sql.Identifier(kind.table)),
     }
 
 

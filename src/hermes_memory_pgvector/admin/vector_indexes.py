@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow, class_row
 from hermes_memory_pgvector.admin.index_progress import Watch, watched
 from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.store import distributed, schema
+from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND, translated
 from hermes_memory_pgvector.store.reach import OPERATOR
@@ -136,11 +136,6 @@ class VectorIndexes:
             )
         with connection, translated():
             schema.verify(connection)
-            if distributed.is_distributed(connection):
-                raise ConfigError(
-                    "this database is spread over a Citus cluster, where every shard is searched exactly; "
-                    "approximate indexes are not made there"
-                )
             # Whoever may only look still sees how large each theme is.
             connection.execute("SELECT set_config('hermes.purpose', 'overview', false)")
             model = current_model(connection)

@@ -37,7 +37,7 @@ class Tail:
 
     def look(self, connection: Connection) -> News:
         """What is new."""
-        line = max(0, self._line - browse.line_stretch(connection, STRETCH))
+        line = max(0, self._line - STRETCH)
         event, turn = (max(0, number - STRETCH) for number in (self._event, self._turn))
         known = set(self._seen)
         turns = [

@@ -21,7 +21,6 @@ GROUP = "set up"
 EXAMPLES = (
     ("migrate", "update the schema of the database in use"),
     ("migrate --admin-dsn postgresql://owner@db.example.com/hermes", "as the owner of the tables"),
-    ("migrate --citus", "spread the themes over the workers of a Citus cluster"),
     ("migrate --print", "only show the SQL"),
 )
 
@@ -39,11 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--switch-model",
         action="store_true",
         help="switch to the configured embedding model at once, however many rows are embedded again (see reembed)",
-    )
-    parser.add_argument(
-        "--citus",
-        action="store_true",
-        help="spread the themes over the workers of the Citus cluster that this database coordinates; once is enough",
     )
     parser.add_argument("--print", action="store_true", dest="print_sql", help="show the SQL and connect to nothing")
     parser.add_argument(
@@ -69,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
         wanted.spec,
         adopt_model=args.adopt_model,
         switches_model=args.switch_model,
-        distributes=args.citus,
         quiet=args.json,
     )
     if args.json:

@@ -52,8 +52,6 @@ class Stored:
     """The change of the model that is under way."""
     vectors_pending: int
     dead_letters: int
-    set_aside: int
-    """Records that wait for a node of the cluster that is away."""
     expiring: tuple[Due, ...]
     """Turns that are about to go because they are older than they are kept."""
     quarantined: dict[str, int]
@@ -131,7 +129,6 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
             change=reembedding.under_way(connection),
             vectors_pending=vectors.count(connection)[0],
             dead_letters=len(dead_letters.newest(connection, 10_000)),
-            set_aside=dead_letters.count_waiting(connection),
             expiring=tuple(expiry.due(connection, rules, SOON_DAYS)) if not rules.is_empty else (),
             masked_secrets=overview.masked_secrets(connection),
             quarantined=dict(zip(("turns", "memories"), quarantine.totals(connection), strict=True)),
@@ -270,9 +267,6 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
             rows.append(
                 ("expiring", f"{terminal.count(now, 'turn')} now, {terminal.number(soon)} more within {SOON_DAYS} days")
             )
-        if stored.set_aside:
-            told = f"{terminal.count(stored.set_aside, 'record')} kept in the database for a node that was away"
-            rows.append(("set aside", told))
         hint = f"; see: {terminal.command('journal', 'dead', 'list')}" if stored.dead_letters else ""
         rows.append(("rejected", f"{terminal.count(stored.dead_letters, 'dead letter')}{hint}"))
     if report.for_newer:

@@ -297,33 +297,7 @@ def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> 
             terminal.bullet(
                 "warning", f"vectors have to wait: {wanted.problem}", "fix it and run: hermes-pgvector migrate"
             )
-        if outcome.could_spread:
-            _offer_cluster(target, wanted, settings)
     return wanted
-
-
-def _offer_cluster(target: Target, wanted: database.Wanted, settings: Settings) -> None:
-    """Spread the themes over the workers of the cluster that the database coordinates, if the operator wants it.
-
-    Not for --yes alone: what is spread comes back only by export and import.
-    """
-    question = "This database coordinates a Citus cluster. Spread the themes over its workers?"
-    if not terminal.can_ask() or not terminal.confirm(question, yes=False):
-        terminal.bullet(
-            "note", "the themes are all on the coordinator of your Citus cluster", "hermes-pgvector migrate --citus"
-        )
-        return
-    with terminal.step("cluster", quiet=False) as said:
-        outcome = database.apply(
-            target.admin_dsn,
-            target.role,
-            wanted.spec,
-            adopt_model=settings.embed_model,
-            quiet=False,
-            tells_steps=False,
-            distributes=True,
-        )
-        said.append(f"the themes are spread over {terminal.count(outcome.shards, 'shard')}")
 
 
 def _accept_database(home: Path, *, quiet: bool) -> None:

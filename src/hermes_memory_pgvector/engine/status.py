@@ -61,11 +61,6 @@ class Status:
         """One sentence while something is not working, otherwise empty."""
         if self._writer.breaker.is_open or self._reads.is_open:
             return "The memory database is out of reach: what you save is kept and arrives later, recall may be empty."
-        if self._writer.absent.names:
-            return (
-                "A part of the memory database is out of reach: what you save is kept and arrives later, "
-                "recall may be empty."
-            )
         if self._embedder.fault:
             return "A setting of the embedder is wrong: recall works by words only until it is corrected."
         if self._embedder.breaker.is_open or self._backlog.breaker.is_open:
@@ -123,9 +118,6 @@ class Status:
         writer, backlog, refused = self._writer.status(), self._backlog.status(), self._refusals.status()
         waiting = self._journal.depth(self._journal.writer, self._writer.mark) if writer.waiting else None
         trouble = {each.name: each.reason for each in self.breakers() if each.state != "closed"}
-        if writer.away:
-            names = ", ".join(writer.away)
-            trouble["cluster"] = f"{names} cannot be reached; {writer.set_aside} records wait for its themes"
         if backlog.problem:
             trouble["vectors"] = backlog.problem
         if refused.problem:

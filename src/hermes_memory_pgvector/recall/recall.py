@@ -29,9 +29,9 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.meters import RECALL_SECONDS, Meters
-from hermes_memory_pgvector.store import cluster, reach
+from hermes_memory_pgvector.store import reach
 from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
-from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone, is_node_away
+from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.store.reach import UPKEEP, Reach, everywhere, within
 from hermes_memory_pgvector.store.search import (
     Check,
@@ -55,7 +55,6 @@ EMBED_SHARE = 0.6
 """The part of the time that embedding may use; the rest is for the search."""
 EVERY_ROW = 2**31 - 1
 OTHER_MODEL = "keyword search only for some rows: this home embeds with another model than the database uses"
-NODES_AWAY = "themes on a node of the cluster that cannot be reached were not searched"
 AMBIENT_CANDIDATES = 400
 """Rows compared for prefetch, where only a near hit is worth offering."""
 
@@ -176,10 +175,6 @@ class Recall:
             if ready.meaning is None or error.sqlstate not in SCHEMA_STATES or not self._has_changed(deadline):
                 raise
             answers, models = None, ()
-        except DatabaseUnavailable as error:
-            if not is_node_away(error) or any(question.scope is not Scope.ALL for question in questions):
-                raise
-            answers, models = self._ask(questions, ready, deadline, without_absent=True)
         if answers is None or self._could_do_better(ready, models):
             again = self.prepare(questions[0], deadline)
             if again.meaning is not None or (answers is None and not again.is_empty):
@@ -196,15 +191,13 @@ class Recall:
         )
 
     def _ask(
-        self, questions: Sequence[Question], ready: Prepared, deadline: Deadline, *, without_absent: bool = False
+        self, questions: Sequence[Question], ready: Prepared, deadline: Deadline
     ) -> tuple[list[Answer], tuple[EmbeddingModel, ...]]:
         """The answers by one model's vectors or by words, and the models as they are after that."""
         meaning, wording = ready.meaning, ready.wording
         models: PendingModels | None = None
         started = time.perf_counter()
         with self._reading(deadline, reach_of(questions)) as connection:
-            if without_absent:
-                cluster.leave_out_absent(connection)
             pending = [
                 send(
                     connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
@@ -214,8 +207,7 @@ class Recall:
             if self._embedders:
                 models = PendingModels(connection)
         # Results are read after the transaction, so that all statements and its end travel together.
-        told = [each for each in (ready.degraded, NODES_AWAY if without_absent else None) if each]
-        answers = [Answer(tuple(each.receive()), "; ".join(told) or None) for each in pending]
+        answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
         self._meters.observe(RECALL_SECONDS, time.perf_counter() - started, "search")
         return answers, () if models is None else self._current_model.note(models.receive())
 

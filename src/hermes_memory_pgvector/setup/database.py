@@ -95,7 +95,6 @@ def apply(
     quiet: bool,
     tells_steps: bool = True,
     may_be_closed: bool = False,
-    distributes: bool = False,
 ) -> Outcome:
     """Run the migration and say what it adopts and, if wanted, each step."""
     from hermes_memory_pgvector.admin import migrate
@@ -114,7 +113,6 @@ def apply(
             report=_note if tells_steps and not quiet else _keep_quiet,
             announce=_keep_quiet if quiet else _note,
             may_be_closed=may_be_closed,
-            distributes=distributes,
         )
 
 
@@ -139,8 +137,6 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
         f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "no migrations to apply"
     )
     terminal.bullet("ok", f"{applied}; the schema is up to date")
-    if outcome.shards:
-        terminal.bullet("ok", f"the themes are spread over {terminal.count(outcome.shards, 'shard')} of the cluster")
     if outcome.kept_model is not None:
         tell_kept_model(outcome.kept_model, wanted)
     elif wanted.spec is not None:

@@ -12,7 +12,8 @@ CREATE TABLE {turn_vectors} (
     ts             timestamptz    NOT NULL,
     content_hash   bigint         NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    PRIMARY KEY (agent_identity, id, chunk){bond_to_turns}
+    PRIMARY KEY (agent_identity, id, chunk),
+    FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
 CREATE TABLE {memory_vectors} (
@@ -22,7 +23,8 @@ CREATE TABLE {memory_vectors} (
     ts             timestamptz    NOT NULL,
     target         text           NOT NULL,
     embedding      halfvec({dim}) NOT NULL,
-    PRIMARY KEY (agent_identity, id, chunk){bond_to_memories}
+    PRIMARY KEY (agent_identity, id, chunk),
+    FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_insert_threshold = 500);
 
 DO $code$

@@ -4,9 +4,6 @@
 -- under the statements' own predicates. A login that was granted themes (login_grants) sees those, as far as its
 -- transaction names them. Everybody else sees nothing; the owner, as whom the functions with their own checks run, all.
 --
--- {spread}: the tables that lie on the workers of a cluster. What a login was granted stands on the coordinator alone, so
--- there is no policy for such logins on them, and they see nothing there.
---
 -- A new table needs its line here; tests/database/test_walls.py finds one that has none. Everything is made only where it
 -- differs from what is there: an unchanged database is migrated without a lock on its tables.
 DO $policies$
@@ -98,18 +95,14 @@ BEGIN
             ) AS rule (name, policy, command, roles, visible)
             JOIN secured AS s ON s.name = rule.name
         ), complete AS (
-            SELECT r.* FROM ruled AS r JOIN secured AS s ON s.oid = r.oid
-            WHERE r.roles <> 'PUBLIC' OR s.name <> ALL ({spread}::text[])
+            SELECT r.* FROM ruled AS r
             UNION ALL
             SELECT DISTINCT r.oid, 'hermes_owner', 'ALL', quote_ident(current_user), 'true' FROM ruled AS r
         )
-        SELECT c.oid::regclass AS name, c.policy, c.command, c.roles, rule.visible, known.oid AS known,
-               NOT t.relrowsecurity OR t.relforcerowsecurity <> is_forced AS is_open, md5(concat_ws('|', c.command, c.roles, rule.visible)) AS mark
+        SELECT c.oid::regclass AS name, c.policy, c.command, c.roles, c.visible, known.oid AS known,
+               NOT t.relrowsecurity OR t.relforcerowsecurity <> is_forced AS is_open, md5(concat_ws('|', c.command, c.roles, c.visible)) AS mark
         FROM complete AS c
         JOIN pg_catalog.pg_class AS t ON t.oid = c.oid
-        -- Distributed tables take no policy with a sub-select, which elsewhere is worked out once and not for every row.
-        CROSS JOIN LATERAL (SELECT CASE WHEN t.relname = ANY ({spread}::text[]) THEN replace(c.visible, '(SELECT ', '(')
-                                        ELSE c.visible END AS visible) AS rule
         LEFT JOIN pg_catalog.pg_policy AS known ON known.polrelid = c.oid AND known.polname = c.policy
         WHERE c.roles IS NOT NULL
         ORDER BY c.oid, c.policy

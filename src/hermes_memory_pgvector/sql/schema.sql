@@ -1374,7 +1374,7 @@ CREATE FUNCTION public.hermes_origin_of_memory(origin text, metadata jsonb) RETU
 
 CREATE FUNCTION public.hermes_origin_of_turn(origin text, role text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT coalesce(origin, CASE WHEN role = 'tool' THEN 'delegation' WHEN role = 'system' THEN 'unknown' ELSE role END) $$;
+    AS $$ SELECT coalesce(origin, CASE role WHEN 'tool' THEN 'delegation' WHEN 'system' THEN 'unknown' ELSE role END) $$;
 
 CREATE FUNCTION public.hermes_plain_lexemes(theme text, content text) RETURNS tsvector
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1911,8 +1911,7 @@ CREATE TABLE public.dead_letters (
     payload bytea NOT NULL,
     reason text NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
-    login text DEFAULT SESSION_USER NOT NULL,
-    waits_for text[]
+    login text DEFAULT SESSION_USER NOT NULL
 );
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN payload SET STATISTICS 0;
 ALTER TABLE ONLY public.dead_letters ALTER COLUMN reason SET STATISTICS 0;
@@ -2485,8 +2484,6 @@ CREATE INDEX conversations_session_timeline ON public.conversations USING btree 
 CREATE INDEX conversations_timeline ON public.conversations USING btree (agent_identity, ts DESC);
 
 CREATE UNIQUE INDEX conversations_turn_key ON public.conversations USING btree (agent_identity, session_id, digest, ordinal);
-
-CREATE INDEX dead_letters_waiting ON public.dead_letters USING btree (id) WHERE (waits_for IS NOT NULL);
 
 CREATE INDEX delegations_child ON public.delegations USING btree (agent_identity, child_session_id);
 

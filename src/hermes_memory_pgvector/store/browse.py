@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from hermes_memory_pgvector.store import distributed
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Role, Target
-
-CLUSTER_STRETCH = 120 * 1_000_000_000
-"""Two minutes in the numbers of lines there; sql/citus/functions/next_line.sql makes them of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +316,6 @@ def last_line(connection: Connection) -> int:
     """The last number of a line that counts rows."""
     row: Any = connection.execute(statement("browse/last_line")).fetchone()
     return int(row[0])
-
-
-def line_stretch(connection: Connection, lines: int) -> int:
-    """By how much to go back from a line to see so many before it; on a cluster, those of some minutes."""
-    return CLUSTER_STRETCH if distributed.is_adapted(connection) else lines
 
 
 def turns_after(connection: Connection, theme: str | None, after_line: int, after_id: int) -> list[Row]:

@@ -30,9 +30,7 @@ STATEMENT_MODE = (
     "the connection pooler refuses transactions: it runs in statement mode, and transaction mode is needed"
     " (in pgbouncer.ini: pool_mode = transaction)"
 )
-NODE_AWAY = "the server that answers cannot reach one behind it: a worker of its Citus cluster, or a pooler's server"
-SHARDS_STATE = "C1T01"
-"""What the coordinator of a cluster says whose shards are not those that its functions were made for."""
+SERVER_AWAY = "the connection pooler cannot reach its server"
 MOVED_STATE = "M0V01"
 """What a database says that is not in use: its installation has moved, or is just being copied to it."""
 PLAIN_STATES = {
@@ -54,10 +52,7 @@ def translate(error: BaseException) -> DatabaseError:
             return DatabaseUnavailable(f"{STATEMENT_MODE} ({where})", sqlstate=state)
         if state[:2] == REMOTE_CLASS:
             # A broken connection of our own has no state: the server speaks of one that it tried to make.
-            return DatabaseUnavailable(f"{NODE_AWAY} ({where})", sqlstate=state)
-        if state == SHARDS_STATE:
-            changed = "the shards of the Citus cluster have changed since the last migrate"
-            return DatabaseDenied(f"{changed}; run: {MIGRATE_COMMAND}", sqlstate=state)
+            return DatabaseUnavailable(f"{SERVER_AWAY} ({where})", sqlstate=state)
         if state == MOVED_STATE:
             moved = "the memories are moving to another database, or have moved; this home follows with its settings"
             return DatabaseDenied(moved, sqlstate=state)
@@ -79,19 +74,11 @@ def translate(error: BaseException) -> DatabaseError:
     return DatabaseUnavailable(f"Postgres cannot be reached ({name})")
 
 
-def is_node_away(error: DatabaseError) -> bool:
-    """Whether a node of a cluster was asked that does not answer, while the one we speak to does."""
-    return error.sqlstate is not None and error.sqlstate[:2] == REMOTE_CLASS and error.sqlstate != PROTOCOL_VIOLATION
-
-
 def concerns_everyone(error: MemoryPluginError) -> bool:
     """Whether an error is about the server, the schema or the login, which all callers share.
 
-    One caller's statement may be refused, or take longer than its deadline, or come to a node that is away, and others
-    may still be served.
+    One caller's statement may be refused, or take longer than its deadline, and others may still be served.
     """
-    if isinstance(error, DatabaseError) and error.sqlstate is not None and error.sqlstate[:2] == REMOTE_CLASS:
-        return error.sqlstate == PROTOCOL_VIOLATION
     if isinstance(error, DatabaseDenied):
         # Without a state, the connection string itself is at fault.
         return error.sqlstate is None or error.sqlstate in SHARED_STATES or error.sqlstate[:2] in SHARED_CLASSES

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hermes_memory_pgvector.store import distributed, gate, vectors
+from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import cluster_statement, model_statement, statement
+from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
@@ -128,7 +128,7 @@ def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -
 def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Placed], state: State) -> list[Placed]:
     """Removals of entries the mirror put into another theme just before the theme that wrote them reported them."""
     announced = [(item, item.operation) for item in items if _is_announced(item.operation, state)]
-    if not asks_everywhere(connection, [operation for _, operation in announced]):
+    if not announced:
         return []
     found: list[Any] = connection.execute(
         statement("memories/guessed_elsewhere"),
@@ -149,18 +149,6 @@ def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Plac
         )
         moved.append(Placed(removal, item.writer, item.seq, item.part + 10_000 + number))
     return moved
-
-
-def asks_everywhere(connection: Connection, operations: Sequence[MemoryOperation]) -> bool:
-    """Whether storing these takes a look into all themes: the mirror may have put an entry into another one.
-
-    On a cluster that means every node; so there it is known without them when it cannot be.
-    """
-    told = [each for each in operations if each.origin is Origin.TOOL and each.home_id]
-    if not told or not distributed.is_adapted(connection):
-        return bool(told)
-    asked = {"home_ids": [each.home_id for each in told], "ats": [time_of(each.when) for each in told]}
-    return connection.execute(cluster_statement("file_changed"), asked).fetchone() == (True,)
 
 
 def _is_announced(operation: MemoryOperation, state: State) -> bool:

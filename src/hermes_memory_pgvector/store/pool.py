@@ -30,7 +30,6 @@ from hermes_memory_pgvector.errors import (
     ThreadUnavailable,
 )
 from hermes_memory_pgvector.service import start_thread
-from hermes_memory_pgvector.store import distributed
 from hermes_memory_pgvector.store.errors import translate, translated
 from hermes_memory_pgvector.store.far_times import allow_far_times
 from hermes_memory_pgvector.store.reach import Reach
@@ -118,12 +117,6 @@ class Pool:
         It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
         """
         with self.connection(deadline) as connection, connection.pipeline():
-            if distributed.is_adapted(connection):
-                # Only a transaction with a beginning and an end tells workers what it is about.
-                with connection.transaction():
-                    self._limit(connection, deadline, reach, 2.0, PAUSE_SECONDS)
-                    yield connection
-                return
             self._limit(connection, deadline, reach, 2.0, PAUSE_SECONDS)
             yield connection
 
@@ -290,11 +283,10 @@ class Pool:
         raise former
 
     def _admitted(self, connection: Connection) -> Connection:
-        """The connection, if it leads to a database we may use, as that database needs it."""
+        """The connection, if it leads to a database we may use."""
         deadline = Deadline.after(max(2.0, self._connect_seconds))
         try:
             with translated(), self.watchdog.watching(connection.fileno(), deadline):
-                distributed.adapt(connection)
                 if self._admit is not None:
                     self._admit(connection)
         except BaseException:

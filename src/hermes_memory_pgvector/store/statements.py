@@ -8,7 +8,6 @@ search names the table it searches `{source}`. A change from one model to anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import LiteralString
@@ -21,40 +20,25 @@ SEARCHED = {"search/turns": ("conversations", "turn_vectors"), "search/memories"
 """Which table a search by words alone reads, and which of a model's vector tables every other search."""
 
 
-class Named(sql.Composed):
-    """A statement that knows which one it is: a cluster may need another text in its place."""
-
-    def __init__(self, name: str, text: LiteralString, names: Mapping[str, sql.Composable]) -> None:
-        super().__init__(list(sql.SQL(text).format(**names)) if names else [sql.SQL(text)])
-        self.name = name
-        self.names = names
-
-
 @cache
-def statement(name: str) -> Named:
+def statement(name: str) -> sql.SQL:
     """The statement in queries/<name>.sql."""
-    return Named(name, _read(f"queries/{name}.sql"), {})
+    return sql.SQL(_read(f"queries/{name}.sql"))
 
 
 @cache
-def model_statement(name: str, model_id: int, former_id: int | None = None) -> Named:
+def model_statement(name: str, model_id: int, former_id: int | None = None) -> sql.Composed:
     """The statement in queries/<name>.sql, on the vector tables of one embedding model, or of that and a former one."""
     former = {f"former_{table}": each for table, each in vector_tables(former_id or model_id).items()}
-    return Named(name, _read(f"queries/{name}.sql"), {**vector_tables(model_id), **former})
+    return sql.SQL(_read(f"queries/{name}.sql")).format(**vector_tables(model_id), **former)
 
 
 @cache
-def search_statement(name: str, model_id: int | None) -> Named:
+def search_statement(name: str, model_id: int | None) -> sql.Composed:
     """The search in queries/<name>.sql, in a model's vectors, or by words alone without a model."""
     texts, vectors = SEARCHED[name]
     source = sql.Identifier(texts) if model_id is None else vector_tables(model_id)[vectors]
-    return Named(name, _read(f"queries/{name}.sql"), {"source": source})
-
-
-@cache
-def cluster_statement(name: str) -> sql.SQL:
-    """The statement in citus/cluster/<name>.sql, which only a distributed database takes."""
-    return sql.SQL(_read(f"citus/cluster/{name}.sql"))
+    return sql.SQL(_read(f"queries/{name}.sql")).format(source=source)
 
 
 def vector_tables(model_id: int) -> dict[str, sql.Identifier]:

@@ -6,11 +6,11 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-from hermes_memory_pgvector.store import distributed, gate, vectors
+from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.store.pool import Connection, send_all
-from hermes_memory_pgvector.store.statements import cluster_statement, statement
+from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.vector_types import (
     BOOLEAN_OID,
     INTEGER_OID,
@@ -62,15 +62,11 @@ def insert(
         "trusts": text_column(turn.trust or "" for turn in turns),
         "wishes": Column(BOOLEAN_OID, [b"\x01" if wish else b"\x00" for wish in wishes]),
     }
-    rows: list[Any]
-    if distributed.is_adapted(connection):
-        rows = _insert_spread(connection, turns, wishes, values, while_waiting)
-    else:
-        with connection.pipeline():
-            cursor = connection.execute(statement("turns/insert"), values)
-            send_all(connection)
-            while_waiting()
-            rows = cast(list[Any], cursor.fetchall())
+    with connection.pipeline():
+        cursor = connection.execute(statement("turns/insert"), values)
+        send_all(connection)
+        while_waiting()
+        rows: list[Any] = cursor.fetchall()
     stored = [(turns[place - 1].theme, row_id) for place, row_id in rows]
     if len(rows) < len(turns):
         new_places = {place for place, _ in rows}
@@ -81,27 +77,6 @@ def insert(
                     vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in later])
                 stored += later
     return stored
-
-
-def _insert_spread(
-    connection: Connection,
-    turns: Sequence[AddTurn],
-    wishes: Sequence[bool],
-    values: Mapping[str, Any],
-    while_waiting: Callable[[], None],
-) -> list[tuple[int, int]]:
-    """As turns/insert does, on a cluster: the coordinator has numbers and queue, and a worker gets its themes' rows."""
-    numbers: list[Any] = connection.execute(cluster_statement("turn_numbers"), {"wanted": len(turns)}).fetchall()
-    ids = [int(row[0]) for row in numbers]
-    with connection.pipeline():
-        cursor = connection.execute(cluster_statement("insert_turns"), {**values, "ids": ids})
-        send_all(connection)
-        while_waiting()
-        new = {row[0] for row in cursor.fetchall()}
-    rows = [(place, row_id) for place, row_id in enumerate(ids, start=1) if row_id in new]
-    wanting = [(turns[place - 1].theme, Kind.TURN.value, row_id) for place, row_id in rows if wishes[place - 1]]
-    vectors.enqueue(connection, wanting)
-    return rows
 
 
 def stored_keys(

@@ -20,7 +20,6 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.store import carried, gate, memories, quarantine, reach, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.distributed import keep_in_sequence
 from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memories import Placed
@@ -119,8 +118,6 @@ class _Import:
             return
         values, documents = [each.value for each in portion], [each.document for each in portion]
         with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=reach.WRITER) as connection:
-            # Rows may come with the quarantine that they are in.
-            keep_in_sequence(connection)
             match portion[0].kind:
                 case "event":
                     self._store_events(connection, values)

@@ -17,13 +17,12 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
-    DatabaseUnavailable,
     EmbeddingError,
     EmbeddingMisconfigured,
     EmbeddingUnavailable,
 )
 from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, EMBEDDING_SECONDS, Meters
-from hermes_memory_pgvector.store import cluster, distributed, vectors
+from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.reach import UPKEEP
@@ -124,11 +123,6 @@ class Backlog:
             hold = None if isinstance(error, EmbeddingUnavailable) else HOLD_SECONDS
             self.breaker.failed(str(error), hold_seconds=hold, is_told=not isinstance(error, EmbeddingMisconfigured))
             return max(0.1, self.breaker.retry_in())
-        except DatabaseUnavailable:
-            self.breaker.released()
-            if self._put_off_unreachable():
-                return 0.0
-            raise
         except BaseException:
             self.breaker.released()
             raise
@@ -136,11 +130,6 @@ class Backlog:
             return 0.0
         self._served = requested
         return 0.0 if self._requested != requested else max(0.0, self._look_again_at - time.monotonic())
-
-    def _put_off_unreachable(self) -> bool:
-        """Whether rows were put off that lie on a node of the cluster that is away: others need not wait for them."""
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
-            return distributed.is_adapted(connection) and cluster.put_off_vectors(connection, AWAY_PAUSE_SECONDS) > 0
 
     def _run_batch(self) -> bool:
         model = self._usable_model()

@@ -1,7 +1,7 @@
 """What happens to records within a transaction of the writer.
 
 Most become rows. One that Postgres rejects is taken apart, and the items at fault are kept as a dead letter. One of a
-theme whose node is away is set aside in the database, and one of a newer version of this package stops its journal.
+newer version of this package stops its journal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from hermes_memory_pgvector.store.own_writes import Touched
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
-from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes
 from hermes_memory_pgvector.writer.chunks import wants_vector
 from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -40,8 +39,6 @@ class Outcome:
     """Journals whose next record is of a newer version, with the number before it."""
     touched: Touched = field(default_factory=dict)
     """What is written to."""
-    aside: int = 0
-    """How many records are set aside for a node that is away."""
 
 
 class Intake:
@@ -54,14 +51,12 @@ class Intake:
         current_model: CurrentModel,
         settings: Settings,
         *,
-        absent: AbsentNodes,
         tally: Tally,
     ) -> None:
         self._journal = journal
         self._pool = pool
         self._current_model = current_model
         self._settings = settings
-        self._absent = absent
         self._tally = tally
         self._masker = masker_for(settings)
         self.ahead = DecodeAhead(self.decode)
@@ -92,26 +87,20 @@ class Intake:
     def take(self, connection: Connection, batch: Batch, records: Sequence[Record]) -> list[Record]:
         """Add records to a batch until one is of a newer version or the batch is full; return those added."""
         taken: list[Record] = []
-        divider = self._absent.divider(connection) if records else None
         for record in records:
             if batch.size >= BATCH_ITEMS and taken:
                 break
             try:
-                items = self.ahead.items_of(record)
-                if divider is not None and divider.takes(record, items):
-                    taken.append(record)
-                    continue
-                self.add(batch, record, items)
+                self._add(batch, record, self.ahead.items_of(record))
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break
                 self.bury(connection, record, record.payload, str(error))
                 self._tally.add_bytes(len(record.payload))
             taken.append(record)
-        self.outcome.aside += 0 if divider is None else divider.store()
         return taken
 
-    def add(self, batch: Batch, record: Record, items: list[WriteItem]) -> None:
+    def _add(self, batch: Batch, record: Record, items: list[WriteItem]) -> None:
         """Add a record to a batch."""
         batch.add(record.writer, record.seq, items)
         self._note_themes(record, items)
@@ -127,14 +116,10 @@ class Intake:
                 return False
             self.bury(connection, record, record.payload, str(error))
             return True
-        divider = self._absent.divider(connection)
-        if divider is not None and divider.takes(record, items):
-            self.outcome.aside += divider.store()
-            return True
-        self.store_each(connection, record, items)
+        self._store_each(connection, record, items)
         return True
 
-    def store_each(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
+    def _store_each(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
         """Store the items of a record that was rejected as a whole one by one; those at fault are kept as a letter."""
         self._note_themes(record, items)
         refused: list[WriteItem] = []

@@ -37,8 +37,6 @@ from hermes_memory_pgvector.store.own_writes import OwnWrites
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.values import WriteItem
-from hermes_memory_pgvector.writer.absent_nodes import AbsentNodes
-from hermes_memory_pgvector.writer.deliver_waiting import deliver_waiting
 from hermes_memory_pgvector.writer.intake import BATCH_ITEMS, Intake
 from hermes_memory_pgvector.writer.setbacks import Setbacks
 from hermes_memory_pgvector.writer.tally import Tally
@@ -82,10 +80,6 @@ class WriterStatus:
     breaker: BreakerStatus
     for_newer: int
     """Journals of other processes that wait for a newer version of this package."""
-    set_aside: int
-    """Records that wait in the database for a node of the cluster, of all processes."""
-    away: tuple[str, ...]
-    """The nodes of the cluster that do not answer."""
 
 
 class Writer(Service):
@@ -118,8 +112,7 @@ class Writer(Service):
         self._tally = Tally(meters or Meters())
         self._own_writes = own_writes
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self.absent = AbsentNodes(pool)
-        self._intake = Intake(journal, pool, current_model, settings, absent=self.absent, tally=self._tally)
+        self._intake = Intake(journal, pool, current_model, settings, tally=self._tally)
         self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
@@ -159,10 +152,6 @@ class Writer(Service):
             self._note(error)
             self.breaker.failed(str(error), hold_seconds=HELD_SECONDS if isinstance(error, Held) else HOLD_SECONDS)
         except MemoryPluginError as error:
-            if isinstance(error, DatabaseUnavailable) and self.absent.has_news():
-                # What lies on that node is set aside; the rest can be stored.
-                self.breaker.released()
-                return 0.0
             self._note(error)
             self.breaker.failed(str(error))
         else:
@@ -204,14 +193,12 @@ class Writer(Service):
             self._last_error,
             status,
             for_newer=len(self._for_newer),
-            set_aside=self.absent.waiting,
-            away=tuple(sorted(self.absent.names)),
         )
 
     @property
     def has_delivered(self) -> bool:
-        """Whether everything appended so far is stored, and nothing waits for a node that is away."""
-        return not self._own_waits() and not self.absent.waiting
+        """Whether everything appended so far is stored."""
+        return not self._own_waits()
 
     @property
     def mark(self) -> int:
@@ -227,7 +214,7 @@ class Writer(Service):
         """Whether there may be anything to do; an idle process holds no connection."""
         now = time.monotonic()
         is_visit_due = now - self._visited_at >= self._visit_seconds
-        return self._own_waits() or is_visit_due or self._is_check_due(now) or self.absent.is_due()
+        return self._own_waits() or is_visit_due or self._is_check_due(now)
 
     def _is_check_due(self, now: float) -> bool:
         """Whether to compare watermarks again."""
@@ -238,8 +225,6 @@ class Writer(Service):
 
     def _quiet_seconds(self) -> float:
         """How long nothing is to be done unless a record comes in, which wakes this thread."""
-        if self.absent.names or self.absent.waiting:
-            return IDLE_SECONDS
         now = time.monotonic()
         next_check = self._checked_at + self._recheck_seconds(now)
         return max(IDLE_SECONDS, min(self._visited_at + self._visit_seconds, next_check) - now)
@@ -256,7 +241,6 @@ class Writer(Service):
             return True
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             state = schema.verify(connection)
-            self.absent.met(connection)
         if not state.may_write:
             if any(self._journal.depth(each, 0).records for each in (self._journal.writer, *self._journal.writers())):
                 raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
@@ -272,16 +256,6 @@ class Writer(Service):
 
     def _drain_all(self) -> None:
         own = self._journal.writer
-        if self.absent.is_due():
-            deliver_waiting(
-                self._pool,
-                self.absent,
-                self._intake,
-                seconds=BATCH_SECONDS,
-                max_bytes=BATCH_BYTES,
-                on_stored=self._was_delivered,
-                is_stopping=lambda: self.is_stopping,
-            )
         if self._own_waits():
             self._drain(own)
         now = time.monotonic()
@@ -503,17 +477,10 @@ class Writer(Service):
         with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
             watermarks.end(connection, writers)
 
-    def _was_delivered(self, count: int) -> None:
-        """So many records that have waited for a node are stored."""
-        self._tally.committed()
-        self._arrived({}, count)
-
     def _arrived(self, marks: dict[str, int], count: int) -> None:
         """The transaction under way is committed."""
         now = time.monotonic()
         outcome = self._intake.outcome
-        self.absent.waiting += outcome.aside
-        stored = count - outcome.aside
         if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
             # In a backlog the reader is a batch ahead, and finding the watermark again means walking the files.
             self._retired_at = now
@@ -526,20 +493,20 @@ class Writer(Service):
             self._own_writes.note(outcome.touched)
         self._log_burials(outcome.burials)
         self._dead += len(outcome.burials)
-        self._tally.count(stored, len(outcome.burials))
+        self._tally.count(count, len(outcome.burials))
         for writer, mark in outcome.stops.items():
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
             self._for_newer[writer] = mark
         with self._progress:
             self._marks.update(marks)
-            self._stored += stored
+            self._stored += count
             self._progress.notify_all()
         if self.breaker.is_open:
-            self._outage_stored += stored
+            self._outage_stored += count
             if not self._own_waits():
                 self.breaker.succeeded()
-        if stored:
+        if count:
             self._on_stored()
 
     def _log_burials(self, burials: Sequence[tuple[str, str]]) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
-    DatabaseError,
     EmbeddingError,
     EmbeddingMisconfigured,
     Held,
@@ -20,7 +19,6 @@ from hermes_memory_pgvector.errors import (
     SchemaError,
 )
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
-from hermes_memory_pgvector.setup.checks import cluster
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.secrets import masker_for
@@ -82,10 +80,9 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
 
 def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Iterator[Finding]:
     """Everything we can check in the database."""
-    from hermes_memory_pgvector.store import errors, overview, schema
+    from hermes_memory_pgvector.store import overview, schema
 
     hint = "check the server and dsn: hermes-pgvector config get dsn" if settings.dsn else "hermes-pgvector up"
-    is_node_away = False
     try:
         with parts.open_pool(home, settings) as pool:
             started = time.perf_counter()
@@ -106,9 +103,6 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield warning("schema", state.news, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
-                for finding in cluster.check(connection):
-                    is_node_away |= finding.name == "cluster" and finding.level == "problem"
-                    yield finding
                 yield from _logins(connection, state)
                 yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, home, settings, seen)
@@ -119,9 +113,6 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
             "database", f"nothing is stored: {error}", "check config.yaml and .env: hermes-pgvector config show"
         )
     except MemoryPluginError as error:
-        if is_node_away and isinstance(error, DatabaseError) and errors.is_node_away(error):
-            yield warning("database", "what lies on that node could not be checked")
-            return
         yield problem("database", f"{parts.describe_database(home, settings)}: {error}", hint, unreachable=True)
 
 

@@ -25,11 +25,9 @@ BEGIN
         END IF;
     END LOOP;
     -- How common each word is, searches have to know. It is counted of something that only the owner can ask for.
-    IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
-        CREATE STATISTICS conversations_words ON (hermes_words(lexemes)) FROM conversations;
-        CREATE STATISTICS memory_entries_words ON (hermes_words(lexemes)) FROM memory_entries;
-        ALTER STATISTICS conversations_words SET STATISTICS 400;
-        ALTER STATISTICS memory_entries_words SET STATISTICS 400;
-    END IF;
+    CREATE STATISTICS conversations_words ON (hermes_words(lexemes)) FROM conversations;
+    CREATE STATISTICS memory_entries_words ON (hermes_words(lexemes)) FROM memory_entries;
+    ALTER STATISTICS conversations_words SET STATISTICS 400;
+    ALTER STATISTICS memory_entries_words SET STATISTICS 400;
 END
 $$;

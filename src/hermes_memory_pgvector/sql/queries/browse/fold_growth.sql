@@ -1,6 +1,4 @@
 -- Adds up the lines that count a theme's rows: one for each of the last fourteen days, one for all that lies before.
---
--- It answers, because a cluster's workers do not get what answers by COPY, which row-level security does not allow.
 WITH many AS MATERIALIZED (
     SELECT agent_identity, CASE WHEN day > %(today)s::date - 14 THEN day ELSE '-infinity' END AS day, array_agg(id) AS ids
     FROM theme_growth GROUP BY 1, 2 HAVING count(*) > 1
@@ -10,5 +8,4 @@ WITH many AS MATERIALIZED (
     RETURNING line.agent_identity, many.day, line.memories, line.turns, line.last_write
 )
 INSERT INTO theme_growth (agent_identity, day, memories, turns, last_write)
-SELECT agent_identity, day, sum(memories), sum(turns), max(last_write) FROM gone GROUP BY 1, 2
-RETURNING agent_identity;
+SELECT agent_identity, day, sum(memories), sum(turns), max(last_write) FROM gone GROUP BY 1, 2;

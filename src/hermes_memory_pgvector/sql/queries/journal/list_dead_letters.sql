@@ -1,3 +1,3 @@
 -- Which records were rejected, newest first?
 SELECT id, writer, seq, octet_length(payload), reason, at FROM dead_letters
-WHERE waits_for IS NULL ORDER BY id DESC LIMIT %(limit)s::integer;
+ORDER BY id DESC LIMIT %(limit)s::integer;

@@ -1,2 +1,2 @@
 -- What does this rejected record hold?
-SELECT id, writer, seq, payload, reason, at FROM dead_letters WHERE id = %(id)s AND waits_for IS NULL;
+SELECT id, writer, seq, payload, reason, at FROM dead_letters WHERE id = %(id)s;
