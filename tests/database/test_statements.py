@@ -14,7 +14,8 @@ import hermes_memory_pgvector
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.statements import model_statement, search_statement
 from testing.postgres import DIM, Database, new_database
-from testing.sql_rules import TENANT_TABLES, changes, without_comments
+from testing.sql_rules import TENANT_TABLES, changes
+from testing.theme_rule import mutants, unnamed
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
 FOLDER = PACKAGE / "sql" / "queries"
@@ -37,14 +38,34 @@ CHANGING = [
 ]
 ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
 NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
-TENANT = re.compile(
-    r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(conversations|memory_entries|memory_sources|\{turn_vectors\}|\{memory_vectors\})"
-)
-THEME = re.compile(
-    r"\bagent_identity\s*=|\bINSERT\s+INTO\s+\S+\s+\(agent_identity\b|\(\s*%\(theme\)s|NULL::\{\w+\}, %\(theme\)s"
-)
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
+    "browse/fold_growth": "adds up the counts of all themes, for upkeep; no content",
+    "browse/growth": "how many rows came on which day, for the overview; no content",
+    "browse/last_line": "a number, for `tail`; no content",
+    "browse/last_numbers": "numbers, for `tail`; no content",
+    "browse/session_themes": "which themes have a session; no content",
+    "browse/theme_names": "the names of all themes; no content",
+    "erase/left_delegations": "counts what a receipt says is forgotten, wherever it is; no content",
+    "erase/left_files": "counts what a receipt says is forgotten, wherever it is; no content",
+    "erase/left_history": "counts what a receipt says is forgotten, wherever it is; no content",
+    "erase/names_of_quarantines": "which quarantines name what is forgotten; no content",
+    "expire/count": "how many rows are older than their theme keeps them; no content",
+    "expire/delegations": "what is older than its theme keeps it, for upkeep; keys only",
+    "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
+    "history/due": "which themes have old history, for upkeep; no content",
+    "overview/missing_vectors": "how many rows have no vector; no content",
+    "quarantine/list": "how many rows are held back; no content",
+    "quarantine/release_memories": "the rows of one quarantine, by its number",
+    "quarantine/release_turns": "the rows of one quarantine, by its number",
+    "quarantine/totals": "how many rows are held back; no content",
+    "reembed/count": "how many rows have a vector of the new model; no content",
+    "reembed/wanting_memories": "keys of rows without a vector of the new model, for upkeep; no content",
+    "reembed/wanting_turns": "keys of rows without a vector of the new model, for upkeep; no content",
+    "search/verify": "how exact the search of a theme is, also for vectors of others; no content",
+    "vectors/claim_pending": "keys of rows that are due for a vector, for upkeep; no content",
+    "vectors/count_pending": "how many rows are due for a vector; no content",
+    "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "erase/homes": "which homes have delivered anything; no content",
     "mirror/homes": "how many rows each home holds, for `homes list`; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
@@ -62,6 +83,88 @@ ACROSS_THEMES = {
     "backup/other_sums": "how many rows tables have and their checksums, for `backup`; no content",
     "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }
+# Commands of an operator, who names one theme or none for all; an agent's question never comes here.
+ONE_THEME_OR_ALL = frozenset(
+    (
+        "browse/find_memory",
+        "browse/find_turn",
+        "browse/memories",
+        "browse/muted",
+        "browse/sessions",
+        "browse/tail_turns",
+        "browse/themes",
+        "browse/turns",
+        "erase/count_turns",
+        "erase/find_delegations",
+        "erase/find_histories",
+        "erase/find_memories",
+        "erase/find_recalls",
+        "erase/find_stamped",
+        "erase/find_turns",
+        "erase/named_sessions",
+        "expire/memories",
+        "fleet/agents",
+        "history/find",
+        "history/list",
+        "history/tail",
+        "overview/pending_vectors",
+        "quarantine/count_memories",
+        "quarantine/count_turns",
+        "quarantine/hold_memories",
+        "quarantine/hold_turns",
+        "quarantine/sample_memories",
+        "quarantine/sample_turns",
+        "recall_log/days",
+        "scan/delegations",
+        "scan/histories",
+        "scan/recalls",
+        "scan/turns",
+        "transfer/delegations",
+        "transfer/events",
+        "transfer/memories",
+        "transfer/memories_with_vectors",
+        "transfer/turns",
+        "transfer/turns_with_vectors",
+        "vectors/missing_of_memories",
+        "vectors/missing_of_turns",
+    )
+)
+# Comparisons that only narrow further what is compared with a theme anyhow.
+NARROWING = {("erase/named_among", "turn.agent_identity = %(theme)s")}
+FEWEST_MUTANTS = 150
+
+
+def unnamed_in(name: str, text: str) -> list[str]:
+    """What the statement of that name takes without a word about its theme."""
+    return unnamed(text, may_be_left_out=name in ONE_THEME_OR_ALL)
+
+
+# What is read or changed in one theme; what only adds rows names the theme among its values.
+NEAR = [
+    file
+    for file in QUERIES
+    if (text := file.read_text(encoding="utf-8"))
+    and name_of(file) not in ACROSS_THEMES
+    and next(mutants(text), None) is not None
+    and "INSERT INTO" not in text
+]
+OTHER = "other-"
+GIVEN = {
+    "theme": "'mine'", "other": "'empty'", "former": "'mine'", "session_id": "'s'", "home_id": "'home'",
+    "target": "'memory'", "content": "'kept'", "role": "'user'", "id": "1", "entry_id": "1", "turn_id": "9",
+    "limit": "1000", "pause": "1", "chars": "100", "exchanges": "1000",
+    "horizon": "1000", "metadata": "'{}'", "before_id": "NULL", "before": "NULL",
+    "at": "'2100-01-01'", "cut": "'2100-01-01'", "today": "'2100-01-01'", "updated_at": "'2100-01-01'",
+    "until": "'2100-01-01'", "due_at": "'2100-01-01'",
+}  # fmt: skip
+GIVEN_SETS = {
+    "themes": "mine", "session_ids": "s", "targets": "memory", "contents": "kept", "kinds": "turn", "homes": "home",
+    "home_ids": "home", "roles": "user", "digests": "00", "metadata": "{}",
+}  # fmt: skip
+GIVEN_TYPES = {
+    "bigint": "1", "integer": "1", "smallint": "1", "real": "1", "double precision": "1", "boolean": "t", "bytea": "x",
+    "timestamptz": "2100-01-01",
+}  # fmt: skip
 
 
 ROWS = """
@@ -102,17 +205,62 @@ def populated(postgres_server: ConnectionInfo, migrated_template: Database) -> I
         yield database
 
 
+@pytest.fixture(scope="module")
+def crowded(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    """A database with the same rows in twenty themes; what a check changes, it takes back."""
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        with psycopg.connect(database.owner_dsn) as connection:
+            connection.execute(ROWS)
+            for number in range(1, 20):
+                theme = f"{OTHER}{number}"
+                rows = ROWS.replace("'mine'", f"'{theme}'").replace("'kept'", f"'kept in {theme}'")
+                connection.execute(rows.replace("'said '", f"'said in {theme} '").encode())
+        yield database
+
+
 @pytest.mark.parametrize("file", QUERIES, ids=name_of)
 def test_a_statement_says_what_it_does_and_is_used(file: Path) -> None:
     assert file.read_text(encoding="utf-8").startswith("-- ")
     assert f'"{name_of(file)}"' in _sources(), f"{name_of(file)} is not used"
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=name_of)
-def test_a_statement_that_reads_tenant_rows_compares_their_theme(file: Path) -> None:
-    text = without_comments(file.read_text(encoding="utf-8"))
-    if TENANT.search(text) and name_of(file) not in ACROSS_THEMES:
-        assert THEME.search(text), name_of(file)
+@pytest.mark.parametrize("file", [file for file in QUERIES if name_of(file) not in ACROSS_THEMES], ids=name_of)
+def test_a_statement_compares_the_theme_of_all_that_it_reads(file: Path) -> None:
+    assert unnamed_in(name_of(file), file.read_text(encoding="utf-8")) == []
+
+
+def test_only_statements_that_need_it_are_free_of_their_theme() -> None:
+    texts = {name_of(file): file.read_text(encoding="utf-8") for file in QUERIES}
+    free = {name for name, text in texts.items() if unnamed(text)}
+    assert free == (ONE_THEME_OR_ALL | set(ACROSS_THEMES)) & set(texts)
+
+
+def test_whatever_comparison_of_a_theme_is_lost_is_noticed() -> None:
+    lost = 0
+    for file in QUERIES:
+        name = name_of(file)
+        for comparison, text in mutants(file.read_text(encoding="utf-8")):
+            if name not in ACROSS_THEMES and (name, comparison) not in NARROWING:
+                lost += 1
+                assert unnamed_in(name, text), f"{name} without {comparison}"
+    assert lost >= FEWEST_MUTANTS
+
+
+@pytest.mark.parametrize("file", NEAR, ids=name_of)
+def test_among_twenty_themes_a_statement_finds_and_changes_rows_of_its_own(file: Path, crowded: Database) -> None:
+    """All themes hold rows with the same ids, sessions and times; the database itself keeps none of them apart."""
+    with psycopg.connect(crowded.owner_dsn) as connection:
+        text = file.read_text(encoding="utf-8")
+        if "{source}" in text:
+            text = search_statement(name_of(file), 1).as_string(connection)
+        elif "_vectors}" in text:
+            text = model_statement(name_of(file), 1).as_string(connection)
+        connection.execute("SET session_replication_role = replica")
+        before = [row for row in _rows(connection) if OTHER in row[1]]
+        cursor = connection.execute(ARGUMENT.sub(_given, text).replace("%%", "%").encode())
+        assert OTHER not in str(cursor.fetchall() if cursor.description else "")
+        assert [row for row in _rows(connection) if OTHER in row[1]] == before
+        connection.rollback()
 
 
 @pytest.mark.parametrize("file", CHANGING, ids=name_of)
@@ -127,6 +275,14 @@ def test_no_keys_means_no_rows(file: Path, populated: Database) -> None:
         connection.rollback()
 
 
+def _given(argument: re.Match[str]) -> str:
+    """An argument that means a row of the theme, or whatever there is."""
+    name, kind = argument.group(1), argument.group(2) or ""
+    if kind.endswith("[]"):
+        return f"ARRAY['{GIVEN_SETS.get(name, GIVEN_TYPES.get(kind[2:-2], 'x'))}']{kind}"
+    return GIVEN.get(name, "NULL") + kind
+
+
 def _nothing(argument: re.Match[str]) -> str:
     """An argument that names a theme, a session or a moment; every set is empty, every key unknown."""
     name, kind = argument.group(1), argument.group(2) or ""
@@ -135,15 +291,16 @@ def _nothing(argument: re.Match[str]) -> str:
     return NAMED.get(name, "NULL") + kind
 
 
-def _rows(connection: psycopg.Connection) -> list[tuple[object, ...]]:
+def _rows(connection: psycopg.Connection) -> list[tuple[str, str]]:
     tables = connection.execute(
         "SELECT DISTINCT c.relname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
         " WHERE a.attname = 'agent_identity' AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 1"
     ).fetchall()
     assert len(tables) >= 8
     return [
-        (name, *connection.execute(f"SELECT t::text FROM {name} AS t ORDER BY 1".encode()).fetchall())
+        (name, row)
         for (name,) in tables
+        for (row,) in connection.execute(f"SELECT t::text FROM {name} AS t ORDER BY 1".encode())
     ]
 
 
