@@ -62,10 +62,6 @@ export interface Batch {
   batch: number; at: string; by: string; is_rule: boolean; undone_at: string | null; memories: number; turns: number; elsewhere: number;
   rule: { theme: string | null; session_id: string | null; origin: string | null; since: string | null; until: string | null };
 }
-export interface Setting {
-  name: string; help: string; expects: string; choices: string[]; value: string; default: string; from: string; fixed: string;
-}
-export interface Settings { settings: Setting[]; problems: string[]; saved?: string[] }
 
 const BASE = "/api/plugins/pgvector/";
 

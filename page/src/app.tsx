@@ -87,7 +87,7 @@ function Welcome() {
         <p>One command gives this hermes home a database, the plugin folder and the settings, and checks that everything works:</p>
         <p><Command text="hermes-pgvector up" /></p>
         <p>With a Postgres of your own: <Command text="hermes-pgvector up --dsn postgresql://you@db.example.com/hermes" /></p>
-        <p className="pgv-faint">This page notices by itself when the memory is there. <a href={to({ view: "setup" })}>What is checked, and the settings</a></p>
+        <p className="pgv-faint">This page notices by itself when the memory is there. <a href={to({ view: "setup" })}>What is checked</a></p>
       </CardContent>
     </Card>
   );

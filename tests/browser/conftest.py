@@ -25,7 +25,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.engine.registry import close_all
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.setup import dashboard_tab, demo_home, plugin_folder
+from hermes_memory_pgvector.setup import dashboard_tab, plugin_folder
+from testing import made_up_fleet
 from testing.command import with_password
 from testing.hermes_servers import free_port
 from testing.postgres import new_database
@@ -103,7 +104,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionI
             dsn = make_conninfo(runtime, host="127.0.0.1", port=str(proxy.port))
             config = {"memory": {"provider": "pgvector", "pgvector": {"dsn": dsn, "connect_timeout": 2}}}
             (home / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-            demo_home.fill(home)
+            made_up_fleet.fill(home)
             close_all(Deadline.after(10))
             plugin_folder.install(home)
             dashboard_tab.turn_on(home)

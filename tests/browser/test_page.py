@@ -19,10 +19,10 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.journal import Urgency
-from hermes_memory_pgvector.setup.demo_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
 from hermes_memory_pgvector.store.quarantine import Rule
 from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.values import AddMemory, Moment
+from testing.made_up_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
 
 MEANT = "how much money may we spend on advertising"
 """Shares no word with the memory it is after."""

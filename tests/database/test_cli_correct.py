@@ -167,17 +167,28 @@ def test_edit_of_a_memory_by_text_by_editor_and_where_a_file_wins(
         assert "cannot be started" in commands.call("edit", name, variables={"EDITOR": "/nowhere/editor"}).err
 
 
-def test_edit_of_a_turn_keeps_it_one_turn(commands: Commands, stored: Stored) -> None:
-    insert = """INSERT INTO conversations (agent_identity, id, session_id, role, content, digest, ordinal)
-        VALUES ('market', 77, 's', 'user', 'My card is 1234', hermes_turn_digest('user', 'My card is 1234'), 1)
-        ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING RETURNING id"""
+def test_a_turn_is_not_edited(commands: Commands, stored: Stored) -> None:
+    insert = """INSERT INTO conversations (agent_identity, id, session_id, role, content)
+        VALUES ('market', 77, 's', 'user', 'My card is 1234') RETURNING id"""
     assert stored.rows(insert) == [(77,)]
-    dry_then_done(commands, stored, "edit", "t77", "--text", "My card is hidden")
-    assert stored.rows("SELECT content, lexemes @@ 'hidden', lexemes @@ '1234' FROM conversations") == [
-        ("My card is hidden", True, False)
-    ]
-    assert stored.rows(insert.replace("77", "78")) == []
-    assert audited(stored) == [("edit", "market", "t77")]
+    with nothing_changes(stored):
+        done = commands.call("edit", "t77", "--text", "My card is hidden", "--execute")
+    assert (done.code, "`mute` hides it, `forget` erases it" in done.err) == (1, True)
+
+
+def test_a_file_of_a_home_that_is_not_heard_of_any_more_does_not_win(commands: Commands, stored: Stored) -> None:
+    ids = dict(stored.rows("SELECT content, 'm' || id FROM memory_entries"))
+    words = ("edit", ids["Stands in the file"], "--text", "Other words", "--execute")
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute("UPDATE memory_files SET updated_at = now() - interval '31 days'")
+        owner.execute(
+            "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('x', 'home-a', '', '', '')"
+        )
+    assert commands.call(*words).code == 3
+    with psycopg.connect(stored.dsn) as owner:
+        owner.execute("UPDATE agents SET last_seen = now() - interval '31 days'")
+    assert commands.call(*words).code == 0
+    assert "Other words" in contents(stored)
 
 
 def test_mute_keeps_rows_out_of_every_search_and_unmute_brings_them_back(

@@ -284,7 +284,7 @@ def documented(command: str) -> set[str]:
         ("why", ("--theme", "market")),
         ("undo", ("e3",)),
         ("restore", ("--theme", "market", "--at", "2026-02-25T06:15:30")),
-        ("edit", ("t101", "--text", "x")),
+        ("edit", ("m1", "--text", "x")),
         ("mute", ("t101",)),
     ],
 )

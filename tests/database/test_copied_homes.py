@@ -13,7 +13,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from testing.agent import AgentHome
-from testing.command import Commands, with_password
 from testing.postgres import Database
 from testing.waiting import wait_until
 
@@ -112,28 +111,3 @@ def test_the_heir_of_a_home_that_is_gone_lets_its_entries_go(agent_home: AgentHo
     assert holders(copied, "Wifi is hummingbird") == {heir}
     copied.write_memories("Servers run Debian")
     assert compared(copied) == ["Servers run Debian"]
-
-
-def test_an_operator_names_the_home_that_is_gone_and_its_heir_holds_its_entries(
-    agent_home: AgentHome, copied: AgentHome, database: Database
-) -> None:
-    former = home_identity.home_id(agent_home.path)
-    start(copied)
-    heir = home_identity.home_id(copied.path)
-    copied.write_memories("Wifi is hummingbird")
-    assert start(copied) == ["Servers run Debian", "Wifi is hummingbird"]
-    copied.close()
-    runtime, password = with_password(database.runtime_dsn)
-    commands = Commands(copied.path.parent, [password])
-    commands.configure(dsn=runtime)
-    listed = commands.call("homes", "list", "--json").json
-    assert {(each["home"], each["entries"], each["own"]) for each in listed} == {(former, 2, False), (heir, 1, True)}
-    assert f"a copy of home {former} in {agent_home.path}" in commands.call("doctor").out
-    dry = commands.call("homes", "adopt", former, "--json").json
-    assert (dry["entries"], dry["adopted"]) == (2, False)
-    assert holders(copied, "Servers run Debian") == {former}
-    assert commands.call("homes", "adopt", former, "--execute").code == 0
-    assert holders(copied, "Servers run Debian") == holders(copied, "Wifi is hummingbird") == {heir}
-    assert commands.call("homes", "adopt", former).code == 1
-    copied.write_memories("Wifi is hummingbird", "Something new")
-    assert start(copied) == ["Something new", "Wifi is hummingbird"]

@@ -35,11 +35,10 @@ WITHOUT_JSON = {"try", "completion"}
 CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),
     "restore": ("--theme", "market", "--at", "2026-02-25T06:15:30"),
-    "edit": ("t101", "--text", "Where do we moor the tug?"),
+    "edit": ("m3", "--text", "Roses need shade"),
     "mute": ("t101",),
     "unmute": ("t101",),
     "journal dead drop": ("1",),
-    "homes adopt": ("home-b",),
     "prune": ("--theme", "market", "--older-than", "2026-03-02"),
     "quarantine": ("--session", "s1", "--theme", "market"),
     "remap": ("market", "harbour"),
@@ -76,7 +75,6 @@ READING: dict[str, tuple[str, ...]] = {
     "journal accept-database": (),
     "journal dead list": (),
     "journal dead show": ("1",),
-    "homes list": (),
     "metrics": (),
 }
 """Commands whose JSON is compared with the reference as it comes."""

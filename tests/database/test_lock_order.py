@@ -9,7 +9,6 @@ import pytest
 
 from hermes_memory_pgvector.store import gate, memories, mirror_files
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database
@@ -57,21 +56,3 @@ def test_restore_waits_for_a_mirror_of_any_home_before_it_takes_a_theme(commands
     done = commands.finish(restore)
     assert done.code == 0, done
     assert [content for _, content in stored.memories("market")] == ["Opens at nine"]
-
-
-def test_adopting_a_home_waits_for_whoever_erases_before_it_takes_the_home(
-    commands: Commands, database: Database
-) -> None:
-    stored = Stored(database.owner_dsn)
-    with psycopg.connect(database.operator_dsn) as eraser:
-        gate.close(eraser)
-        adopt = commands.start("homes", "adopt", "home-b", "--execute")
-        wait_until(lambda: stored.rows(WAITING) != [(0,)])
-        with psycopg.connect(database.operator_dsn) as writer:
-            writer.execute("SET lock_timeout = '5s'")
-            writer.execute(statement("memories/lock_homes"), {"home_ids": ["home-b"]})
-    done = commands.finish(adopt)
-    assert done.code == 0, done
-    assert stored.rows("SELECT action, subject, counts->>'memories' FROM audit_log") == [
-        ("homes adopt", "home home-b", "2")
-    ]

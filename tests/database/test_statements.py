@@ -67,7 +67,6 @@ ACROSS_THEMES = {
     "vectors/count_pending": "how many rows are due for a vector; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "erase/homes": "which homes have delivered anything; no content",
-    "mirror/homes": "how many rows each home holds, for `homes list`; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",
     "overview/themes": "how many rows each theme has, for status; no content",
     "overview/theme_names": "the names of all themes, to find a session whose theme nobody recorded; no content",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store import browse, corrections, vectors
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.store.vectors import Made
 from testing.agent import AgentHome
-from testing.command import Commands, with_password
 from testing.postgres import DIM, Database
 
 ROWS = "SELECT id, session_id, ts, content, lexemes::text, xmin::text FROM conversations ORDER BY ts, id"
@@ -45,13 +42,13 @@ def lexemes(home: AgentHome) -> list[str]:
     return [str(row[4]) for row in home.stored.rows(ROWS)]
 
 
-def test_an_edited_turn_leaves_its_former_words_nowhere(talk: AgentHome, database: Database, tmp_path: Path) -> None:
+def test_a_turn_with_other_words_leaves_its_former_words_nowhere(talk: AgentHome, database: Database) -> None:
     before = talk.stored.rows(ROWS)
     assert ["quokka" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
-    runtime, password = with_password(database.runtime_dsn)
-    commands = Commands(tmp_path, [password])
-    commands.configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
-    assert commands.call("edit", f"t{before[0][0]}", "--text", "The wombat plan is this one", "--execute").code == 0
+    with psycopg.connect(database.operator_dsn) as operator:
+        turn = browse.find_turn(operator, before[0][0])
+        assert turn is not None
+        assert corrections.edit_turn(operator, turn, "The wombat plan is this one", {}, wants_vector=True)
     after = talk.stored.rows(ROWS)
     assert not any("quokka" in text for text in lexemes(talk))
     assert ["wombat" in text for text in lexemes(talk)] == [True, True, True, False, False, False]

@@ -185,7 +185,7 @@ def test_health_says_in_words_what_is_wrong(page: Page, home: Path) -> None:
     status, said = page.get("fleet")
     assert status == 503
     assert said["detail"].endswith(".")
-    assert "hunter2secret" not in json.dumps([broken, said, page.read("checks"), page.read("settings")])
+    assert "hunter2secret" not in json.dumps([broken, said, page.read("checks")])
 
 
 def test_a_home_without_a_memory_is_told_how_to_get_one_and_stays_empty(tmp_path: Path) -> None:
@@ -443,50 +443,6 @@ def test_a_quarantine_is_shown_with_its_rule_and_ended_after_confirmation(page: 
     assert page.get("held", theme="harbour")[0] == 400
     actions = [action for (action,) in stored.rows("SELECT action FROM audit_log ORDER BY id")]
     assert actions == ["quarantine", "quarantine undo"]
-
-
-def test_the_settings_form_writes_only_what_was_changed(page: Page, home: Path) -> None:
-    before = yaml.safe_load((home / "config.yaml").read_text())
-    form = {each["name"]: each for each in page.read("settings")["settings"]}
-    assert "dsn" not in form
-    assert (form["prefetch_limit"]["value"], form["prefetch_limit"]["from"]) == ("5", "default")
-    status, saved = page.post("settings", changes={"prefetch_limit": {"from": "5", "to": "8"}})
-    assert (status, saved["saved"]) == (200, ["prefetch_limit"])
-    before["memory"]["pgvector"]["prefetch_limit"] = 8
-    assert yaml.safe_load((home / "config.yaml").read_text()) == before
-    refused: list[tuple[Any, int]] = [
-        ({"prefetch_limit": {"from": "5", "to": "9"}}, 409),
-        ({"prefetch_limit": {"from": "8", "to": "many"}}, 400),
-        ({"prefetch_limit": {"from": "8", "to": 9}}, 400),
-        ({"dsn": {"from": "", "to": "postgresql://elsewhere/"}}, 400),
-        ({"no_such": {"from": "", "to": "1"}}, 400),
-        ({}, 400),
-        ("prefetch_limit", 400),
-    ]
-    for changes, expected in refused:
-        assert page.post("settings", changes=changes)[0] == expected, changes
-    assert yaml.safe_load((home / "config.yaml").read_text()) == before
-    assert page.post("settings", changes={"prefetch_limit": {"from": "8", "to": None}})[1]["saved"] == [
-        "prefetch_limit"
-    ]
-    del before["memory"]["pgvector"]["prefetch_limit"]
-    assert yaml.safe_load((home / "config.yaml").read_text()) == before
-
-
-def test_a_setting_that_no_field_can_hold_is_left_to_the_file(page: Page, home: Path) -> None:
-    config = yaml.safe_load((home / "config.yaml").read_text())
-    config["memory"]["pgvector"] |= {
-        "secret_rules": {"badge": "B-[0-9]{6}"},
-        "allowed_themes": ["ops, west", "harbour"],
-    }
-    (home / "config.yaml").write_text(yaml.safe_dump(config))
-    form = {each["name"]: each for each in page.read("settings")["settings"]}
-    for name in ("secret_rules", "allowed_themes"):
-        assert form[name]["fixed"] == "Change it in config.yaml, under memory.pgvector."
-        for to in ("a", None):
-            assert page.post("settings", changes={name: {"from": form[name]["value"], "to": to}})[0] == 400
-    assert yaml.safe_load((home / "config.yaml").read_text()) == config
-    assert not form["identity_aliases"]["fixed"]
 
 
 def test_the_page_uses_the_engine_of_the_process_and_starts_none_of_its_threads(page: Page, home: Path) -> None:

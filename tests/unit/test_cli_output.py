@@ -199,9 +199,9 @@ def test_numbers_that_do_not_fit_stand_below_instead_of_breaking_words() -> None
 def test_a_command_at_the_end_of_an_error_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched() as screen:
         monkeypatch.setattr(sys, "stderr", sys.stdout)
-        terminal.fail("no home 3f0c9a1e holds memories here; see: hermes-pgvector homes list --json")
+        terminal.fail("no theme 3f0c9a1 holds memories here; see: hermes-pgvector themes --json")
     assert screen.lines == [
-        "hermes-pgvector: no home 3f0c9a1e holds memories here; see:", "  hermes-pgvector homes list --json",
+        "hermes-pgvector: no theme 3f0c9a1 holds memories here; see:", "  hermes-pgvector themes --json",
     ]  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Other words for a memory or a turn."""
+    """Other words for a memory."""
 
     name: str
     theme: str
@@ -95,8 +95,7 @@ class Edit:
     after: str
     blocked: tuple[Blocked, ...]
     executed: bool
-    target: Target | None = None
-    """Of a memory."""
+    target: Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +233,10 @@ def edit(
     theme: str | None = None,
     former: str | None = None,
 ) -> Edit:
-    """Give a memory or a turn other words; `former` is the text that whoever edited it has seen."""
+    """Give a memory other words; `former` is the text that whoever edited it has seen."""
     row = see.find(connection, name, theme)
+    if isinstance(row, StoredTurn):
+        raise CareError(f"{row_name(row)} is a turn, which was said as it was; `mute` hides it, `forget` erases it")
     after = text_of(text)
     if not after:
         raise CareError("an empty text is no edit; `forget` deletes, `mute` hides")
@@ -245,15 +246,7 @@ def edit(
     if former is not None and former != row.content:
         raise CareError(f"{told} has changed meanwhile; look at it again")
     if after == row.content:
-        return Edit(told, row.theme, row.content, after, (), executed=False)
-    if isinstance(row, StoredTurn):
-        if execute:
-            if not corrections.edit_turn(
-                connection, row, after, {"edited_at": _stamp(hand)}, wants_vector=hand.wants_vectors
-            ):
-                raise CareError(f"{told} has changed meanwhile; look at it again")
-            audit.record(connection, hand.actor, "edit", theme=row.theme, subject=told, counts={"turns": 1})
-        return Edit(told, row.theme, row.content, after, (), execute)
+        return Edit(told, row.theme, row.content, after, (), executed=False, target=row.target)
     return _edit_memory(connection, row, told, after, hand, execute=execute)
 
 
@@ -414,7 +407,3 @@ def _told(target: Target, change: Reversal) -> TargetChange:
 def row_name(row: StoredMemory | StoredTurn) -> str:
     """How people name a row."""
     return ids.name_of(Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN, row.id)
-
-
-def _stamp(hand: Hand) -> str:
-    return timeline.time_of(hand.now().wall_us).isoformat(timespec="seconds")

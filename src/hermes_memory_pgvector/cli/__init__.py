@@ -28,7 +28,6 @@ from hermes_memory_pgvector.cli import (
     grant,
     grants,
     history,
-    homes,
     import_,
     index,
     install,
@@ -82,7 +81,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, quarantine, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    reembed, backfill, index, journal, homes, metrics, ui, mcp, grant, grants, revoke_login,
+    reembed, backfill, index, journal, metrics, ui, mcp, grant, grants, revoke_login,
 )  # fmt: skip
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""`edit`: other words for a memory or a turn, in your editor or from the command line."""
+"""`edit`: other words for a memory, in your editor or from the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.care.changes import Edit
 
 NAME = "edit"
-HELP = "change the words of a memory or turn"
+HELP = "change the words of a memory"
 GROUP = "correct"
 EXAMPLES = (
     ("edit m12 --execute", "open $EDITOR, and store what you save"),
@@ -33,7 +33,7 @@ DEFAULT_EDITOR = "vi"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("id", metavar="ID", help="m12 for a memory, t34 for a turn")
+    parser.add_argument("id", metavar="ID", help="a memory, such as m12")
     parser.add_argument("--theme", metavar="THEME", help="look into this theme only")
     parser.add_argument(
         "--text", metavar="TEXT", help="the new text (default: open $VISUAL or $EDITOR); - reads it from standard input"
@@ -62,7 +62,7 @@ def _tell(args: argparse.Namespace, found: Edit) -> int:
             {
                 "id": found.name, "agent_identity": found.theme, "executed": found.executed,
                 "before": found.before, "after": found.after,
-                "files_win": [correcting.blocked_document(found.target or "memory", each) for each in found.blocked],
+                "files_win": [correcting.blocked_document(found.target, each) for each in found.blocked],
             }
         )  # fmt: skip
         return code
@@ -73,7 +73,7 @@ def _tell(args: argparse.Namespace, found: Edit) -> int:
         if not line.startswith(("---", "+++", "@@")):
             terminal.wrap([terminal.one_line(line[1:])], 4, first=[f"  {line[:1]} "])
     for blocked in found.blocked:
-        correcting.tell_blocked(found.target or "memory", blocked)
+        correcting.tell_blocked(found.target, blocked)
     if found.executed:
         terminal.bullet("ok", f"{found.name} has its new text")
     elif not found.blocked:

@@ -25,7 +25,7 @@ HELP = "take a short tour in a temporary home; needs no hermes and leaves nothin
 GROUP = "set up"
 EXAMPLES = (
     ("try", "a minute at most, in a temporary home"),
-    ("try --ui", "the memory page of a made-up fleet, in your browser"),
+    ("try --ui", "the memory page of what the tour wrote, in your browser"),
 )
 
 SERVER_SECONDS = 180.0
@@ -67,9 +67,7 @@ TURNS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--ui", action="store_true", help="the memory page of a fleet's last two weeks, in your browser"
-    )
+    parser.add_argument("--ui", action="store_true", help="the memory page of what the tour writes, in your browser")
     parser.add_argument("--open", action="store_true", help="with --ui: open the page in your browser")
     parser.set_defaults(json=False)
 
@@ -98,21 +96,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_page(*, opens: bool) -> int:
-    """Fill a temporary home with two weeks of a small fleet, and serve its page."""
+    """Write what the tour writes, and serve the page of its home."""
     from hermes_memory_pgvector.cli import ui
-    from hermes_memory_pgvector.setup import demo_home, plugin_folder
+    from hermes_memory_pgvector.setup import plugin_folder
     from hermes_memory_pgvector.web.server import PageServer
 
     for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
         # The page reads settings like everybody else, and must not end up in a real database.
         del os.environ[name]
-    terminal.say("The memory page of a made-up fleet, in a temporary home.")
+    terminal.say("The memory page, in a temporary home.")
     with _home() as home:
-        with terminal.step("two weeks of five themes, with vectors"):
-            demo_home.fill(home)
-            # As in a home that is set up, so that the page's checks have nothing to say.
-            plugin_folder.install(home)
-            update(home, ("memory",), {"provider": PROVIDER_NAME})
+        agents = {theme: _agent(home, theme) for theme in MEMORIES}
+        _write(agents)
+        _wait_until_stored(home)
+        # As in a home that is set up, so that the page's checks have nothing to say.
+        plugin_folder.install(home)
+        update(home, ("memory",), {"provider": PROVIDER_NAME})
         terminal.say()
         server = PageServer(home, "127.0.0.1", 0)
         try:

@@ -169,12 +169,6 @@ def masked_secrets(connection: Connection) -> dict[str, int]:
     return {str(kind): int(found) for kind, found in rows}
 
 
-def homes(connection: Connection) -> list[tuple[str, int, datetime | None]]:
-    """The homes that hold memories: id, how many, and when each was last seen."""
-    rows: list[Any] = connection.execute(statement("mirror/homes")).fetchall()
-    return [(str(home_id), int(entries), at) for home_id, entries, at in rows]
-
-
 @dataclass(frozen=True, slots=True)
 class GrantedLogin:
     """A login that was granted single themes."""

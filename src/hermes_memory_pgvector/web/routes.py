@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError, outline
-from hermes_memory_pgvector.web import changing, fleet, health, looking, quarantining, searching, settings_form
+from hermes_memory_pgvector.web import changing, fleet, health, looking, quarantining, searching
 from hermes_memory_pgvector.web.asked import BAD, CHANGED, MISSING, UNAVAILABLE, Asked, Document, Refused
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,6 @@ READS: Final[Mapping[str, Handler]] = {
     "delegations": looking.delegations,
     "quarantine": quarantining.batches,
     "held": quarantining.rows,
-    "settings": settings_form.settings,
 }
 CHANGES: Final[Mapping[str, Handler]] = {
     "undo": changing.undo,
@@ -40,7 +39,6 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "mute": changing.mute,
     "forget": changing.forget,
     "release": quarantining.release,
-    "settings": settings_form.change_settings,
 }
 
 

@@ -25,7 +25,7 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield ok("python", f"{platform.python_version()} at {sys.executable}")
     yield _packages()
     yield from _configuration(home, parsed)
-    yield _identity(home, parsed)
+    yield _identity(home)
     host = host_python.find(home, parsed.settings)
     is_waiting = host is None or not host.sees_package
     if not is_waiting or plugin_folder.state_of(home) != "absent":
@@ -59,16 +59,13 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
         yield problem("settings", each, "hermes-pgvector config show")
 
 
-def _identity(home: Path, parsed: Parsed) -> Finding:
+def _identity(home: Path) -> Finding:
     known = identity(home)
     if not known.predecessors:
         return ok("home", f"home {known.id}")
     former = known.predecessors[0]
     text = f"home {known.id}, a copy of home {former}{f' in {known.original}' if known.original else ''}"
-    if known.original or not parsed.settings.dsn:
-        return ok("home", text)
-    # Only the operator knows whether the other one still exists.
-    return ok("home", f"{text}; if that one is gone: hermes-pgvector homes adopt {former}")
+    return ok("home", text)
 
 
 def _plugin_folder(home: Path) -> Finding:

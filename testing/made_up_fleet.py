@@ -1,6 +1,6 @@
-"""Two weeks of a small fleet, for `try --ui`: five themes, sessions, subagents, and two poisoned batches.
+"""Two weeks of a small fleet, for the tests of the page: five themes, sessions, subagents, and two poisoned batches.
 
-Pure: the same seed tells the same story, ending at the time given.
+The same seed tells the same story, ending at the time given.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from importlib.resources import files
+from pathlib import Path
 
+from hermes_memory_pgvector.care import quarantine
+from hermes_memory_pgvector.care.actor import operator
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.registry import engine_for
+from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.store import browse, recall_log
+from hermes_memory_pgvector.store.quarantine import Rule
+from hermes_memory_pgvector.store.reach import OPERATOR, WRITER
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -28,6 +37,7 @@ from hermes_memory_pgvector.values import (
 )
 
 DAYS = 14
+SECONDS = 60.0
 SEED = 7
 POISONED = "support"
 HOMES = ("5f0c2a9e41d7b836", "c81e07d2639b4fa5", "9a44be6710fd2c38")
@@ -67,7 +77,7 @@ THEMES: dict[str, _Theme] = {
         tuple((question, answer) for question, answer in told["exchanges"]),
         told["sessions_a_day"],
     )
-    for name, told in json.loads(files(__package__).joinpath("demo_fleet.json").read_text(encoding="utf-8")).items()
+    for name, told in json.loads(files(__package__).joinpath("made_up_fleet.json").read_text(encoding="utf-8")).items()
 }
 
 
@@ -79,7 +89,7 @@ def items(until: datetime) -> Iterator[WriteItem]:
 
 def answers(until: datetime) -> list[LoggedAnswer]:
     """What recall was asked meanwhile; one day the embedder was away."""
-    dice = random.Random(SEED)  # noqa: S311
+    dice = random.Random(SEED)
     found = []
     for theme, about in THEMES.items():
         for back in range(DAYS):
@@ -96,7 +106,7 @@ def answers(until: datetime) -> list[LoggedAnswer]:
 
 def _theme(theme: str, until: datetime) -> Iterator[WriteItem]:
     about = THEMES[theme]
-    dice = random.Random(f"{SEED} {theme}")  # noqa: S311
+    dice = random.Random(f"{SEED} {theme}")
     home_id = HOMES[-1]
     for number, (target, content) in enumerate(about.memories):
         home_id = _home(theme, number)
@@ -203,3 +213,18 @@ def _at(until: datetime, back: int, dice: random.Random) -> datetime:
 def _moment(at: datetime) -> Moment:
     us = int(at.timestamp() * 1_000_000)
     return Moment(us, us)
+
+
+def fill(home: Path) -> None:
+    """Write two weeks, with their vectors, and quarantine what was noticed."""
+    now = datetime.now(UTC)
+    engine, _ = engine_for(home)
+    engine.record(list(items(now)), Urgency.TURN)
+    assert engine.flush(Deadline.after(SECONDS)), engine.writer.status().last_error
+    with engine.pool.transaction(Deadline.after(SECONDS), reach=WRITER) as connection:
+        recall_log.insert(connection, answers(now))
+        for theme in THEMES:
+            browse.date_growth(connection, theme)
+    with engine.pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
+        rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
+        quarantine.plan(connection, rule, operator(home), execute=True)
