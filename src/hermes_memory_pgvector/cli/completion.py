@@ -14,7 +14,7 @@ EXAMPLES = (
         "completion bash > ~/.local/share/bash-completion/completions/hermes-pgvector",
         "for bash, from the next shell on",
     ),
-    ("completion zsh >> ~/.zshrc", "for zsh, below its line with compinit"),
+    ("completion zsh > ~/.hermes-pgvector.zsh", "for zsh, sourced by ~/.zshrc below compinit"),
     ("completion fish > ~/.config/fish/completions/hermes-pgvector.fish", "for fish"),
 )
 
