@@ -88,3 +88,15 @@ def test_forgetting_a_name_takes_it_however_it_is_written(
     agent_home.close()
     done(commands.call("forget", "--match", NAME, "--execute"))
     assert words(agent_home) == ["The flat has three rooms and a balcony"]
+
+
+@pytest.mark.xfail(strict=True, reason="forget takes an unknown id for forgotten: refusing it is not built")
+def test_forgetting_a_row_that_is_not_there_is_an_error_and_leaves_no_receipt(
+    agent_home: AgentHome, commands: Commands
+) -> None:
+    say(agent_home, "The flat has three rooms and a balcony")
+    agent_home.close()
+    done = commands.call("forget", "--id", "m999999", "--execute")
+    assert done.code == 1
+    assert "m999999" in done.err
+    assert len(words(agent_home)) == 1
