@@ -15,7 +15,7 @@ from hermes_memory_pgvector.web.server import PageServer
 
 CONNECTIONS = 64
 UNBUILT = pytest.mark.xfail(
-    strict=True, reason="the page waits long for strangers: a deadline per request is not built"
+    strict=True, reason="the page waits for strangers: a deadline per request is not built"
 )
 
 
