@@ -14,9 +14,7 @@ from unit.test_page_server import Browser
 from hermes_memory_pgvector.web.server import PageServer
 
 CONNECTIONS = 64
-UNBUILT = pytest.mark.xfail(
-    strict=True, reason="the page waits for strangers: a deadline per request is not built"
-)
+UNBUILT = pytest.mark.xfail(strict=True, reason="the page waits for strangers: a deadline per request is not built")
 
 
 @pytest.fixture
