@@ -1,7 +1,7 @@
 """A primary and a standby, as an operator sets them up: pg_basebackup, streaming, promotion.
 
     with Replicated(folder) as pair:
-        ... connect to pair.dsn, which names both; pair.read_dsn is the standby
+        ... connect to pair.dsn, which names both
         pair.cut()                    the standby gets nothing more, until pair.mend()
         pair.primary.kill()           as if its machine had lost its power
         pair.standby.promote()
@@ -225,11 +225,6 @@ class Replicated:
             host="127.0.0.1,127.0.0.1", port=f"{self.primary.port},{self.standby.port}", dbname=DATABASE,
             user=RUNTIME_ROLE, target_session_attrs="read-write", connect_timeout="2",
         )  # fmt: skip
-
-    @property
-    def read_dsn(self) -> str:
-        """What the standby adds to it."""
-        return f"host=127.0.0.1 port={self.standby.port}"
 
     @property
     def database(self) -> Database:

@@ -3,7 +3,6 @@
 MemoryPluginError
 ├── ConfigError            a setting is wrong; the message names it
 ├── Held                   it is not certain which database is meant: nothing is stored until the operator has acted
-│   └── FormerPrimary          another server has been promoted since; that one may be among those that are named
 ├── SchemaError            the database is not ready; the message ends with the command to run
 ├── DatabaseError
 │   ├── DatabaseUnavailable    passes by itself: try again later
@@ -47,10 +46,6 @@ class ConfigError(MemoryPluginError):
 
 class Held(MemoryPluginError):
     """The database is left alone until the operator has said which one is meant."""
-
-
-class FormerPrimary(Held):
-    """Another server has been promoted in the place of this one."""
 
 
 class SchemaError(MemoryPluginError):

@@ -87,7 +87,7 @@ DEGRADED_RECALLS = Meter(
 )
 FAILED_RECALLS = Meter("failed_recalls", "counter", "Questions that got no answer, by who asked.", "caller", CALLERS)
 INJECTED = Meter("injected_characters", "counter", "Characters put before the model's turn by prefetch.")
-BREAKERS = ("database writes", "database reads", "read replica", "embedding of new rows", "embedding of questions")
+BREAKERS = ("database writes", "database reads", "embedding of new rows", "embedding of questions")
 BREAKS = Meter("breaker_openings", "counter", "Outages that a breaker has seen begin, by breaker.", "breaker", BREAKERS)
 
 METERS: Final = (

@@ -48,7 +48,6 @@ TRIGGERS = {
         "INSERT INTO public.memory_entries (agent_identity, target, content) VALUES ('market', 'user', 'x')"
         " ON CONFLICT DO NOTHING",
     ],
-    "hermes_note_change": ["INSERT INTO public.audit_log (actor, action) VALUES ('test', 'edit')"],
 }
 NAMED = {"narrow": ["NULL::text[]"], "wanted": ["100"], "common_from": ["400"], "hit_limit": ["1000"]}
 TYPES = [

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
@@ -17,7 +16,6 @@ from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
 from hermes_memory_pgvector.store.reach import NOTHING
-from hermes_memory_pgvector.store.servers import without_server
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import promptly, wait_until
@@ -186,27 +184,3 @@ def test_every_error_of_postgres_has_a_meaning() -> None:
     assert isinstance(translate(psycopg.DataError("NUL")), DatabaseRejected)
     assert isinstance(translate(UnicodeEncodeError("utf-8", "x", 0, 1, "y")), DatabaseRejected)
     assert isinstance(translate(psycopg.OperationalError("connection refused")), DatabaseUnavailable)
-
-
-@pytest.mark.parametrize(
-    ("conninfo", "host", "port", "left"),
-    [
-        ("host=a,b port=1,2 dbname=x", "a", 1, {"host": "b", "port": "2"}),
-        ("host=a,b,c dbname=x", "b", 5432, {"host": "a,c"}),
-        ("host=a,b port=7 dbname=x", "b", 7, {"host": "a", "port": "7"}),
-        ("postgresql://u@a:1,b:2/x?target_session_attrs=read-write", "b", 2, {"host": "a", "port": "1"}),
-        ("host=a port=1 dbname=x", "a", 1, None),
-        ("dbname=x", "/run/postgresql", 5432, None),
-        ("host=a,b port=1,2", "elsewhere", 1, None),
-    ],
-)
-def test_a_server_is_left_out_of_a_connection_string(
-    conninfo: str, host: str, port: int, left: dict[str, str] | None
-) -> None:
-    found = without_server(conninfo, host, port)
-    if left is None:
-        assert found == ""
-    else:
-        parts = conninfo_to_dict(found)
-        assert {name: parts[name] for name in left} == left
-        assert parts["dbname"] == "x"

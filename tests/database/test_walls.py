@@ -29,7 +29,6 @@ OPEN_TABLES = {
     "hermes_pgvector_installation": "an id",
     "hermes_pgvector_migrations": "versions",
     "lexeme_statistics": "words without rows; single logins may not read it",
-    "operator_changes": "a number",
     "reembedding": "how far a change of the model is: numbers",
 }
 # Columns of text that plans may know about: names, kinds and ids, which do not quote anybody.

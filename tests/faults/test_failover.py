@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from testing.agent import AgentHome
-from testing.command import Commands
 from testing.replication import Replicated
 from testing.steady_load import SteadyLoad
 from testing.stored import Stored
@@ -92,39 +91,3 @@ def test_what_the_standby_had_not_received_is_sent_again_and_told(
     (sentence,) = [each.getMessage() for each in caplog.records if "has gone back" in each.getMessage()]
     assert "and 0 are gone" in sentence
     assert home.engine.writer.status().again > 0
-
-
-@pytest.mark.large
-def test_a_former_primary_that_returns_gets_nothing_from_whoever_has_met_the_new_one(
-    pair: Replicated, home: AgentHome, record_property: Figure
-) -> None:
-    """It comes first in the connection string and accepts writes: only its timeline tells that it was replaced."""
-    with SteadyLoad(home, WRITES, QUESTIONS) as load:
-        wait_for(load, 200)
-        fail_over(pair, load, record_property)
-        home.settle(60)
-        pair.primary.start()
-        wait_for(load, 200)
-    settle_on(pair, home, load, record_property)
-    ((before,),) = pair.primary.rows("SELECT count(*) FROM conversations")
-    said = "A new process of the same home says this after the return"
-    source = """
-import pathlib
-agent = provider("sales", "s2")
-agent.sync_turn(arguments[0], "", session_id="s2")
-assert engine_for(pathlib.Path(home), settings)[0].writer.flush(Deadline.after(60))
-say(agent.handle_tool_call("recall_conversation", {"query": arguments[0]}))
-"""
-    code, out = home.run(source, said)
-    assert code == 0
-    assert said in out
-    assert pair.standby.rows("SELECT count(*) FROM conversations WHERE content = %s", said) == [(1,)]
-    assert pair.primary.rows("SELECT count(*) FROM conversations") == [(before,)]
-    # Where it is the only one that answers, everything waits, and the reason is told.
-    pair.standby.stop()
-    commands = Commands(home.path.parent)
-    commands.configure(dsn=home.dsn, embed_url="http://127.0.0.1:9/")
-    home.close()
-    home.provider().sync_turn("This waits for the server that was promoted", "")
-    wait_until(lambda: "former primary" in home.engine.writer.status().last_error)
-    assert pair.primary.rows("SELECT count(*) FROM conversations") == [(before,)]

@@ -80,8 +80,8 @@ TABLES = (
     Table("login_themes"),
 )
 """All but the vector tables, of which each model has two."""
-STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes", "operator_changes")
-"""What every database has for itself: indexes of themes are built anew, changes are counted for its own replicas."""
+STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes")
+"""What every database has for itself: indexes of themes are built anew."""
 MADE_BY_MIGRATE = ("embedding_models", "erasure_key", "lexeme_statistics")
 """What an unused database may hold."""
 

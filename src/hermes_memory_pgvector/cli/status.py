@@ -12,7 +12,7 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
-from hermes_memory_pgvector.setup import journal_database, journal_report, parts, replica_report, terminal
+from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.setup.checks.model import REEMBED, difference, share
 from hermes_memory_pgvector.setup.console import Styled
 from hermes_memory_pgvector.store.reach import OVERVIEW
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed, Settings
     from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.setup.journal_report import JournalReport
-    from hermes_memory_pgvector.setup.replica_report import ReplicaReport
     from hermes_memory_pgvector.store.expiry import Due
     from hermes_memory_pgvector.store.overview import Contents, ServerFacts
     from hermes_memory_pgvector.store.reembedding import Change
@@ -90,12 +89,10 @@ def run(args: argparse.Namespace) -> int:
     except MemoryPluginError as error:
         problem = error
     report = journal_report.report(home, stored.marks if stored else None)
-    replica = None if stored is None else replica_report.report(home, settings)
     if args.json:
-        document = _document(home, parsed, stored, report, problem)
-        terminal.as_json({**document, "replica": None if replica is None else asdict(replica)})
+        terminal.as_json(_document(home, parsed, stored, report, problem))
     else:
-        _tell(home, parsed, stored, report, problem, replica)
+        _tell(home, parsed, stored, report, problem)
     if problem is not None:
         return 1 if isinstance(problem, Held) else 2
     return 1 if stored is not None and stored.objection else 0
@@ -172,7 +169,6 @@ def _tell(
     stored: Stored | None,
     report: JournalReport,
     problem: MemoryPluginError | None,
-    replica: ReplicaReport | None,
 ) -> None:
     from hermes_memory_pgvector.embedding.configured import setting_fault
 
@@ -186,7 +182,7 @@ def _tell(
     if stored is None:
         terminal.bullet("problem", f"database: {problem}", "to check everything: hermes-pgvector doctor")
     else:
-        _tell_stored(parts.describe_database(home, settings), stored, replica)
+        _tell_stored(parts.describe_database(home, settings), stored)
     fault = setting_fault(home, settings)
     other = "" if stored is None or fault else difference(home, settings, stored.model)
     if other:
@@ -211,12 +207,11 @@ def _held(parsed: Parsed, stored: Stored | None) -> str:
     return parsed.settings.hold or ("" if stored is None else stored.objection)
 
 
-def _tell_stored(where: str, stored: Stored, replica: ReplicaReport | None) -> None:
+def _tell_stored(where: str, stored: Stored) -> None:
     server, model, change, contents = stored.server, stored.model, stored.change, stored.contents
     size = terminal.size(server.database_bytes)
     rows = [
         ("database", where),
-        *([("replica", str(replica))] if replica else []),
         ("server", f"Postgres {server.version}, pgvector {server.pgvector}, {size}, as role {server.role}"),
         (
             "model",

@@ -293,12 +293,6 @@ class Settings:
         secret=True,
         show=redact_dsn,
     )
-    read_dsn: str = text(
-        "",
-        "Read replica for prefetch and the recall tools; what it leaves out (database, role, password) is as in dsn.",
-        secret=True,
-        show=redact_dsn,
-    )
     embed_url: str = text(
         "",
         "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.",
@@ -493,11 +487,6 @@ class Settings:
     def journal_max_bytes(self) -> int:
         """The journal's bound in bytes."""
         return self.journal_max_mb * MEBIBYTE
-
-    @property
-    def has_replica(self) -> bool:
-        """Whether questions may go to a read replica: the embedded server has none."""
-        return bool(self.dsn and self.read_dsn)
 
     @property
     def uses_local_model(self) -> bool:

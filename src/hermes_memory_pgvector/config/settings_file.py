@@ -337,7 +337,7 @@ def _good(
     def harmless(layer: str, name: str, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        show = without_password if name in ("dsn", "read_dsn") else DECLARATIONS[name].show
+        show = without_password if name == "dsn" else DECLARATIONS[name].show
         shown = value if show is None else show(value)
         if shown != value:
             withheld.add(f"{layer}.{name}")

@@ -40,16 +40,13 @@ from hermes_memory_pgvector.meters import BREAKS
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
-from hermes_memory_pgvector.recall.replica import ReplicaRecall
 from hermes_memory_pgvector.recall.shown import ShownHits
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
-from hermes_memory_pgvector.store.own_writes import OwnWrites
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.servers import replica_of
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Session, WriteItem
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -128,10 +125,8 @@ class Engine:
             following=self.next_embedder,
             meters=meters,
         )
-        self.own_writes = OwnWrites() if settings.has_replica else None
-        self.replica = self._make_replica()
         self._guarded_recall = GuardedRecall(
-            self.replica or self.recall,
+            self.recall,
             self.read_breaker,
             hold=settings.hold,
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
@@ -190,31 +185,6 @@ class Engine:
         configured = ConfiguredEmbedder(self.home, described, cache_entries=CACHE_ENTRIES, is_in_use=False)
         return GuardedEmbedder(configured, _recall_breaker("embedding of questions with embed_next"))
 
-    def _make_replica(self) -> ReplicaRecall | None:
-        """Recall from the read replica, if there is one."""
-        self._pools: tuple[Pool, ...] = (self.pool,)
-        if self.own_writes is None:
-            return None
-        pool = Pool(
-            lambda _: replica_of(self.settings.dsn, self.settings.read_dsn),
-            maximum=self.settings.pool_max,
-            connect_seconds=self.settings.connect_timeout,
-            admit=self._database_guard.admit_replica,
-            watchdog=self.pool.watchdog,
-        )
-        self._pools = (pool, self.pool)
-        breaker = Breaker(
-            "read replica", threshold=1, max_seconds=RETRY_SECONDS, on_open=_replica_lost, on_close=_replica_back
-        )
-        return ReplicaRecall(
-            self.recall,
-            primary_pool=self.pool,
-            pool=pool,
-            own_writes=self.own_writes,
-            home_id=self.home_id,
-            breaker=breaker,
-        )
-
     def _make_backlog(self) -> Backlog:
         return Backlog(
             self.pool,
@@ -249,7 +219,6 @@ class Engine:
             on_stored=self._rows_stored,
             on_adopted=self.mirror.look_again,
             heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
-            own_writes=self.own_writes,
             meters=self.life.meters,
         )
 
@@ -272,13 +241,10 @@ class Engine:
             self.embedder,
             self.read_breaker,
             self.cleaning,
-            self.replica,
         )
 
     def _make_heartbeat(self) -> Heartbeat:
         breakers = [self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker]
-        if self.replica is not None:
-            breakers.append(self.replica.breaker)
         for breaker in breakers:
             breaker.on_opened = functools.partial(self.life.meters.count, BREAKS, 1, breaker.name)
         return Heartbeat(
@@ -322,8 +288,7 @@ class Engine:
                 "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id, self._former_homes).run,
                 "self-check": self._check_search.run,
-                "connections": tasks.ReapConnections(*self._pools).run,
-                "replica": tasks.ProbeReplica(self.replica).run,
+                "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
                 "heartbeat": self._heartbeat.run,
             }
@@ -500,7 +465,7 @@ class Engine:
         self._keep_recall_log.flush(deadline)
         self.journal.close(deadline)
         # Recall opens connections also where the journal could not be opened.
-        self._close_pools()
+        self.pool.close()
         self._close_embedders()
         if not self.is_retired:
             self.refusals.close()
@@ -548,12 +513,8 @@ class Engine:
             pass
         self.tasks.stop(Deadline.after(STEP_SECONDS))
         self._keep_recall_log.flush(Deadline.after(STEP_SECONDS))
-        self._close_pools()
+        self.pool.close()
         self._close_embedders()
-
-    def _close_pools(self) -> None:
-        for pool in self._pools:
-            pool.close()
 
     def _close_embedders(self) -> None:
         self.embedder.close()
@@ -569,14 +530,6 @@ class Engine:
 def _recall_breaker(name: str) -> Breaker:
     """A breaker for something that recall can do without for a while."""
     return Breaker(name, threshold=1, max_seconds=RETRY_SECONDS, on_open=_outage_begins, on_close=_outage_ends)
-
-
-def _replica_lost(status: BreakerStatus) -> None:
-    logger.warning("%s: %s; the primary answers", status.name, status.reason)
-
-
-def _replica_back(status: BreakerStatus) -> None:
-    logger.warning("%s: answers again after %.0f s", status.name, time.time() - (status.since or time.time()))
 
 
 def _outage_begins(status: BreakerStatus) -> None:

@@ -16,7 +16,6 @@ from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
-from hermes_memory_pgvector.recall.replica import ReplicaRecall, ReplicaStatus
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -37,7 +36,6 @@ class Status:
         embedder: GuardedEmbedder,
         reads: Breaker,
         cleaning: CleanFiles,
-        replica: ReplicaRecall | None = None,
     ) -> None:
         self._folder = folder
         self._journal = journal
@@ -47,14 +45,11 @@ class Status:
         self._embedder = embedder
         self._reads = reads
         self._cleaning = cleaning
-        self._replica = replica
         self._published: tuple[float, object] = (0.0, None)
 
     def breakers(self) -> list[BreakerStatus]:
         """All breakers."""
-        parts = [self._writer.breaker, self._reads, self._backlog.breaker, self._embedder.breaker]
-        if self._replica is not None:
-            parts.append(self._replica.breaker)
+        parts = (self._writer.breaker, self._reads, self._backlog.breaker, self._embedder.breaker)
         return [breaker.status() for breaker in parts]
 
     def degradation(self) -> str:
@@ -71,7 +66,6 @@ class Status:
         """Write the file when something has changed, and at intervals; return the seconds until the next time."""
         breakers, writer, backlog = self.breakers(), self._writer.status(), self._backlog.status()
         refused, failed = self._refusals.status(), hook_guard.failures()
-        replica = ReplicaStatus() if self._replica is None else self._replica.status()
         figures = (
             tuple(each.state for each in breakers),
             refused,
@@ -102,9 +96,6 @@ class Status:
                 refused_problem=refused.problem,
                 failed_hooks=failed.count,
                 latest_failure=failed.latest,
-                replica_answered=replica.answered,
-                replica_behind=replica.behind,
-                replica_lag_seconds=replica.lag_seconds,
                 journal_writer=self._journal.writer,
                 sync_lag_seconds=self._journal.sync_lag_seconds,
                 forgot_receipt=self._cleaning.receipt,

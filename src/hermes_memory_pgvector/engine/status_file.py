@@ -70,12 +70,6 @@ class Snapshot:
     failed_hooks: int = 0
     """How many hook calls failed."""
     latest_failure: str = ""
-    replica_answered: int = 0
-    """Questions that the read replica has answered."""
-    replica_behind: int = 0
-    """Questions that the primary answered because the replica had not got everything yet."""
-    replica_lag_seconds: float | None = None
-    """How far the replica was behind when it was last asked."""
     journal_writer: str = ""
     sync_lag_seconds: float = 0.0
     forgot_receipt: int = 0

@@ -23,7 +23,6 @@ from hermes_memory_pgvector.errors import DatabaseDenied, MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import CrossReads, RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.recall.replica import ReplicaRecall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import fold_growth, theme_names
@@ -48,7 +47,6 @@ REREAD_SECONDS = 120.0
 FILES_SECONDS = 2.0
 RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
-PROBE_SECONDS = 2.0
 STATISTICS_SECONDS = 300.0
 COUNT_SECONDS = 30.0
 CHECK_SECONDS = 3600.0
@@ -415,25 +413,10 @@ class CheckSearch:
 class ReapConnections:
     """Closes connections that nobody needs."""
 
-    def __init__(self, *pools: Pool) -> None:
-        self._pools = pools
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     def run(self) -> float:
         """Close idle connections."""
-        for pool in self._pools:
-            pool.reap()
+        self._pool.reap()
         return REAP_SECONDS
-
-
-class ProbeReplica:
-    """Tries a read replica that was lost, so that no question has to."""
-
-    def __init__(self, replica: ReplicaRecall | None) -> None:
-        self._replica = replica
-
-    def run(self) -> float:
-        """Try it, if it was lost."""
-        if self._replica is None:
-            return NEVER_AGAIN_SECONDS
-        self._replica.probe()
-        return PROBE_SECONDS

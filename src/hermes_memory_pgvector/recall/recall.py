@@ -6,7 +6,6 @@ and the answer says so. Database errors are raised to the caller.
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -151,21 +150,10 @@ class Recall:
 
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
-        with self.timed():
-            return self.answer(questions, self.prepare(questions[0], deadline), deadline)
+        with self._meters.timing(RECALL_SECONDS, "total"):
+            return self._answer(questions, self.prepare(questions[0], deadline), deadline)
 
-    def timed(self) -> AbstractContextManager[None]:
-        """Measure how long it takes to answer a question."""
-        return self._meters.timing(RECALL_SECONDS, "total")
-
-    def reading_from(self, reading: Reading, current_model: CurrentModel) -> Recall:
-        """The same from another server, which names the models that it knows of."""
-        other = copy.copy(self)
-        other._reading, other._current_model = reading, current_model
-        return other
-
-    def answer(self, questions: Sequence[Question], ready: Prepared, deadline: Deadline) -> list[Answer]:
-        """As search_together, to a question that is prepared."""
+    def _answer(self, questions: Sequence[Question], ready: Prepared, deadline: Deadline) -> list[Answer]:
         if ready.is_empty:
             return [Answer((), ready.degraded) for _ in questions]
         try:

@@ -25,7 +25,7 @@ BEGIN
                  AND proname IN ('hermes_login_themes', 'hermes_login_patterns', 'hermes_granted_themes', 'hermes_gate',
                                  'hermes_login_quarantines', 'hermes_trim_recall_log', 'hermes_forgotten', 'hermes_forgotten_parts',
                                  'hermes_claim_themes', 'hermes_look_up_terms', 'hermes_look_up_common',
-                                 'hermes_refresh_statistics', 'hermes_term_fractions', 'hermes_raise_candidates', 'hermes_replica_state') LOOP
+                                 'hermes_refresh_statistics', 'hermes_term_fractions', 'hermes_raise_candidates') LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', own, {role_literal});
     END LOOP;
 END $$;

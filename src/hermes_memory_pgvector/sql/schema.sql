@@ -1314,18 +1314,6 @@ CREATE FUNCTION public.hermes_note_added() RETURNS trigger
         RETURN NULL;
     END $$;
 
-CREATE FUNCTION public.hermes_note_change() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    IF current_setting('hermes.change_noted', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
-        UPDATE "public".operator_changes SET number = number + 1;
-        PERFORM set_config('hermes.change_noted', pg_current_xact_id()::text, true);
-    END IF;
-    RETURN NULL;
-END $$;
-
 CREATE FUNCTION public.hermes_note_emptied() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'public', 'public', 'pg_temp'
@@ -1533,31 +1521,6 @@ CREATE FUNCTION public.hermes_refuse_write() RETURNS trigger
         END IF;
         RETURN NULL;
     END $$;
-
-CREATE FUNCTION public.hermes_replica_state(home text, writers text[], OUT changes bigint, OUT mirrored timestamp with time zone, OUT seqs bigint[], OUT is_standby boolean, OUT wal numeric, OUT replay_age double precision, OUT running_since timestamp with time zone) RETURNS record
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    changes := (SELECT c.number FROM "public".operator_changes AS c);
-    mirrored := (SELECT max(f.updated_at) FROM "public".memory_files AS f WHERE f.home_id = home);
-    seqs := ARRAY(
-        SELECT greatest(
-            (SELECT known.seq FROM "public".journal_writers AS known WHERE known.writer = given.writer),
-            (SELECT max(one.seq) FROM "public".journals_ended AS ended
-             CROSS JOIN LATERAL unnest(ended.writers, ended.seqs) AS one (writer, seq)
-             WHERE ended.bucket = left(given.writer, 5) AND given.writer = ANY (ended.writers) AND one.writer = given.writer))
-        FROM unnest(writers) WITH ORDINALITY AS given (writer, place) ORDER BY given.place);
-    is_standby := pg_is_in_recovery();
-    running_since := pg_postmaster_start_time();
-    BEGIN
-        wal := CASE WHEN is_standby THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0'::pg_lsn;
-        replay_age := extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp());
-    EXCEPTION WHEN OTHERS THEN
-        -- Some managed services have no such log.
-        wal := NULL;
-    END;
-END $$;
 
 CREATE FUNCTION public.hermes_search(source public.conversations, theme text, all_themes boolean, narrow text[], since timestamp with time zone, until timestamp with time zone, terms text[], queries text[], own_queries text[], weights real[], is_exact boolean[], question public.halfvec, candidate_limit integer, min_similarity real, min_coverage real, needs_both boolean, unrelated real, asks_when boolean, speaker text, authors text, period_start timestamp with time zone, period_end timestamp with time zone, half_life_days real, now timestamp with time zone, by_session boolean, wanted integer, trust text DEFAULT NULL::text) RETURNS TABLE(agent_identity text, id bigint, ts timestamp with time zone, content text, similarity real, rank real, count integer, place text, role text)
     LANGUAGE plpgsql STABLE ROWS 10 PARALLEL RESTRICTED
@@ -2164,12 +2127,6 @@ CREATE TABLE public.memory_sources (
 
 ALTER TABLE ONLY public.memory_sources FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.operator_changes (
-    id boolean DEFAULT true NOT NULL,
-    number bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT operator_changes_id_check CHECK (id)
-);
-
 CREATE TABLE public.past_processes (
     home_id text NOT NULL,
     login text DEFAULT SESSION_USER NOT NULL,
@@ -2428,9 +2385,6 @@ ALTER TABLE ONLY public.memory_sources
 ALTER TABLE ONLY public.memory_vectors_1
     ADD CONSTRAINT memory_vectors_1_pkey PRIMARY KEY (agent_identity, id, chunk);
 
-ALTER TABLE ONLY public.operator_changes
-    ADD CONSTRAINT operator_changes_pkey PRIMARY KEY (id);
-
 ALTER TABLE ONLY public.past_processes
     ADD CONSTRAINT past_processes_pkey PRIMARY KEY (home_id, login);
 
@@ -2571,8 +2525,6 @@ CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON public.memory
 CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.conversations FOR EACH ROW WHEN ((new.lexemes IS NULL)) EXECUTE FUNCTION public.hermes_fill_lexemes();
 
 CREATE TRIGGER lexemes_of_new BEFORE INSERT ON public.memory_entries FOR EACH ROW WHEN ((new.lexemes IS NULL)) EXECUTE FUNCTION public.hermes_fill_lexemes();
-
-CREATE CONSTRAINT TRIGGER note_change AFTER INSERT ON public.audit_log DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.action <> 'read'::text)) EXECUTE FUNCTION public.hermes_note_change();
 
 ALTER TABLE ONLY public.login_themes
     ADD CONSTRAINT login_themes_login_fkey FOREIGN KEY (login) REFERENCES public.login_grants(login) ON DELETE CASCADE;

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.errors import ConfigError, FormerPrimary, Held
+from hermes_memory_pgvector.errors import ConfigError, Held
 from hermes_memory_pgvector.store.conninfo import place_of
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
@@ -36,8 +34,6 @@ class Identity:
     database: str
     server: str = ""
     """The server's own identifier; empty where the role may not read it."""
-    timeline: int = 0
-    """Which of its promotions the server was made by; 0 where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +71,6 @@ def identify(connection: Connection) -> Identity | None:
     return Identity(str(row[0]), str(database), str(server[0]) if server else "")
 
 
-def timeline_of(connection: Connection) -> int:
-    """The timeline that a server writes; 0 where it does not say. The connection must not be in a transaction."""
-    try:
-        row: Any = connection.execute(statement("schema/timeline")).fetchone()
-    except psycopg.Error:
-        # Some managed services have no such log.
-        return 0
-    return int(row[0])
-
-
 def read(folder: Path, home_id: str) -> Belonging | None:
     """What is known; None for a home that has never reached a database, also when its files are another home's copy."""
     seen = files.look(folder / FILE_NAME)
@@ -93,11 +79,7 @@ def read(folder: Path, home_id: str) -> Belonging | None:
     try:
         raw = json.loads(seen.data)
         known = raw["identity"]
-        identity = (
-            None
-            if known is None
-            else Identity(known["installation"], known["database"], known["server"], int(known.get("timeline", 0)))
-        )
+        identity = None if known is None else Identity(known["installation"], known["database"], known["server"])
         found = Belonging(str(raw["home_id"]), str(raw["place"]), identity, str(raw["accepted"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -167,56 +149,22 @@ class DatabaseGuard:
         if found is None:
             return
         known = read(self._folder, self._home_id)
-        if self._place != EMBEDDED:
-            found = replace(found, timeline=timeline_of(connection))
-            if known is not None and known.accepted != self._place and _is_left_behind(known, self._place, found):
-                raise FormerPrimary(
-                    f"a former primary answers at {connection.info.host}:{connection.info.port}: another server has "
-                    f"been promoted since, so what was stored here would be lost; stop it, or {REMEDY}"
-                )
         reason = objection(known, self._place, found)
         if reason and not (self._is_named and known is not None and known.place != self._place):
             raise Held(reason)
-        if (
-            known is None
-            or reason
-            or known.accepted == self._place
-            or not _is_same(known, self._place, found)
-            or (known.identity is not None and found.timeline > known.identity.timeline)
-        ):
+        if known is None or reason or known.accepted == self._place or not _is_same(known, self._place, found):
             learn(self._folder, self._home_id, self._place, found)
-
-    def admit_replica(self, connection: Connection) -> None:
-        """Raise Held unless this is a replica of the database the journal belongs to."""
-        require_replica(connection, read(self._folder, self._home_id))
-
-
-def require_replica(connection: Connection, known: Belonging | None) -> None:
-    """Raise Held unless a replica of the known database answers: another fleet's memories are not to be read."""
-    found = identify(connection)
-    if known is None or known.identity is None:
-        raise Held("it is not known yet which database dsn leads to")
-    if found is None or not _is_replicated(known.identity, found):
-        raise Held("read_dsn leads to another database than dsn, or to one that is not kept up to date")
 
 
 def _is_same(known: Belonging, where: str, found: Identity) -> bool:
     before = known.identity
     if before is None or before.installation != found.installation:
         return False
-    return known.place == where == EMBEDDED or _is_replicated(before, found)
-
-
-def _is_replicated(before: Identity, found: Identity) -> bool:
-    """Whether both are one database: a server's replicas have its identifier, a restored dump has another one."""
+    if known.place == where == EMBEDDED:
+        return True
+    # A promoted standby has the identifier of its primary, a restored dump has another one.
     servers = {before.server, found.server} - {""}
-    return before.installation == found.installation and before.database == found.database and len(servers) <= 1
-
-
-def _is_left_behind(known: Belonging, where: str, found: Identity) -> bool:
-    """Whether this is the database that is known, as it was before another server was promoted in its place."""
-    before = known.identity
-    return before is not None and 0 < found.timeline < before.timeline and _is_same(known, where, found)
+    return before.database == found.database and len(servers) <= 1
 
 
 def _write(folder: Path, record: Belonging) -> bool:

@@ -25,7 +25,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     DatabaseError,
     DatabaseUnavailable,
-    FormerPrimary,
     MemoryPluginError,
     ThreadUnavailable,
 )
@@ -33,7 +32,6 @@ from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.errors import translate, translated
 from hermes_memory_pgvector.store.far_times import allow_far_times
 from hermes_memory_pgvector.store.reach import Reach
-from hermes_memory_pgvector.store.servers import without_server
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
@@ -263,27 +261,9 @@ class Pool:
                 self._condition.notify_all()
 
     def _connected(self, conninfo: str) -> Connection:
-        """A connection to the first server that may be used of those named."""
-        former: FormerPrimary | None = None
-        while conninfo:
-            try:
-                connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
-            except psycopg.OperationalError:
-                if former is None:
-                    raise
-                break
-            allow_far_times(connection)
-            host, port = connection.info.host, connection.info.port
-            try:
-                return self._admitted(connection)
-            except FormerPrimary as error:
-                former = error
-                conninfo = without_server(conninfo, host, port)
-        assert former is not None
-        raise former
-
-    def _admitted(self, connection: Connection) -> Connection:
-        """The connection, if it leads to a database we may use."""
+        """A new connection, if it leads to a database we may use."""
+        connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+        allow_far_times(connection)
         deadline = Deadline.after(max(2.0, self._connect_seconds))
         try:
             with translated(), self.watchdog.watching(connection.fileno(), deadline):

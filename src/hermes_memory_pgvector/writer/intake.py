@@ -16,7 +16,6 @@ from hermes_memory_pgvector.journal import Journal, Record, codec
 from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.own_writes import Touched
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
@@ -37,8 +36,6 @@ class Outcome:
     """The records that are kept as dead letters, and why."""
     stops: dict[str, int] = field(default_factory=dict)
     """Journals whose next record is of a newer version, with the number before it."""
-    touched: Touched = field(default_factory=dict)
-    """What is written to."""
 
 
 class Intake:
@@ -95,7 +92,7 @@ class Intake:
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break
-                self.bury(connection, record, record.payload, str(error))
+                self._bury(connection, record, record.payload, str(error))
                 self._tally.add_bytes(len(record.payload))
             taken.append(record)
         return taken
@@ -103,7 +100,7 @@ class Intake:
     def _add(self, batch: Batch, record: Record, items: list[WriteItem]) -> None:
         """Add a record to a batch."""
         batch.add(record.writer, record.seq, items)
-        self._note_themes(record, items)
+        self.themes.update(item.theme for item in items)
         self._tally.add(items)
         self._tally.add_bytes(len(record.payload))
 
@@ -114,14 +111,14 @@ class Intake:
         except ValueError as error:
             if self._is_for_newer(record, error):
                 return False
-            self.bury(connection, record, record.payload, str(error))
+            self._bury(connection, record, record.payload, str(error))
             return True
         self._store_each(connection, record, items)
         return True
 
     def _store_each(self, connection: Connection, record: Record, items: Sequence[WriteItem]) -> None:
         """Store the items of a record that was rejected as a whole one by one; those at fault are kept as a letter."""
-        self._note_themes(record, items)
+        self.themes.update(item.theme for item in items)
         refused: list[WriteItem] = []
         reason = ""
         for part, item in enumerate(items):
@@ -135,7 +132,7 @@ class Intake:
                 refused.append(item)
                 reason = str(error)
         if refused:
-            self.bury(connection, record, codec.encode(refused), reason)
+            self._bury(connection, record, codec.encode(refused), reason)
 
     def store_told(self, connection: Connection, writer: str, items: Sequence[WriteItem]) -> None:
         """Store items that come from no journal."""
@@ -144,16 +141,10 @@ class Intake:
         batch.store()
         self.themes.update(item.theme for item in items)
 
-    def bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
+    def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         """Keep what cannot be stored as a dead letter."""
         dead_letters.insert(connection, record.writer, record.seq, payload, reason)
         self.outcome.burials.append((f"{record.writer}/{record.seq}", reason))
-
-    def _note_themes(self, record: Record, items: Sequence[WriteItem]) -> None:
-        themes = {item.theme for item in items}
-        self.themes |= themes
-        for theme in themes:
-            self.outcome.touched.setdefault(theme, {})[record.writer] = record.seq
 
     def _is_for_newer(self, record: Record, error: ValueError) -> bool:
         """Whether the record is for a newer version of this package, so that we stop here.

@@ -33,7 +33,6 @@ from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import gate, schema, watermarks
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.own_writes import OwnWrites
 from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.values import WriteItem
@@ -97,7 +96,6 @@ class Writer(Service):
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
         meters: Meters | None = None,
-        own_writes: OwnWrites | None = None,
     ) -> None:
         super().__init__("hermes-pgvector-writer", first_wait=0.05)
         self._journal = journal
@@ -110,7 +108,6 @@ class Writer(Service):
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
         self._tally = Tally(meters or Meters())
-        self._own_writes = own_writes
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
         self._intake = Intake(journal, pool, current_model, settings, tally=self._tally)
         self._retired_at = 0.0
@@ -489,8 +486,6 @@ class Writer(Service):
         if count >= self._portion:
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
-        if self._own_writes is not None:
-            self._own_writes.note(outcome.touched)
         self._log_burials(outcome.burials)
         self._dead += len(outcome.burials)
         self._tally.count(count, len(outcome.burials))

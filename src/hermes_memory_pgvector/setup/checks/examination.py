@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.setup import journal_report, terminal
-from hermes_memory_pgvector.setup.checks import database, journal, replica
+from hermes_memory_pgvector.setup.checks import database, journal
 from hermes_memory_pgvector.setup.checks import home as check_home
 from hermes_memory_pgvector.setup.checks.finding import AREAS, Finding
 from hermes_memory_pgvector.setup.console import Part, Styled
@@ -23,7 +23,6 @@ def examine(home: Path, areas: Collection[str] = AREAS) -> Iterator[Finding]:
         yield from database.check_embedder(home, parsed.settings, seen)
     if "database" in areas:
         yield from database.check(home, parsed.settings, journal_report.writers(home), seen)
-        yield from replica.check(home, parsed.settings)
     if "journal" in areas:
         yield from journal.check(home, parsed.settings, seen)
 
