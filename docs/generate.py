@@ -12,11 +12,11 @@ from pathlib import Path
 
 from hermes_memory_pgvector import cli
 from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, plain
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.terminal import program as tree
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -57,14 +57,23 @@ def _setting_row(name: str) -> str:
 def commands_page() -> str:
     """The help of every command."""
     parser = cli.program()
-    sections = ["# Commands\n", "Inside the host, the same commands are `hermes pgvector …`.\n", _help(parser)]
+    listed = tree.all_commands(parser.prog, cli.every_command(), 100)
+    known = tree.commands_of(parser)
+    aliases = sorted(known.parsers.keys() - known.listed.keys()) if known else []
+    sections = [
+        "# Commands\n",
+        "Inside the host, the same commands are `hermes pgvector …`.\n",
+        _help(parser),
+        f"`help --all` lists all of them:\n\n```\n{listed}\n```\n",
+        f"Names that work and that no help lists: {', '.join(f'`{name}`' for name in aliases)}.\n",
+    ]
     return NOTE + "\n".join([*sections, *_sections(parser, ())])
 
 
 def _sections(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterator[str]:
     """The commands below a parser, each with its heading and its help, and below it those of its actions."""
     commands = tree.commands_of(parser)
-    for name, command in commands.parsers.items() if commands else ():
+    for name, command in commands.listed.items() if commands else ():
         if command.prog.endswith(f" {name}"):
             words = (*path, name)
             yield f"{'#' * (1 + len(words))} {' '.join(words)}\n"

@@ -17,10 +17,10 @@ import pytest
 from docs.pages import page
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, ReplaceMemory
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database
@@ -125,7 +125,7 @@ def leaves(
     if below is None:
         yield " ".join(path), parser
         return
-    for name, each in below.parsers.items():
+    for name, each in below.listed.items():
         if each.prog.endswith(f" {name}"):
             yield from leaves(each, (*path, name))
 

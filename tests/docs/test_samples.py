@@ -8,7 +8,7 @@ import pytest
 from docs.pages import Page, page, written
 from psycopg.conninfo import conninfo_to_dict
 
-from hermes_memory_pgvector.setup.console import NARROWEST
+from hermes_memory_pgvector.terminal.sink import NARROWEST
 
 SAMPLE = re.compile(r"<!-- sample: ([\w-]+) -->\n```\n(.*?)\n```\n", re.DOTALL)
 WIDTH = 80

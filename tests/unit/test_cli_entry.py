@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 from hermes_memory_pgvector import __version__, cli, command
-from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, EmbeddingUnavailable, ServerError
+from hermes_memory_pgvector.terminal import program as tree
 from testing.command import PROGRAM, Commands
 
 PROMISED = (
@@ -40,11 +40,43 @@ def commands(tmp_path: Path) -> Commands:
     return Commands(tmp_path)
 
 
-def test_help_names_every_command(commands: Commands) -> None:
+def test_the_first_page_of_help_fits_a_screen_and_lists_ten_commands(commands: Commands) -> None:
     done = commands.run("--help")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.startswith("    ")] == list(cli.FIRST)
+
+
+def test_help_all_names_every_command(commands: Commands) -> None:
+    done = commands.run("help", "--all")
     assert done.code == 0
     for name in PROMISED:
         assert f"    {name}" in done.out
+    assert commands.run("help", "recall").out == commands.run("recall", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("search", "recall"), ("rm", "forget"), ("version", "--version"), ("stop", "up --stop")]
+)
+def test_words_of_other_programs_are_answered_with_ours(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([word])
+    assert ended.value.code == 2
+    assert f"there is no command {word!r}; it is: hermes-pgvector {meant}\n" in capsys.readouterr().err
+
+
+def test_global_options_stand_before_or_after_the_name(commands: Commands) -> None:
+    nowhere = str(commands.folder / "nowhere")
+    before, after = (
+        commands.run("--hermes-home", nowhere, "--json", "status"),
+        commands.run("status", "--json", "--hermes-home", nowhere),
+    )
+    assert before == after
+    assert "nowhere" in before.json["error"]
 
 
 @pytest.mark.parametrize("name", PROMISED)

@@ -14,8 +14,9 @@ import pytest
 
 from hermes_memory_pgvector.cli import entries
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
-from hermes_memory_pgvector.setup import live, terminal
-from hermes_memory_pgvector.setup.console import has_colours, use_colours
+from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import progress as live
+from hermes_memory_pgvector.terminal.sink import has_colours, use_colours
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.cli import own_commands, tree
+from hermes_memory_pgvector.cli import own_commands
+from hermes_memory_pgvector.terminal import program as tree
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import (
@@ -56,7 +58,6 @@ from hermes_memory_pgvector.cli import (
     themes,
     tour,
     transcript,
-    tree,
     ui,
     undo,
     uninstall,
@@ -73,7 +74,9 @@ from hermes_memory_pgvector.errors import (
     ServerError,
     UsageError,
 )
-from hermes_memory_pgvector.setup import console, terminal
+from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import program as tree
+from hermes_memory_pgvector.terminal import sink
 
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
@@ -83,6 +86,8 @@ COMMANDS = (
     import_, export, promote, backup, restore_backup,
     reembed, backfill, index, journal, metrics, ui, mcp, grant, grants, revoke_login,
 )  # fmt: skip
+FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")
+"""What stands on the first page of help."""
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -91,7 +96,20 @@ BROKEN_PIPE = 141
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the whole command tree to a parser: ours, or the one the host made for `hermes pgvector`."""
     parser.set_defaults(pgvector_parser=parser)
-    tree.add_commands(parser, COMMANDS)
+    tree.add_commands(parser, every_command(), FIRST)
+
+
+def every_command() -> list[tree.Entry]:
+    """Every command there is, in the order of `help --all`."""
+    return [_entry(each) for each in COMMANDS]
+
+
+def _entry(command: ModuleType) -> tree.Entry:
+    """A command that declares its own options."""
+    aliases: dict[str, dict[str, Any]] = {name: {} for name in getattr(command, "ALIASES", ())}
+    return tree.Entry(
+        command.NAME, command.HELP, command.GROUP, command.EXAMPLES, command.configure, command.run, aliases,
+    )  # fmt: skip
 
 
 def dispatch(args: argparse.Namespace) -> int:
@@ -102,7 +120,7 @@ def dispatch(args: argparse.Namespace) -> int:
     # Commands print what goes wrong; without a handler, logging would print it a second time.
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
-    console.use_colours(getattr(args, "color", None) or "auto")
+    sink.use_colours(getattr(args, "color", None) or "auto")
     with terminal.completing(own_commands.completed_for(args)):
         return _run(args)
 

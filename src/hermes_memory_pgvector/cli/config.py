@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.cli import options, tree
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings
 from hermes_memory_pgvector.config.settings_file import (
     ACCEPT_COMMAND,
@@ -18,8 +18,10 @@ from hermes_memory_pgvector.config.settings_file import (
     update,
 )
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
-from hermes_memory_pgvector.setup import console, new_settings, parts, password, terminal
+from hermes_memory_pgvector.setup import new_settings, parts, password, terminal
 from hermes_memory_pgvector.setup.in_force import in_force
+from hermes_memory_pgvector.terminal import program as tree
+from hermes_memory_pgvector.terminal import sink
 
 NAME = "config"
 HELP = "show the settings and where each comes from, or change them"
@@ -145,7 +147,7 @@ def _get(home: Path, name: str, *, json: bool) -> int:
     else:
         value, source = in_force(settings, name)
         terminal.say(_text(name, value))
-        if console.is_terminal():
+        if sink.is_terminal():
             terminal.say(terminal.styled(f"from {source}", "faint"))
     return 0
 

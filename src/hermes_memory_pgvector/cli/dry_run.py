@@ -13,7 +13,7 @@ from typing import Any
 
 from hermes_memory_pgvector.cli import entries
 from hermes_memory_pgvector.setup import terminal
-from hermes_memory_pgvector.setup.console import Styled
+from hermes_memory_pgvector.terminal.sink import Styled
 
 MOST_SAMPLES = 5
 

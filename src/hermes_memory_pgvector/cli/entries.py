@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.setup import console, terminal
-from hermes_memory_pgvector.setup.console import Part, Styled
+from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal.sink import Part, Styled
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.text.lexemes import Term
@@ -39,8 +40,8 @@ def tell(
 
     shown = terminal.one_line(excerpt(one_line(content), terms, max_chars))
     parts = [part if isinstance(part, Styled) else terminal.one_line(part) for part in head]
-    if console.width() is None:
-        padding = " " * max(0, HEAD_WIDTH - len(console.plain(parts)))
+    if sink.width() is None:
+        padding = " " * max(0, HEAD_WIDTH - len(sink.plain(parts)))
         terminal.say("  ", *parts, padding, "  ", *_marked(shown, terms))
         return
     terminal.say("  ", *parts)
@@ -83,7 +84,7 @@ def _marked(text: str, terms: Sequence[Term]) -> list[Part]:
     """The text with the words searched for as parts of their own."""
     from hermes_memory_pgvector.text.excerpt import matches
 
-    if not terms or not console.has_colours():
+    if not terms or not sink.has_colours():
         return [text]
     parts: list[Part] = []
     at = 0

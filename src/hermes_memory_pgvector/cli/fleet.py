@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from hermes_memory_pgvector.setup.console import Styled
     from hermes_memory_pgvector.setup.fleet_view import FleetView, Told
     from hermes_memory_pgvector.store.fleet import Agent, Heard
+    from hermes_memory_pgvector.terminal.sink import Styled
 
 
 def run(args: argparse.Namespace) -> int:

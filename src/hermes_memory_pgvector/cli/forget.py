@@ -13,8 +13,8 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.setup.console import Styled
 from hermes_memory_pgvector.store.reach import OVERVIEW
+from hermes_memory_pgvector.terminal.sink import Styled
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "forget"
 ALIASES = ("cleanup",)
-HELP = "erase a theme, a session, a person, a text or single rows for good (a dry run without --execute)"
+HELP = "erase rows, a theme, a session, a person or a text for good"
 GROUP = "erase"
 EXAMPLES = (
     ("forget --match 'Anna Schmidt'", "what is there of her: a dry run"),

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options, times, tree
+from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.config.home import has_profile, home_id, homes_of, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.store.reach import OPERATOR
+from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

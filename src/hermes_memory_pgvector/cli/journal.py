@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options, tree
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
@@ -20,6 +20,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
+from hermes_memory_pgvector.terminal import program as tree
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.dead_letters import DeadLetter

@@ -9,25 +9,14 @@ from hermes_memory_pgvector.cli import system_errors
 from hermes_memory_pgvector.config.home import USUAL_NAME
 from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup.console import WHENS
 from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
+from hermes_memory_pgvector.terminal.program import add_global
 from hermes_memory_pgvector.values import NAMED_ORIGINS
 
 
 def add_common(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
     """Add the options every command takes."""
-    parser.add_argument(
-        "--hermes-home", type=Path, metavar="DIR", help="hermes home (default: $HERMES_HOME, ~/.hermes)"
-    )
-    if json:
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument(
-        "--color",
-        choices=WHENS,
-        default="auto",
-        metavar="WHEN",
-        help="colours: auto (default), always or never; NO_COLOR=1 also turns them off",
-    )
+    add_global(parser, json=json)
 
 
 def add_origin(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,10 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import tree
 from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings_file import default_home
 from hermes_memory_pgvector.setup.terminal import PROGRAM
+from hermes_memory_pgvector.terminal import program as tree
 
 HOME_OPTION = "--hermes-home"
 # A name in backticks is spoken of, and not to be typed.

@@ -14,8 +14,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.setup.checks.model import REEMBED, difference, share
-from hermes_memory_pgvector.setup.console import Styled
 from hermes_memory_pgvector.store.reach import OVERVIEW
+from hermes_memory_pgvector.terminal.sink import Styled
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed, Settings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME = "status"
 ALIASES = ("stats",)
-HELP = "show what is stored, what is waiting, and which processes are running"
+HELP = "show what is stored, what waits, and who is at work"
 GROUP = "see"
 EXAMPLES = (
     ("status", "what is stored and what is waiting"),

@@ -13,8 +13,8 @@ from hermes_memory_pgvector.cli import options, reach, rows, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.setup.console import Part
 from hermes_memory_pgvector.store.reach import OVERVIEW
+from hermes_memory_pgvector.terminal.sink import Part
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.tail import News

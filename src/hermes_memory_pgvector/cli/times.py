@@ -1,25 +1,29 @@
-"""Times as people type them: an ISO date or time, or how long ago (90m, 12h, 7d, 4w); UTC unless they say otherwise."""
+"""Times as people type and read them, for commands that declare their own options."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-FORMS = "a date or time like 2026-05-31 or 2026-05-31T14:00, or an age like 90m, 12h, 7d, 4w"
-_AGE = re.compile(r"(\d{1,5})\s*([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+from hermes_memory_pgvector.errors import UsageError
+from hermes_memory_pgvector.terminal import parse
+from hermes_memory_pgvector.terminal.parse import FORMS as FORMS
 
 
 def moment(text: str) -> datetime:
     """Parse a time; a date is its first instant."""
-    return _parse(text)[0]
+    try:
+        return parse.moment(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def end(text: str) -> datetime:
     """Parse a time that ends something; a date includes its whole day."""
-    parsed, is_date = _parse(text)
-    return parsed + timedelta(days=1) if is_date else parsed
+    try:
+        return parse.end(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_range(parser: argparse.ArgumentParser) -> None:
@@ -36,16 +40,3 @@ def shown(at: datetime) -> str:
 def utc(at: datetime) -> datetime:
     """The same moment, as UTC tells it."""
     return at.astimezone(UTC)
-
-
-def _parse(text: str) -> tuple[datetime, bool]:
-    given = text.strip()
-    age = _AGE.fullmatch(given)
-    try:
-        if age is not None:
-            return datetime.now(UTC) - timedelta(**{_UNITS[age.group(2)]: int(age.group(1))}), False
-        parsed = datetime.fromisoformat(given)
-        aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
-        return aware.astimezone(UTC), len(given) <= 10
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; give {FORMS}") from None

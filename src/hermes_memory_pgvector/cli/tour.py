@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
 NAME = "try"
-HELP = "take a short tour in a temporary home; needs no hermes and leaves nothing behind"
+HELP = "take a short tour that leaves nothing behind"
 GROUP = "set up"
 EXAMPLES = (
     ("try", "a minute at most, in a temporary home"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.web.server import PageServer
 
 NAME = "ui"
-HELP = "open the memory page in a browser: see, search and correct what is stored"
+HELP = "open the memory page in a browser"
 GROUP = "run"
 EXAMPLES = (
     ("ui", "serve the page on this machine and print its address"),

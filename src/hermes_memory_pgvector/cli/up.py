@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.browse import Theme
 
 NAME = "up"
-HELP = "set up everything: database, schema, plugin folder, settings; safe to run again"
+HELP = "set up everything; safe to run again"
 GROUP = "set up"
 EXAMPLES = (
     ("up", "give ~/.hermes a memory with an embedded Postgres"),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
-from hermes_memory_pgvector.setup import live, parts, password, profiles, terminal
+from hermes_memory_pgvector.setup import parts, password, profiles, terminal
+from hermes_memory_pgvector.terminal import progress
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.admin.migrate import Outcome
@@ -101,7 +102,7 @@ def apply(
 
     remedy = "hermes-pgvector migrate --admin-dsn OWNER_DSN"
     # Within `up`, the step that calls this shows that it is still at work.
-    waiting = live.waiting("migrating", quiet=quiet or not tells_steps)
+    waiting = progress.waiting("migrating", quiet=quiet or not tells_steps)
     with explaining_denial(admin, "change the schema", remedy), waiting:
         return migrate.apply(
             admin,

@@ -26,30 +26,29 @@ import re
 import shlex
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import IO, Any, Literal
+from typing import IO, Any
 
-from hermes_memory_pgvector.setup import console, live
-from hermes_memory_pgvector.setup.amounts import ago as ago
-from hermes_memory_pgvector.setup.amounts import count as count
-from hermes_memory_pgvector.setup.amounts import number as number
-from hermes_memory_pgvector.setup.amounts import seconds as seconds
-from hermes_memory_pgvector.setup.amounts import size as size
-from hermes_memory_pgvector.setup.console import Part, Style, Styled
+from hermes_memory_pgvector.terminal import progress as live
+from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal.amounts import ago as ago
+from hermes_memory_pgvector.terminal.amounts import count as count
+from hermes_memory_pgvector.terminal.amounts import number as number
+from hermes_memory_pgvector.terminal.amounts import seconds as seconds
+from hermes_memory_pgvector.terminal.amounts import size as size
+from hermes_memory_pgvector.terminal.ask import ask as ask
+from hermes_memory_pgvector.terminal.ask import ask_secret as ask_secret
+from hermes_memory_pgvector.terminal.ask import can_ask as can_ask
+from hermes_memory_pgvector.terminal.ask import confirm as confirm
+from hermes_memory_pgvector.terminal.operation import PROGRAM as PROGRAM
+from hermes_memory_pgvector.terminal.operation import Mark
+from hermes_memory_pgvector.terminal.render import one_line as one_line
+from hermes_memory_pgvector.terminal.render import sign as sign
+from hermes_memory_pgvector.terminal.render import width_of
+from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
 
-Mark = Literal["ok", "warning", "problem", "note"]
-PROGRAM = "hermes-pgvector"
-
-_SIGNS: dict[Mark, tuple[str, str]] = {
-    "ok": ("✓", "ok"),
-    "warning": ("!", "! "),
-    "problem": ("✗", "xx"),
-    "note": ("·", "- "),
-}
-_YES, _NO = ("y", "yes"), ("n", "no")
 _COMMAND = re.compile(
     r"(?:^|(?<=: )|(?<=, ))((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:hermes-pgvector|hermes|pip|python3?|sudo|apt|brew|psql) .+)$"
 )
@@ -89,12 +88,12 @@ def styled(text: Any, style: Style) -> Styled:
 
 def say(*parts: Part) -> None:
     """Print a line for people."""
-    console.write(*parts)
+    sink.write(*parts)
 
 
 def complain(text: str) -> None:
     """Print a line to standard error."""
-    console.write(text, stream=sys.stderr)
+    sink.write(text, stream=sys.stderr)
 
 
 def fail(text: str, hint: str = "") -> None:
@@ -116,11 +115,6 @@ def as_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), flush=True)
 
 
-def sign(mark: Mark) -> str:
-    """The sign of a state; letters where the terminal shows only ASCII."""
-    return _SIGNS[mark][0 if console.speaks_unicode() else 1]
-
-
 def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "", *, indent: int = 3) -> None:
     """Print a line with its sign, and a hint below it; further lines of the text begin at the indent."""
     given = [text] if isinstance(text, str | Styled) else list(text)
@@ -137,8 +131,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence
     moves below its row, and so do the columns before it that do not fit either.
     """
     cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(_width(cell.text) for cell in column) for column in zip(*cells, strict=True)]
-    room = console.width()
+    widths = [max(width_of(cell.text) for cell in column) for column in zip(*cells, strict=True)]
+    room = sink.width()
     if room is None or indent + sum(widths) + 2 * (len(widths) - 1) <= room:
         for line in _aligned(cells, widths, right, indent, 2):
             say(*line)
@@ -188,7 +182,7 @@ def _aligned(
     for place, row in enumerate(cells):
         parts: list[Part] = [" " * indent]
         for column, (cell, width) in enumerate(zip(row, widths, strict=False)):
-            padding = " " * (width - _width(cell.text))
+            padding = " " * (width - width_of(cell.text))
             shown = Styled(cell.text, "faint") if place == 0 else cell
             is_last = column == len(row) - 1
             parts += [padding, shown] if column in right else [shown, "" if is_last else padding]
@@ -198,9 +192,9 @@ def _aligned(
 
 def pairs(rows: Sequence[tuple[str, Any]], *, indent: int = 2) -> None:
     """Print names and values, aligned."""
-    width = max((_width(name) for name, _ in rows), default=0)
+    width = max((width_of(name) for name, _ in rows), default=0)
     for name, value in rows:
-        padding = " " * (width - _width(name) + 2)
+        padding = " " * (width - width_of(name) + 2)
         _wrapped([_value(value)], [" " * indent, Styled(name, "faint"), padding], indent=indent + width + 2)
 
 
@@ -220,8 +214,8 @@ def step(text: str, *, quiet: bool = False) -> Iterator[list[str]]:
         outcome = f": {', '.join(said)}" if said else ""
         took = seconds(time.perf_counter() - started)
         line = f"{text}{outcome}"
-        room = min(STEP_WIDTH, (console.width() or 120) - 11)
-        gap = " " * max(2, room - _width(line))
+        room = min(STEP_WIDTH, (sink.width() or 120) - 11)
+        gap = " " * max(2, room - width_of(line))
         bullet("ok", [line, gap, Styled(f"{took:>7}", "faint")])
 
 
@@ -230,57 +224,6 @@ def progress(text: str, *, total: int | None = None, unit: str = "", quiet: bool
     """Show how far a long task is, once it has taken two seconds; in a pipe, one line for each phase it names."""
     with live.bar(text, total=total, unit=unit, quiet=quiet, note=lambda phase: bullet("note", phase)) as shown:
         yield shown
-
-
-def confirm(question: str, *, default: bool = False, yes: bool = False) -> bool:
-    """Ask yes or no. `yes` answers for scripts; where nobody can answer, and at the end of the input, it is no."""
-    if yes:
-        return True
-    if not can_ask():
-        return False
-    line = _asked(f"{question} {'[Y/n]' if default else '[y/N]'}")
-    answer = line.strip().lower()
-    return answer in _YES if answer else default and bool(line)
-
-
-def ask(question: str, default: str = "") -> str:
-    """The trimmed answer to a question; the default for Enter and at the end of the input."""
-    return _asked(f"{question} [{default}]" if default else question).strip() or default
-
-
-def _asked(question: str) -> str:
-    """The line that was typed, with its end; empty at the end of the input."""
-    with console.undisturbed():
-        console.write(f"{question} ", end="")
-        line = sys.stdin.readline()
-    if not line.endswith("\n"):
-        say()
-    return line
-
-
-def ask_secret(question: str) -> str:
-    """An answer that does not show while it is typed; empty at the end of the input."""
-    import getpass
-
-    try:
-        with console.undisturbed():
-            return getpass.getpass(f"{question} ")
-    except EOFError:
-        say()
-        return ""
-
-
-def can_ask() -> bool:
-    """Whether somebody sits at a terminal and reads what we ask."""
-    return console.is_terminal(sys.stdin) and console.is_terminal(sys.stdout)
-
-
-def one_line(value: Any) -> str:
-    """A value as one line of text that cannot control the terminal."""
-    text = value if isinstance(value, str) else "–" if value is None else str(value)
-    if not console.speaks_unicode():
-        text = text.replace("–", "-").replace("…", "...")
-    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def command(*words: str) -> str:
@@ -294,25 +237,25 @@ def wrap(parts: Sequence[Part], indent: int, *, first: Sequence[Part] = ()) -> N
 
 
 def _wrapped(parts: list[Part], first: list[Part], *, indent: int, stream: IO[str] | None = None) -> None:
-    room = console.width(stream)
-    if room is None or _width(console.plain([*first, *parts])) <= room:
-        console.write(*first, *parts, stream=stream)
+    room = sink.width(stream)
+    if room is None or width_of(sink.plain([*first, *parts])) <= room:
+        sink.write(*first, *parts, stream=stream)
         return
     # The first line may have more room than the others, or less.
-    out = console.console(stream)
-    text = console.text_of(parts)
-    begun = text.wrap(out, max(1, room - _width(console.plain(first))), overflow="fold")[0]
+    out = sink.console(stream)
+    text = sink.text_of(parts)
+    begun = text.wrap(out, max(1, room - width_of(sink.plain(first))), overflow="fold")[0]
     begun.rstrip()
     rest = text[len(begun) :]
     rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
-    console.write_text(console.text_of(first) + begun, out, stream)
+    sink.write_text(sink.text_of(first) + begun, out, stream)
     for line in rest.wrap(out, max(1, room - indent), overflow="fold") if rest else ():
         line.rstrip()
-        console.write_text(console.text_of([" " * indent]) + line, out, stream)
+        sink.write_text(sink.text_of([" " * indent]) + line, out, stream)
 
 
 def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
-    arrow = "→" if console.speaks_unicode(stream) else "->"
+    arrow = "→" if sink.speaks_unicode(stream) else "->"
     first: list[Part] = ["   ", Styled(arrow, "faint"), " "]
     hint = completed(hint)
     _ending_in_a_command(_with_command(hint), first, indent=5, stream=stream)
@@ -320,12 +263,12 @@ def _hint(hint: str, *, stream: IO[str] | None = None) -> None:
 
 def _ending_in_a_command(parts: list[Part], first: list[Part], *, indent: int, stream: IO[str] | None) -> None:
     """Print a sentence; a command on a line of its own can be copied whole, however long it is."""
-    room = console.width(stream)
-    if len(parts) == 2 and room is not None and _width(console.plain([*first, *parts])) > room:
-        _wrapped([console.plain(parts[:1]).rstrip()], first, indent=indent, stream=stream)
-        console.write(" " * indent, parts[1], stream=stream)
+    room = sink.width(stream)
+    if len(parts) == 2 and room is not None and width_of(sink.plain([*first, *parts])) > room:
+        _wrapped([sink.plain(parts[:1]).rstrip()], first, indent=indent, stream=stream)
+        sink.write(" " * indent, parts[1], stream=stream)
     elif len(parts) == 1 and isinstance(parts[0], Styled):
-        console.write(*first, *parts, stream=stream)
+        sink.write(*first, *parts, stream=stream)
     else:
         _wrapped(parts, first, indent=indent, stream=stream)
 
@@ -348,14 +291,14 @@ def _fitted(cells: list[list[Styled | _Plain]], right: Sequence[int], indent: in
     for column, head in enumerate(cells[0]):
         is_number = column in right
         grid.add_column(
-            console.text_of([Styled(head.text, "faint")]),
+            sink.text_of([Styled(head.text, "faint")]),
             justify="right" if is_number else "left",
             no_wrap=is_number,
             overflow="fold",
         )
     for row in cells[1:]:
-        grid.add_row(*(console.text_of([cell if isinstance(cell, Styled) else cell.text]) for cell in row))
-    console.write_text(Padding(grid, (0, 0, 0, indent)), console.console(), None)
+        grid.add_row(*(sink.text_of([cell if isinstance(cell, Styled) else cell.text]) for cell in row))
+    sink.write_text(Padding(grid, (0, 0, 0, indent)), sink.console(), None)
 
 
 class _Plain(str):
@@ -378,7 +321,7 @@ def _value(value: Any) -> Part:
 
 def _trimmed(parts: list[Part]) -> list[Part]:
     """The parts without blanks at the end of the line."""
-    while parts and not console.plain([parts[-1]]).strip():
+    while parts and not sink.plain([parts[-1]]).strip():
         parts.pop()
     last = parts[-1] if parts else ""
     return [*parts[:-1], last.rstrip() if isinstance(last, str) else Styled(last.text.rstrip(), last.style)]
@@ -386,9 +329,3 @@ def _trimmed(parts: list[Part]) -> list[Part]:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _width(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )

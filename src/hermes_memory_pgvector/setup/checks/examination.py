@@ -10,7 +10,7 @@ from hermes_memory_pgvector.setup import journal_report, terminal
 from hermes_memory_pgvector.setup.checks import database, journal
 from hermes_memory_pgvector.setup.checks import home as check_home
 from hermes_memory_pgvector.setup.checks.finding import AREAS, Finding
-from hermes_memory_pgvector.setup.console import Part, Styled
+from hermes_memory_pgvector.terminal.sink import Part, Styled
 
 
 def examine(home: Path, areas: Collection[str] = AREAS) -> Iterator[Finding]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.setup import console
-from hermes_memory_pgvector.setup.amounts import seconds
+from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal.amounts import seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
@@ -73,7 +73,7 @@ class Bar:
             # What was done before the display appeared counts for the rate as well.
             self._progress.add_task(self._description(), total=self._total)
             self._progress.update(self._progress.task_ids[0], completed=self._done)
-            console.set_live(self._progress)
+            sink.set_live(self._progress)
             self._progress.start()
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Bar:
             self._closed = True
             if self._progress is not None:
                 self._progress.stop()
-                console.set_live(None)
+                sink.set_live(None)
                 self._progress = None
 
     def _description(self) -> str:
@@ -92,7 +92,7 @@ class Bar:
 @contextmanager
 def bar(text: str, *, total: int | None, unit: str, quiet: bool, note: Callable[[str], None]) -> Iterator[Bar]:
     """The progress of the block."""
-    watched = console.is_terminal()
+    watched = sink.is_terminal()
     shown = Bar(text, total, unit, shows=watched and not quiet, note=None if watched or quiet else note)
     with _after_a_while(shown):
         yield shown
@@ -101,7 +101,7 @@ def bar(text: str, *, total: int | None, unit: str, quiet: bool, note: Callable[
 @contextmanager
 def waiting(text: str, *, quiet: bool) -> Iterator[None]:
     """That the block is still at work, and for how long."""
-    with _after_a_while(Bar(text, None, "", shows=not quiet and console.is_terminal(), note=None)):
+    with _after_a_while(Bar(text, None, "", shows=not quiet and sink.is_terminal(), note=None)):
         yield
 
 
@@ -128,14 +128,14 @@ def _progress(unit: str) -> Progress:
         """Done of total, rate, and time left; the time taken where nothing is counted."""
 
         def render(self, task: Task) -> Text:
-            return console.text_of([console.Styled(figures(task.completed, task.total, unit, started), "faint")])
+            return sink.text_of([sink.Styled(figures(task.completed, task.total, unit, started), "faint")])
 
     return Progress(
-        SpinnerColumn(spinner_name="dots" if console.speaks_unicode() else "line"),
+        SpinnerColumn(spinner_name="dots" if sink.speaks_unicode() else "line"),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
         *([BarColumn(bar_width=_bar_width())] if unit else []),
         Figures(table_column=Column(no_wrap=True)),
-        console=console.console(),
+        console=sink.console(),
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
@@ -144,7 +144,7 @@ def _progress(unit: str) -> Progress:
 
 def _bar_width() -> int:
     least, most = BAR_WIDTHS
-    return min(most, max(least, (console.width() or 0) - FIGURES_WIDTH))
+    return min(most, max(least, (sink.width() or 0) - FIGURES_WIDTH))
 
 
 def figures(done: float, total: float | None, unit: str, started: float) -> str:

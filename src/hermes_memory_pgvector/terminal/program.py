@@ -1,0 +1,354 @@
+"""The command line: one parser for all commands, the first page of help, and one sentence for a mistake.
+
+A command is an `Entry`: an operation's, or that of a module which declares its own options. Every command takes
+`--hermes-home --json --color --help`, before or after its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal.operation import PROGRAM, Operation
+from hermes_memory_pgvector.terminal.sink import WHENS, Styled
+
+Example = tuple[str, str]
+GROUPS: Final = ("set up", "see", "correct", "erase", "move", "run")
+USAGE: Final = 2
+HELP_WIDTH = 100
+EXAMPLES_HEAD = "examples:\n"
+NEAR_ENOUGH = 0.6
+NEARLY_AS_NEAR = 0.15
+SYNONYMS: Final[Mapping[str, str]] = {
+    "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui", "delete": "forget",
+    "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet", "get": "show",
+    "health": "doctor", "init": "up", "log": "list events", "logs": "list audit", "ls": "list",
+    "memories": "list memories", "page": "ui", "purge": "forget", "query": "recall", "remove": "forget",
+    "rename": "remap", "rm": "forget", "search": "recall", "sessions": "list sessions", "setup": "up", "start": "up",
+    "stop": "up --stop", "tail": "list --follow", "themes": "list themes", "transcript": "show",
+    "turns": "list turns", "update": "edit", "version": "--version", "web": "ui",
+}  # fmt: skip
+"""What people type who know other programs, and the command that does it here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command as the command line knows it."""
+
+    name: str
+    help: str
+    group: str
+    examples: Sequence[Example]
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Names that help does not list, each with the options it stands for."""
+
+
+def entry_of(operation: Operation, run: Callable[[Operation, argparse.Namespace], int]) -> Entry:
+    """An operation as a command."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        add_global(parser)
+        for option in operation.all_options:
+            option.add_to(parser)
+
+    return Entry(
+        operation.name, operation.help, operation.group, operation.examples, configure,
+        lambda args: run(operation, args), operation.aliases,
+    )  # fmt: skip
+
+
+def given(operation: Operation, args: argparse.Namespace) -> dict[str, Any]:
+    """The options of an operation as somebody typed them."""
+    return {
+        each.key: ((getattr(args, each.key) or []) if each.many else getattr(args, each.key))
+        for each in operation.all_options
+    }
+
+
+def add_global(parser: argparse.ArgumentParser, *, json: bool = True, is_root: bool = False) -> None:
+    """Add the options every command takes; those of a command leave alone what stands before its name."""
+    nothing: Any = argparse.SUPPRESS
+    told: dict[str, Any] = {"help": nothing} if is_root else {}
+    parser.add_argument(
+        "--hermes-home", type=Path, metavar="DIR", default=None if is_root else nothing,
+        **({"help": "hermes home (default: $HERMES_HOME, ~/.hermes)"} | told),
+    )  # fmt: skip
+    if json:
+        parser.add_argument(
+            "--json", action="store_true", default=False if is_root else nothing,
+            **({"help": "print the result as JSON"} | told),
+        )  # fmt: skip
+    parser.add_argument(
+        "--color", choices=WHENS, metavar="WHEN", default="auto" if is_root else nothing,
+        **({"help": "colours: auto (default), always or never; NO_COLOR=1 also turns them off"} | told),
+    )  # fmt: skip
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help that fits the terminal; the lines of examples and of the list of commands stay as they are."""
+
+    def __init__(self, prog: str, width: int | None = None) -> None:
+        width = width or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
+        super().__init__(prog, max_help_position=26, width=width)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Leave room for the names of commands, which stand further in than argparse reckons with."""
+        super().add_argument(action)
+        if isinstance(action, Commands) and action.help is not argparse.SUPPRESS:
+            inset = self._current_indent + 2 * self._indent_increment
+            longest = max(map(len, action.helps), default=0) + inset
+            self._action_max_length = max(self._action_max_length, longest)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" not in text:
+            return super()._fill_text(text, width, indent)
+        return "\n".join(line for given in text.splitlines() for line in _hanging(given, width, indent)) + "\n"
+
+
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """A choice of commands that answers a mistyped one with those that look like it, or mean the same."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # argparse would refuse an unknown word itself, with nothing but the list of all of them.
+        self.choices = None  # type: ignore[assignment]
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Hand over to the command's own parser."""
+        given = str(values[0]) if values else ""
+        known = self.parsers
+        if given not in known:
+            meant = _synonym(parser.prog, given, known) or did_you_mean(given, known) or f"; see: {parser.prog} --help"
+            raise argparse.ArgumentError(None, f"there is no command {given!r}{meant}")
+        super().__call__(parser, namespace, values, option_string)
+
+    @property
+    def parsers(self) -> dict[str, argparse.ArgumentParser]:
+        """The commands' parsers by name."""
+        return dict(self._name_parser_map)
+
+    @property
+    def helps(self) -> dict[str, str]:
+        """One line for each command, without aliases."""
+        return {str(each.dest): str(each.help or "") for each in self._choices_actions}
+
+    @property
+    def listed(self) -> dict[str, argparse.ArgumentParser]:
+        """The parsers of the commands that help lists."""
+        return {name: each for name, each in self.parsers.items() if name in self.helps}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of ours: examples below its help, one sentence for a mistake."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", HelpFormatter)
+        super().__init__(**kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line, and where its help is."""
+        is_told = "did you mean" in message or "; it is: " in message
+        if not is_told:
+            sink.write(self.format_usage().rstrip(), stream=sys.stderr)
+        sink.write(Styled(f"{PROGRAM}: ", "problem"), message, stream=sys.stderr)
+        if not is_told and "see: " not in message:
+            arrow = "→" if sink.speaks_unicode(sys.stderr) else "->"
+            sink.write("   ", Styled(arrow, "faint"), f" see: {self.prog} --help", stream=sys.stderr)
+        sys.exit(USAGE)
+
+
+def add_commands(parser: argparse.ArgumentParser, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
+    """Add the commands to a parser, ours or the one the host made; `first` are those on the first page of help."""
+    add_global(parser, is_root=True)
+    actions = parser.add_subparsers(
+        dest="pgvector_command", metavar="COMMAND", action=Commands, parser_class=Parser, help=argparse.SUPPRESS
+    )
+    for entry in entries:
+        same = [name for name, stands_for in entry.aliases.items() if not stands_for]
+        sub = actions.add_parser(
+            entry.name, help=entry.help, description=entry.help[:1].upper() + entry.help[1:] + ".", aliases=same
+        )
+        _declare(sub, entry, examples(parser.prog, entry.examples))
+        for name, stands_for in entry.aliases.items():
+            if stands_for:
+                words = " ".join([entry.name, *map(str, stands_for.values())])
+                alias = actions.add_parser(name, description=f"The same as `{words}`.")
+                _declare(alias, entry, None)
+                _preset(alias, stands_for)
+    _add_help(parser, actions, entries)
+    parser.usage = f"{parser.prog} COMMAND [OPTIONS]"
+    parser.formatter_class = HelpFormatter
+    parser.epilog = _first_page(parser.prog, entries, first)
+
+
+def actions_of(parser: argparse.ArgumentParser, dest: str) -> Commands:
+    """The actions of a command, such as `config set`; without one, its help is shown."""
+    parser.set_defaults(**{f"{dest}_parser": parser})
+    actions: Commands = parser.add_subparsers(  # type: ignore[assignment]
+        dest=dest, metavar="ACTION", action=Commands, parser_class=Parser, title="actions"
+    )
+    return actions
+
+
+def add_action(
+    actions: Commands,
+    name: str,
+    summary: str,
+    declare: Callable[[argparse.ArgumentParser], None] | None = None,
+    *,
+    example: Example | None = None,
+) -> argparse.ArgumentParser:
+    """Declare one action with its help and an example."""
+    sub: argparse.ArgumentParser = actions.add_parser(
+        name, help=summary, description=summary[:1].upper() + summary[1:] + "."
+    )
+    if declare is not None:
+        declare(sub)
+    if example is not None:
+        command = example[0].split(" ", 1)[0]
+        sub.epilog = examples(sub.prog.partition(f" {command} ")[0], [example])
+    sub.set_defaults(pgvector_used=sub)
+    return sub
+
+
+def examples(program: str, given: Iterable[Example]) -> str | None:
+    """Examples as the end of a help text: a command, and what it does."""
+    lines = [f"  {program} {line}\n      {meaning}" for line, meaning in given]
+    return EXAMPLES_HEAD + "\n".join(lines) if lines else None
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The names that look like a mistyped one, as the end of a sentence; empty when none does."""
+    near = look_alikes(given, known)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def look_alikes(given: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The names that look like a mistyped one, the nearest first."""
+    import difflib
+
+    names = list(known)
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(given.casefold(), folded, n=most, cutoff=NEAR_ENOUGH)
+    likeness = [difflib.SequenceMatcher(None, given.casefold(), name).ratio() for name in near]
+    near = [name for name, like in zip(near, likeness, strict=True) if like > likeness[0] - NEARLY_AS_NEAR]
+    begun = [name for name in folded if not near and len(given) >= 2 and name.startswith(given.casefold())]
+    return [folded[name] for name in [*near, *begun]][:most]
+
+
+def unknown_options(used: argparse.ArgumentParser, extra: Sequence[str]) -> str:
+    """A sentence about arguments that a command does not take."""
+    first = extra[0]
+    if not first.startswith("-"):
+        return f"there is one argument too many: {first!r}"
+    name = first.partition("=")[0]
+    return f"there is no option {name}{did_you_mean(name, options_of(used))}"
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    """The long options of a parser."""
+    return [name for action in parser._actions for name in action.option_strings if name.startswith("--")]
+
+
+def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
+    """The commands or actions below a parser."""
+    return next((action for action in parser._actions if isinstance(action, Commands)), None)
+
+
+def all_commands(program: str, entries: Sequence[Entry], room: int = 0) -> str:
+    """All commands under their headings."""
+    width = max(len(each.name) for each in entries) + 2
+    lines = [f"usage: {program} COMMAND [OPTIONS]", ""]
+    for group in GROUPS:
+        lines += [f"{group}:", *_list([each for each in entries if each.group == group], width, room), ""]
+    return "\n".join([*lines, f"More of one: {program} COMMAND --help"])
+
+
+def _first_page(program: str, entries: Sequence[Entry], first: Sequence[str]) -> str:
+    """The commands that most people need, on one screen."""
+    known = {each.name: each for each in entries}
+    shown = [known[name] for name in first if name in known]
+    return "\n".join(
+        [
+            *_list(shown, max((len(each.name) for each in shown), default=0) + 2),
+            "",
+            "--hermes-home DIR, --json, --color WHEN and --help go with every command.",
+            f"All {len(entries)} commands: {program} help --all",
+            f"Start with: {program} up    Look around first: {program} try",
+        ]
+    )
+
+
+def _list(entries: Iterable[Entry], width: int, room: int = 0) -> Iterator[str]:
+    room = room or min(HELP_WIDTH, max(60, shutil.get_terminal_size((80, 24)).columns - 2))
+    for each in entries:
+        yield from _hanging(f"    {each.name:<{width}}{each.help}", room, "")
+
+
+def _declare(parser: argparse.ArgumentParser, entry: Entry, epilog: str | None) -> None:
+    entry.configure(parser)
+    parser.epilog = epilog
+    parser.set_defaults(pgvector_run=entry.run, pgvector_used=parser)
+
+
+def _preset(parser: argparse.ArgumentParser, values: Mapping[str, Any]) -> None:
+    """Take options away that an alias stands for."""
+    for action in [each for each in parser._actions if each.dest in values]:
+        parser._remove_action(action)
+        for group in parser._action_groups:
+            group._group_actions = [each for each in group._group_actions if each is not action]
+    parser.set_defaults(**values)
+
+
+def _add_help(parser: argparse.ArgumentParser, actions: Any, entries: Sequence[Entry]) -> None:
+    """`help`, `help --all` and `help COMMAND`."""
+
+    def run(args: argparse.Namespace) -> int:
+        if args.all:
+            sink.write(all_commands(parser.prog, entries))
+            return 0
+        used = parser
+        for word in args.words:
+            below = commands_of(used)
+            if below is None or word not in below.parsers:
+                parser.error(f"there is no command {word!r}{did_you_mean(word, below.parsers if below else ())}")
+            used = below.parsers[word]
+        used.print_help()
+        return 0
+
+    sub = actions.add_parser("help", description="Show the commands, or how one is used.")
+    sub.add_argument("words", nargs="*", metavar="COMMAND", help="the command to explain")
+    sub.add_argument("--all", action="store_true", help="list every command")
+    add_global(sub)
+    sub.set_defaults(pgvector_run=run, pgvector_used=sub)
+
+
+def _synonym(program: str, given: str, known: Mapping[str, Any]) -> str:
+    """The command that does what a word of another program means."""
+    meant = SYNONYMS.get(given.casefold(), "")
+    first = meant.partition(" ")[0]
+    return f"; it is: {program} {meant}" if first.startswith("--") or first in known else ""
+
+
+def _hanging(line: str, width: int, indent: str) -> list[str]:
+    """A line of a list, wrapped so that its second column stays one."""
+    found = re.match(r" +\S+(?: \([^)]*\))? {2,}", line)
+    if found is None or len(line) <= width:
+        return [indent + line]
+    return textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=indent + " " * found.end())

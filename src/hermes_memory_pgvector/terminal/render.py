@@ -1,0 +1,347 @@
+"""Answers as people read them: aligned, as wide as the terminal or at most 80 columns in a pipe; or as JSON.
+
+Strings from outside may hold anything; all of them pass `one_line` here, in `told`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal.operation import PROGRAM, Command, Mark, Note, Page, Plan, Stream, plain
+from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
+
+PIPE_WIDTH = 80
+TEXT_LEAST = 24
+"""A text with less room than this beside other columns stands below them."""
+TEXT_MOST = 300
+"""How much of a text stands in a table on a terminal."""
+GAP = 2
+SIGNS: dict[Mark, tuple[str, str]] = {
+    "ok": ("✓", "ok"),
+    "warning": ("!", "! "),
+    "problem": ("✗", "xx"),
+    "note": ("·", "- "),
+}
+Line = list[Part]
+
+
+@dataclass
+class _Voice:
+    """How the reader of this process's output calls our program, and for which home."""
+
+    program: str = PROGRAM
+    home: str | None = None
+
+
+_voice = _Voice()
+
+
+@contextmanager
+def spoken_to(program: str, home: str | None) -> Iterator[None]:
+    """Print commands as ones that this reader can run."""
+    former = (_voice.program, _voice.home)
+    _voice.program, _voice.home = program, home
+    try:
+        yield
+    finally:
+        _voice.program, _voice.home = former
+
+
+def spelled(command: Command) -> str:
+    """A command as the reader types it."""
+    first, *rest = command.words
+    home = [] if _voice.home is None else ["--hermes-home", _voice.home]
+    return f"{_voice.program} {shlex.join([first, *home, *rest])}"
+
+
+def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
+    """Print an answer; return its exit code. `again` is the command that was typed, for plans."""
+    if isinstance(answer, Stream):
+        for row in answer.rows:
+            if as_json:
+                sys.stdout.write(json.dumps(plain(row), ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+            else:
+                for line in _row_lines(row):
+                    sink.write(*line)
+    elif as_json:
+        sys.stdout.write(json.dumps(plain(answer), ensure_ascii=False, indent=2) + "\n")
+    else:
+        for line in lines(answer, sink.width() or PIPE_WIDTH, again):
+            sink.write(*line)
+    return int(getattr(answer, "exit_code", 0))
+
+
+def lines(answer: Any, room: int, again: Sequence[str] = ()) -> Iterator[Line]:
+    """An answer as lines that fit the room."""
+    match answer:
+        case Page():
+            if answer.rows:
+                yield from table(answer.rows, room)
+            else:
+                yield from wrapped([answer.empty], room)
+            yield from _notes(answer.notes, room)
+            if answer.next:
+                yield [f"  next page: --page {shlex.quote(one_line(answer.next))}"]
+        case Plan():
+            yield from _plan(answer, room, again)
+        case _:
+            yield from _facts(answer, room)
+
+
+def one_line(value: Any) -> str:
+    """A value as one line of text that can neither control the terminal nor turn its direction."""
+    text = value if isinstance(value, str) else "–" if value is None else str(value)
+    if not sink.speaks_unicode():
+        text = text.replace("–", "-").replace("…", "...")
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def told(value: Any) -> str:
+    """A value as people read it."""
+    match value:
+        case None | "" | () | []:
+            return one_line(None)
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.2f}"
+        case datetime():
+            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
+        case Command():
+            return spelled(value)
+        case Mapping():
+            return one_line(", ".join(f"{name}: {told(each)}" for name, each in value.items()))
+        case list() | tuple():
+            return ", ".join(told(each) for each in value)
+        case _:
+            return " ".join(one_line(value).split())
+
+
+def width_of(text: str) -> int:
+    """How many columns a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
+
+
+def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
+    """Rows under their headings, one line each; what has no room beside the others stands below its row."""
+    shown = [each for each in fields(rows[0]) if "head" in each.metadata]
+    shown = [each for each in shown if not each.metadata["rare"] or any(getattr(row, each.name) for row in rows)]
+    plain_ones = [each for each in shown if not each.metadata["text"]]
+    text = next((each for each in shown if each.metadata["text"]), None)
+    cells = [[_cell(row, each) for each in plain_ones] for row in rows]
+    widths = [
+        max(width_of(each.metadata["head"]), *(width_of(row[place]) for row in cells))
+        for place, each in enumerate(plain_ones)
+    ]
+    kept = _fitting(widths, room - indent)
+    rest = room - indent - sum(widths[:kept]) - GAP * kept
+    is_beside = text is not None and kept == len(widths) and rest >= TEXT_LEAST
+    heads = [one_line(each.metadata["head"]) for each in plain_ones[:kept]]
+    last = one_line(text.metadata["head"]) if text is not None and is_beside else ""
+    yield _aligned(heads, plain_ones, widths, indent, [Styled(last, "faint")] if last else [], is_head=True)
+    for row, line in zip(rows, cells, strict=True):
+        said = "" if text is None else _cell(row, text)
+        beside: list[Part] = []
+        begun, others = "", []
+        if is_beside:
+            begun, *others = folded(shortened(said, rest if sink.width() is None else TEXT_MOST), rest)
+            beside = [begun] if begun else []
+        yield _aligned(line[:kept], plain_ones, widths, indent, beside)
+        below = " " * (indent + sum(widths[:kept]) + GAP * kept)
+        for each in others:
+            yield [below, each]
+        named = [
+            f"{each.metadata['head']} {value}"
+            for each, value in zip(plain_ones[kept:], line[kept:], strict=True)
+            if value != one_line(None)
+        ]
+        if named:
+            yield from wrapped([Styled(", ".join(named), "faint")], room, [" " * (indent + 4)], indent + 4)
+        if text is not None and not is_beside and said != one_line(None):
+            deeper = room - indent - 4
+            for each in folded(shortened(said, deeper if sink.width() is None else TEXT_MOST), deeper):
+                yield [" " * (indent + 4), each]
+
+
+def wrapped(parts: Sequence[Part], room: int, first: Sequence[Part] = (), indent: int = 0) -> Iterator[Line]:
+    """Text folded between words; further lines begin at the indent. Each part keeps its style."""
+    line, used = list(first), width_of(sink.plain(list(first)))
+    is_begun = False
+    for part in parts:
+        text = part if isinstance(part, str) else part.text
+        for place, word in enumerate(text.split(" ")):
+            blank = " " if place and is_begun else ""
+            for each in folded(word, max(1, room - indent)) or [""]:
+                if is_begun and used + len(blank) + width_of(each) > room:
+                    yield line
+                    line, used, blank = [" " * indent], indent, ""
+                piece = blank + each
+                line.append(piece if isinstance(part, str) else Styled(piece, part.style))
+                used += width_of(piece)
+                blank, is_begun = "", True
+    yield line
+
+
+def folded(text: str, room: int) -> list[str]:
+    """A text as lines of at most so many columns, broken between words where it can."""
+    found: list[str] = []
+    line: str | None = None
+    for word in text.split(" "):
+        joined = word if line is None else f"{line} {word}"
+        if width_of(joined) <= room:
+            line = joined
+            continue
+        if line and line.strip():
+            found.append(line)
+        while width_of(word) > room:
+            end = max(1, next(n for n in range(len(word), 0, -1) if n == 1 or width_of(word[:n]) <= room))
+            found.append(word[:end])
+            word = word[end:]
+        line = word
+    return [*found, line or ""]
+
+
+def shortened(text: str, room: int) -> str:
+    """The beginning of a text that fits the room, with a sign that there is more."""
+    if width_of(text) <= room:
+        return text
+    end = one_line("…")
+    kept = text[: room - len(end)]
+    while kept and width_of(kept) > room - len(end):
+        kept = kept[:-1]
+    return kept.rstrip() + end
+
+
+def sign(mark: Mark) -> str:
+    """The sign of a state; letters where the terminal shows only ASCII."""
+    return SIGNS[mark][0 if sink.speaks_unicode() else 1]
+
+
+def note_lines(note: Note, room: int) -> Iterator[Line]:
+    """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
+    yield from wrapped([told(note.text)], room, [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "], 3)
+    if not note.hint and note.then is None:
+        return
+    arrow: list[Part] = ["   ", Styled("→" if sink.speaks_unicode() else "->", "faint"), " "]
+    typed = "" if note.then is None else spelled(note.then)
+    hint = f"{told(note.hint)}: " if note.hint and typed else told(note.hint) if note.hint else ""
+    if not typed:
+        yield from wrapped([hint], room, arrow, 5)
+    elif width_of(hint) + width_of(typed) + 5 <= room or not hint:
+        yield [*arrow, hint, Styled(typed, "command")]
+    else:
+        yield from wrapped([hint.rstrip()], room, arrow, 5)
+        yield ["     ", Styled(typed, "command")]
+
+
+def _notes(notes: Sequence[Note], room: int) -> Iterator[Line]:
+    for note in notes:
+        yield from note_lines(note, room)
+
+
+def _plan(plan: Plan, room: int, again: Sequence[str]) -> Iterator[Line]:
+    counts = [(noun, number) for noun, number in plan.counts.items() if number]
+    counted = ", ".join(f"{number:,} {noun.removesuffix('s') if number == 1 else noun}" for noun, number in counts)
+    if plan.executed:
+        yield from note_lines(Note("ok", f"{plan.done}: {counted or 'nothing'}"), room)
+    elif counted:
+        yield from note_lines(Note("warning", f"dry run, nothing is changed: would {plan.verb} {counted}"), room)
+    else:
+        yield from note_lines(Note("ok", f"there is nothing to {plan.verb}"), room)
+    if plan.samples:
+        yield from table(plan.samples, room)
+    yield from _notes([*plan.notes, *plan.left], room)
+    if not plan.executed and counted:
+        yield from note_lines(Note("note", "to do it", then=Command((*again, "--execute"))), room)
+
+
+def _facts(facts: Any, room: int) -> Iterator[Line]:
+    named = [each for each in fields(facts) if "head" in each.metadata]
+    named = [each for each in named if not each.metadata["rare"] or getattr(facts, each.name)]
+    width = max((width_of(each.metadata["head"]) for each in named), default=0)
+    for each in named:
+        value = _shown(facts, each)
+        head = each.metadata["head"]
+        first: Line = ["  ", Styled(head, "faint"), " " * (width - width_of(head) + GAP)]
+        yield from wrapped([value], room, first, width + GAP + 2)
+    for each in fields(facts):
+        value = getattr(facts, each.name)
+        if "body" in each.metadata and value:
+            yield [""]
+            for line in str(value).splitlines():
+                for part in folded(one_line(line.expandtabs(4)), room - 4):
+                    yield ["    ", part]
+        elif each.name != "notes" and isinstance(value, list | tuple) and value and is_dataclass(value[0]):
+            yield [""]
+            yield from table(value, room)
+    notes = getattr(facts, "notes", ())
+    if notes:
+        yield from _notes(notes, room)
+    if getattr(facts, "next", None):
+        yield [f"  next page: --page {shlex.quote(one_line(facts.next))}"]
+
+
+def _row_lines(row: Any) -> Iterator[Line]:
+    """A row on a line of its own, without a heading."""
+    shown = [each for each in fields(row) if "head" in each.metadata]
+    values = [_shown(row, each) for each in shown if not each.metadata["rare"] or getattr(row, each.name)]
+    room = sink.width()
+    if room is None:
+        yield [shortened("  ".join(values), PIPE_WIDTH)]
+    else:
+        yield from wrapped(["  ".join(values)], room, (), 6)
+
+
+def _shown(row: Any, each: Field[Any]) -> str:
+    value = getattr(row, each.name)
+    show = each.metadata["show"]
+    return told(value if show is None else show(value))
+
+
+def _cell(row: Any, each: Field[Any]) -> str:
+    return _shown(row, each)
+
+
+def _fitting(widths: Sequence[int], room: int) -> int:
+    """How many columns fit beside each other; the first always does."""
+    kept = len(widths)
+    while kept > 1 and sum(widths[:kept]) + GAP * (kept - 1) > room:
+        kept -= 1
+    return kept
+
+
+def _aligned(
+    cells: Sequence[str], columns: Sequence[Field[Any]], widths: Sequence[int], indent: int, text: Line,
+    *, is_head: bool = False,
+) -> Line:  # fmt: skip
+    line: Line = [" " * indent]
+    for place, (value, each, width) in enumerate(zip(cells, columns, widths, strict=False)):
+        padding = " " * (width - width_of(value))
+        style = "faint" if is_head else each.metadata["style"]
+        shown: Part = Styled(value, cast("Style", style)) if style else value
+        is_last = place == len(cells) - 1 and not text
+        line += [padding, shown] if each.metadata["right"] else [shown, "" if is_last else padding]
+        line.append("" if is_last else " " * GAP)
+    return [*line, *text]
+
+
+def complain(note: Note) -> None:
+    """Print an error to standard error: who speaks, what is wrong, and how to mend it."""
+    for line in note_lines(note, sink.width(sys.stderr) or PIPE_WIDTH):
+        sink.write(*line, stream=sys.stderr)
