@@ -2,7 +2,7 @@
 
     with Replicated(folder) as pair:
         ... connect to pair.dsn, which names both
-        pair.cut()                    the standby gets nothing more, until pair.mend()
+        pair.cut()                    the standby gets nothing more
         pair.primary.kill()           as if its machine had lost its power
         pair.standby.promote()
         pair.primary.start()          it returns, and believes that it is still the primary
@@ -16,7 +16,6 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -113,18 +112,6 @@ class Node:
         """Shut it down in order."""
         self._end(signal.SIGINT)
 
-    def freeze(self) -> None:
-        """Let it accept connections and answer nothing, until `thaw`."""
-        for pid in self._pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        for pid in self._pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-
     def promote(self) -> None:
         """Make the standby a primary; returns when it takes writes."""
         assert self.rows("SELECT pg_promote(true, 60)", database="postgres") == [(True,)]
@@ -165,7 +152,6 @@ class Node:
         process, pids = self._process, self._pids()
         if process is None:
             return
-        self.thaw()
         process.send_signal(number)
         process.wait(60)
         self._process = None
@@ -255,21 +241,7 @@ class Replicated:
         """From now on the standby hears nothing of the primary."""
         self._line.mode = "refuse"
 
-    def mend(self) -> None:
-        """The standby catches up."""
-        self._line.mode = "pass"
-
     def wait_for_standby(self) -> None:
         """Wait until the standby has what the primary had at this moment."""
         ((position,),) = self.primary.rows("SELECT pg_current_wal_insert_lsn()")
         wait_until(lambda: self.standby.rows("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position) == [(True,)])
-
-    @contextlib.contextmanager
-    def apart(self) -> Iterator[None]:
-        """The standby hears nothing for the length of the block, and has caught up after it."""
-        self.cut()
-        try:
-            yield
-        finally:
-            self.mend()
-        self.wait_for_standby()
