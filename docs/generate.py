@@ -1,27 +1,18 @@
-"""Writes the generated files: the settings and commands pages and the schema snapshot. `--check` only compares."""
+"""Writes the generated files: the settings and commands pages. `--check` only compares."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, plain
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server.binaries import installed_binaries
-from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.terminal import program as tree
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
-SCHEMA = ROOT / "src" / "hermes_memory_pgvector" / "sql" / "schema.sql"
-WITH_MIGRATIONS = (ROOT / "docs" / "quickstart.md", ROOT / "docs" / "guides" / "switching.md")
 NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 
@@ -81,52 +72,12 @@ def _sections(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> Iterato
             yield from _sections(command, words)
 
 
-def with_migrations(page: Path) -> str:
-    """A page whose sample outputs name the migrations there are."""
-    listed = migrate.migrations()
-    text = re.sub(r"\d+ migrations applied", f"{len(listed)} migrations applied", page.read_text(encoding="utf-8"))
-    lines = "".join(f"    · applying {each.version:04d} {each.title}\n" for each in listed)
-    return re.sub(r"(?:    · applying \d{4} [\w ]+\n)+", lines, text)
-
-
-def schema_snapshot() -> str:
-    """The schema a new database gets, as pg_dump shows it."""
-    with tempfile.TemporaryDirectory(prefix="hermes-pgvector-docs-") as folder:
-        server = EmbeddedPostgres(Path(folder) / "pgvector")
-        info = server.ensure_running(Deadline.after(120))
-        try:
-            migrate.apply(info.owner_dsn, model=migrate.ModelSpec("example-model", 768))
-            program = installed_binaries()[0].folder / "bin" / "pg_dump"
-            dump = subprocess.run(
-                [
-                    program,
-                    "--schema-only",
-                    "--no-owner",
-                    "--no-privileges",
-                    "--no-comments",
-                    "--dbname",
-                    info.owner_dsn,
-                ],
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout
-        finally:
-            server.stop(Deadline.after(60), mode="immediate")
-    kept = [line for line in dump.splitlines() if not re.match(r"--|SET |SELECT pg_catalog|\\", line)]
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
-    heading = "-- The schema after all migrations, with one model's vector tables. Written by docs/generate.py."
-    return f"{heading}\n\n{text}\n"
-
-
 def main() -> int:
     """Write or compare all of it."""
     only_check = "--check" in sys.argv[1:]
     pages = {
         REFERENCE / "settings.md": settings_page(),
         REFERENCE / "commands.md": commands_page(),
-        **{page: with_migrations(page) for page in WITH_MIGRATIONS},
-        SCHEMA: schema_snapshot(),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if only_check:

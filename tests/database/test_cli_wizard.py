@@ -96,7 +96,7 @@ def test_a_new_database_is_migrated_when_the_owner_says_yes(empty_database: Data
     with EmbedServer(dim=DIM) as server:
         done = ask(commands, f"{owner}\n{server.url}\nsome-model\n\nyes\n")
     assert "no schema of ours yet" in done.out
-    assert "the schema is up to date" in done.out
+    assert "the tables were made" in done.out
     assert Stored(empty_database.owner_dsn).rows("SELECT name, dim FROM embedding_models") == [("some-model", DIM)]
     assert commands.config["memory"]["provider"] == "pgvector"
     assert password not in (commands.home / "config.yaml").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import psycopg
 from psycopg import sql
@@ -15,7 +15,7 @@ from hermes_memory_pgvector.care import changes
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.care.ids import RowName
-from hermes_memory_pgvector.store import browse, gate, history, history_retention, memories
+from hermes_memory_pgvector.store import gate, history, history_retention, memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
@@ -77,23 +77,6 @@ def test_a_correction_and_an_erasure_do_not_wait_for_each_other(database: Databa
         history.lock(eraser, "sales", ["memory"], [])
         eraser.commit()
         assert edits.result().executed
-
-
-def test_lines_added_up_by_several_processes_are_counted_once(database: Database) -> None:
-    today = date(2026, 6, 15)
-
-    def add_up(_: int) -> None:
-        with connected(database, autocommit=True) as connection:
-            for _ in range(150):
-                browse.fold_growth(connection, today)
-
-    with ThreadPoolExecutor(3) as pool, connected(database, autocommit=True) as connection:
-        folding = pool.map(add_up, range(3))
-        for _ in range(150):
-            connection.execute("INSERT INTO theme_growth (agent_identity, day, turns) VALUES ('t', %s, 1)", (today,))
-        list(folding)
-        browse.fold_growth(connection, today)
-        assert connection.execute("SELECT sum(turns), count(*) FROM theme_growth").fetchone() == (150, 1)
 
 
 def test_history_is_shortened_in_the_order_in_which_writers_lock(database: Database) -> None:

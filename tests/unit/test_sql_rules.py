@@ -10,7 +10,7 @@ import hermes_memory_pgvector
 from testing.sql_rules import TENANT_TABLES, changes, fault
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
-FILES = sorted(path for path in SQL.rglob("*.sql") if path.name != "schema.sql")
+FILES = sorted(SQL.rglob("*.sql"))
 
 
 def name_of(file: Path) -> str:
@@ -28,14 +28,6 @@ EXCEPTIONS = {
         "admin/reembed/finish_pending.sql",
         "pending_vectors",
     ): "what has its vector waits for none, in any theme; no content",
-    (
-        "migrations/0002_search.sql",
-        "memory_entries",
-    ): "once, fills the column that the migration has just added",
-    (
-        "migrations/0002_search.sql",
-        "conversations",
-    ): "once, fills the column that the migration has just added",
     (
         "admin/moving/delete.sql",
         "{table}",

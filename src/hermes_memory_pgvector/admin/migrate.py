@@ -1,14 +1,13 @@
 """Creates or updates the schema this package needs. For administrators: nothing at run time imports this module.
 
 Everything happens in one transaction under an advisory lock, so several migrations may run at once, and a failed one
-leaves nothing behind. A ledger records each migration with its hash. A database made by the seed's schema or by the
-published package is adopted, with every row and vector.
+leaves nothing behind. A ledger records the digest of the tables' text, sql/base.sql, and of the functions'. A database
+made by the seed's schema or by the published package is adopted, with every row and vector.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString
@@ -23,14 +22,12 @@ from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_func
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
 from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store.errors import translated
-from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, is_recent, not_in_use
-from hermes_memory_pgvector.store.statements import FOLDER, vector_tables
+from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, SCHEMA_VERSION, is_recent, not_in_use
+from hermes_memory_pgvector.store.statements import vector_tables
 
 LOCK_KEY = 0x6865726D65737067
 MINIMUM_SERVER = 140000
 DEFAULT_ROLE = "hermes"
-TAKE_SECONDS = 2
-TAKE_ATTEMPTS = 30
 SMALL_ROWS = 1_000
 """So many rows are embedded anew in a moment; with more, a change of the model is left to `reembed`."""
 
@@ -45,36 +42,9 @@ ROUTINE_NOTICES = (
 )
 """What Postgres says of every migration."""
 
-# Hashes of migrations that once created functions too; the tables they create are the same.
-REWRITTEN = {
-    1: "1d926c627e4ee2ec26552759e97df559d4a5e6d0c22c053162f26c386e8687c7",
-    2: "08b058c4a062c4eebdb98c04e82c08c19aa2eab88d3bbbecdbe264d6ee209574",
-    4: "20439428f2861799c1da2c679b0ac83d18420542e101ffd96f980a51f5ec92e7",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One file of sql/migrations."""
-
-    version: int
-    name: str
-    text: LiteralString
-
-    @property
-    def title(self) -> str:
-        """The name, with spaces."""
-        return self.name.replace("_", " ")
-
-    @property
-    def file(self) -> str:
-        """The file's name."""
-        return f"{self.version:04d}_{self.name}.sql"
-
-    @property
-    def sha256(self) -> str:
-        """The hash that the ledger records."""
-        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+BASE, FUNCTIONS = "base", "functions"
+FUNCTIONS_VERSION = 0
+"""Under this number the ledger has the digest of the functions, which are made anew whenever they change."""
 
 
 @dataclass(slots=True)
@@ -92,27 +62,22 @@ class Outcome:
     notices: list[str] = field(default_factory=list)
 
 
-def migrations() -> list[Migration]:
-    """All migrations, in order."""
-    found = []
-    for file in (FOLDER / "migrations").iterdir():
-        number, _, rest = file.name.partition("_")
-        if file.name.endswith(".sql") and number.isdigit():
-            found.append(Migration(int(number), rest.removesuffix(".sql"), sql_text(f"migrations/{file.name}")))
-    return sorted(found, key=lambda migration: migration.version)
+def digest_of(text: str) -> str:
+    """What the ledger records of a text."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
     """All the SQL for a new database, without connecting to one."""
     yield f"-- for schema {schema}\n-- ledger\n{sql_text('admin/schema/ledger.sql')}"
-    yield f"-- functions\n{EXTENSION};\n{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
-    for migration in migrations():
-        yield f"-- migration {migration.version:04d} {migration.title}\n{migration.text}"
+    yield f"-- functions\n{EXTENSION};\n{sql_text('functions.sql')}"
+    yield f"{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
+    yield f"-- tables\n{sql_text('base.sql')}"
     yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + sql_text("revoke.sql")
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
         yield model_functions(1).as_string(None)
-        yield _views_sql(1).as_string(None)
+        yield _views_sql(1, schema).as_string(None)
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
     yield "-- row-level security\n" + _policies_sql([runtime_role]).as_string(None)
@@ -162,11 +127,8 @@ def apply(
                 announce(adoption.intention(schema))
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
-            _take_tables(connection)
             drop_functions(connection)
-            connection.execute(UNCHECKED)
-            connection.execute(shared_functions(schema))
-            _apply_pending(connection, outcome, report)
+            _make_schema(connection, schema, outcome, report)
             _make_searches(connection, schema)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
@@ -212,32 +174,46 @@ def _make_searches(connection: psycopg.Connection, schema: str) -> None:
         connection.execute(model_functions(int(model_id)))
 
 
-def _apply_pending(connection: psycopg.Connection, outcome: Outcome, report: Callable[[str], None]) -> None:
-    done = {
-        int(version): (str(name), str(digest))
-        for version, name, digest in connection.execute("SELECT version, name, sha256 FROM hermes_pgvector_migrations")
-    }
-    known = migrations()
-    newest = known[-1].version
-    if done and max(done) > newest:
+def _make_schema(connection: psycopg.Connection, schema: str, outcome: Outcome, report: Callable[[str], None]) -> None:
+    """Make the functions that are not as they should be, and in an empty schema the tables."""
+    done = _ledger(connection)
+    _check_known(done)
+    text = sql_text("functions.sql")
+    if done.get(FUNCTIONS_VERSION) != digest_of(text):
+        connection.execute(text)
+        _record(connection, FUNCTIONS_VERSION, FUNCTIONS, text)
+    connection.execute(UNCHECKED)
+    connection.execute(shared_functions(schema))
+    if SCHEMA_VERSION not in done:
+        report("making the tables")
+        text = sql_text("base.sql")
+        connection.execute(text)
+        _record(connection, SCHEMA_VERSION, BASE, text)
+        outcome.applied.append(BASE)
+
+
+def _ledger(connection: psycopg.Connection) -> dict[int, str]:
+    """The digest of what was made, by version."""
+    rows = connection.execute("SELECT version, sha256 FROM hermes_pgvector_migrations").fetchall()
+    return {int(version): str(digest) for version, digest in rows}
+
+
+def _check_known(done: dict[int, str]) -> None:
+    newest = max(done, default=SCHEMA_VERSION)
+    if newest > SCHEMA_VERSION:
         raise SchemaError(
-            f"the database is at schema version {max(done)}, this package knows {newest}; "
+            f"the database is at schema version {newest}, this package knows {SCHEMA_VERSION}; "
             "upgrade this package: pip install -U hermes-memory-pgvector"
         )
-    for migration in known:
-        if migration.version in done:
-            if done[migration.version][1] not in (migration.sha256, REWRITTEN.get(migration.version)):
-                raise SchemaError(
-                    f"migration {migration.version:04d} was applied with other text than this package has; "
-                    "install the package version that migrated this database"
-                )
-            continue
-        report(f"applying {migration.version:04d} {migration.title}")
-        connection.execute(migration.text)
-        connection.execute(
-            admin_statement("schema/record_migration"), (migration.version, migration.name, migration.sha256)
+    if done.get(SCHEMA_VERSION, digest_of(sql_text("base.sql"))) != digest_of(sql_text("base.sql")):
+        raise SchemaError(
+            f"the tables of schema version {SCHEMA_VERSION} were made from another text than this package has; "
+            "install the package version that made this database"
         )
-        outcome.applied.append(f"{migration.version:04d}_{migration.name}")
+
+
+def _record(connection: psycopg.Connection, version: int, name: str, text: str) -> None:
+    connection.execute(admin_statement("schema/record_migration"), (version, name, digest_of(text)))
 
 
 def check_server(connection: psycopg.Connection) -> None:
@@ -250,6 +226,12 @@ def check_server(connection: psycopg.Connection) -> None:
     row = connection.execute(admin_statement("schema/pgvector_version")).fetchone()
     if row is None:
         raise SchemaError(no_pgvector(connection.info.server_version // 10000))
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise SchemaError(
+            f"the database's encoding is {encoding}, which cannot hold every text: UTF8 is needed; "
+            f"make another database for the memory: CREATE DATABASE hermes ENCODING 'UTF8' TEMPLATE template0"
+        )
     version = str(row[0] or row[1])
     if not is_recent(version, MINIMUM_PGVECTOR):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
@@ -343,31 +325,6 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
         )
 
 
-def _take_tables(connection: psycopg.Connection) -> None:
-    """Before something changes, have all tables at once, or none: agents go on, and nobody waits long for anybody.
-
-    Tables that are taken one by one as they change, each from statements under way, end in deadlocks.
-    """
-    done = {int(row[0]) for row in connection.execute("SELECT version FROM hermes_pgvector_migrations")}
-    if not done or all(migration.version in done for migration in migrations()):
-        return
-    names = [str(row[0]) for row in connection.execute(admin_statement("schema/own_tables"))]
-    tables = sql.SQL(", ").join(sql.SQL("ONLY {}").format(sql.Identifier(name)) for name in names)
-    for attempt in range(TAKE_ATTEMPTS):
-        try:
-            with connection.transaction():
-                connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{TAKE_SECONDS}s",))
-                connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(tables))
-                connection.execute("SELECT set_config('lock_timeout', '0', true)")
-            return
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            time.sleep(0.1 * (1 + attempt % 5))
-    raise SchemaError(
-        f"some statement has kept the tables busy for {TAKE_ATTEMPTS * TAKE_SECONDS} seconds; nothing was changed; "
-        "end it (pg_stat_activity shows it) and run this again"
-    )
-
-
 def _fleet(connection: psycopg.Connection, role: str) -> list[str]:
     """The roles that run the fleet's agents, with this one: not the logins that were granted single themes."""
     if connection.execute("SELECT 1 FROM login_grants WHERE login = %s", (role,)).fetchone() is not None:
@@ -402,7 +359,9 @@ def make_views_and_grants(connection: psycopg.Connection, roles: Collection[str]
     ids = [int(row[0]) for row in connection.execute("SELECT id FROM embedding_models ORDER BY id")]
     current = connection.execute("SELECT id FROM embedding_models WHERE is_current").fetchone()
     if current is not None:
-        connection.execute(_views_sql(int(current[0])))
+        schema = connection.execute("SELECT current_schema()").fetchone()
+        assert schema is not None
+        connection.execute(_views_sql(int(current[0]), str(schema[0])))
     for name in roles:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
 
@@ -420,8 +379,8 @@ def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Comp
     return sql.SQL("\n").join(parts)
 
 
-def _views_sql(model_id: int) -> sql.Composed:
-    return sql.SQL(sql_text("views.sql")).format(**vector_tables(model_id))
+def _views_sql(model_id: int, schema: str) -> sql.Composed:
+    return sql.SQL(sql_text("views.sql")).format(schema=sql.Identifier(schema), **vector_tables(model_id))
 
 
 def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:

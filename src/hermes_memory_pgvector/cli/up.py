@@ -281,7 +281,7 @@ def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> 
             quiet=quiet,
             tells_steps=False,
         )
-        said.append(f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "up to date")
+        said.append("tables made" if outcome.applied else "up to date")
         if outcome.adopted_memories or outcome.adopted_turns:
             said.append(f"{terminal.number(outcome.adopted_memories + outcome.adopted_turns)} rows adopted")
         if wanted.spec is not None and outcome.kept_model is None:

@@ -283,7 +283,6 @@ class Engine:
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "granted themes": StoreGranted(self.pool, self.writer).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
-                "row counts": tasks.CountRows(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
                 "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id, self._former_homes).run,

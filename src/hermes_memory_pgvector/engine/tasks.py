@@ -25,7 +25,7 @@ from hermes_memory_pgvector.recall.log import CrossReads, RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
-from hermes_memory_pgvector.store.browse import fold_growth, theme_names
+from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.reach import NOTHING, UPKEEP
@@ -48,7 +48,6 @@ FILES_SECONDS = 2.0
 RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
 STATISTICS_SECONDS = 300.0
-COUNT_SECONDS = 30.0
 CHECK_SECONDS = 3600.0
 CHECK_SAMPLES = 5
 LOG_SECONDS = 2.0
@@ -232,30 +231,6 @@ class WordStatistics:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=NOTHING) as connection:
                 refresh_statistics(connection)
             self._refreshed_at, self._stored = now, stored
-        return STATISTICS_SECONDS
-
-
-class CountRows:
-    """Adds up the lines that count each theme's rows, so that they stay few."""
-
-    def __init__(self, pool: Pool, writer: Writer) -> None:
-        self._pool = pool
-        self._writer = writer
-        self._stored = 0
-        self._not_before = 0.0
-
-    def run(self) -> float:
-        """Add up now and then if rows have come since: that reads the lines of all themes."""
-        stored, now = self._writer.status().stored, time.monotonic()
-        if stored == self._stored:
-            return STATISTICS_SECONDS
-        if now < self._not_before:
-            return self._not_before - now
-        self._not_before = now + COUNT_SECONDS
-        if not self._writer.breaker.is_open:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
-                fold_growth(connection, datetime.now(UTC).date())
-            self._stored = stored
         return STATISTICS_SECONDS
 
 

@@ -134,10 +134,7 @@ def tell(outcome: Outcome, wanted: Wanted) -> None:
             f"adopted {terminal.count(outcome.adopted_memories, 'memory', 'memories')}, "
             f"{terminal.count(outcome.adopted_turns, 'turn')} and {terminal.count(outcome.adopted_vectors, 'vector')}",
         )
-    applied = (
-        f"{terminal.count(len(outcome.applied), 'migration')} applied" if outcome.applied else "no migrations to apply"
-    )
-    terminal.bullet("ok", f"{applied}; the schema is up to date")
+    terminal.bullet("ok", "the tables were made" if outcome.applied else "the tables are as they should be")
     if outcome.kept_model is not None:
         tell_kept_model(outcome.kept_model, wanted)
     elif wanted.spec is not None:

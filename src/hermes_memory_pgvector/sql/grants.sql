@@ -4,11 +4,11 @@ DO $$ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), {role_literal});
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    memory_entries, conversations, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended, pending_vectors,
-    dead_letters, theme_growth, recall_log, agent_processes, past_processes, agents TO {role};
+    memory_entries, conversations, hidden, homes, processes, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended, pending_vectors,
+    dead_letters, recall_log, agent_processes, past_processes, agents TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
-    memory_operations_id_seq, theme_growth_id_seq, recall_log_id_seq TO {role};
-GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, embedding_models, lexeme_statistics, theme_indexes,
+    memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
+GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, theme_growth, embedding_models, lexeme_statistics, theme_indexes,
     login_grants, login_themes, reembedding TO {role};
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.
 GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
@@ -16,7 +16,8 @@ GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
 -- Receipts and tombstones are added, and nobody but the owner takes them away again.
-GRANT SELECT, INSERT ON erasure_receipts, tombstones TO {role};
+GRANT SELECT, INSERT ON forgotten, receipts, erasure_receipts, tombstones TO {role};
+GRANT UPDATE (finished_at, counts, digest) ON receipts TO {role};
 GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {role};
 GRANT SELECT ON erasure_key TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON theme_aliases TO {role};

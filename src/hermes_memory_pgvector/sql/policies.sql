@@ -34,7 +34,7 @@ BEGIN
         WITH secured AS (
             SELECT c.oid, c.relname::text AS name,
                    c.relname IN ('memory_entries', 'conversations', 'memory_sources', 'memory_operations', 'delegations',
-                                 'pending_vectors', 'theme_growth', 'recall_log', 'theme_indexes', 'quarantined_turns',
+                                 'pending_vectors', 'recall_log', 'theme_indexes', 'quarantined_turns',
                                  'quarantined_memories', 'agents')
                    OR c.relname ~ '^(turn|memory)_vectors_[0-9]+$' AS has_theme
             FROM pg_catalog.pg_class AS c

@@ -183,18 +183,6 @@ def theme_homes(connection: Connection, themes: Sequence[str]) -> dict[str, list
     return found
 
 
-def fold_growth(connection: Connection, today: date) -> int:
-    """Add up the lines that count rows, unless another process does; return how many lines are new."""
-    with connection.transaction():
-        ours: Any = connection.execute(statement("browse/lock_growth")).fetchone()
-        return connection.execute(statement("browse/fold_growth"), {"today": today}).rowcount if ours[0] else 0
-
-
-def date_growth(connection: Connection, theme: str) -> None:
-    """Count the rows of a theme on the days of which they tell; for a demonstration only."""
-    connection.execute(statement("browse/date_growth"), {"theme": theme})
-
-
 def memories(
     connection: Connection,
     theme: str | None,

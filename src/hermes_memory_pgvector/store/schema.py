@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from hermes_memory_pgvector.errors import Held, SchemaError
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import FOLDER, statement
+from hermes_memory_pgvector.store.statements import statement
 
+SCHEMA_VERSION = 1
+"""The version of sql/base.sql."""
 MINIMUM_PGVECTOR = (0, 8, 0)
 SAFE_PARALLEL_PGVECTOR = (0, 8, 2)
 """Before it, several workers that build one approximate index may write beyond their memory."""
@@ -40,11 +41,9 @@ class SchemaState:
         )
 
 
-@cache
 def wanted_version() -> int:
     """The schema version this package is written for."""
-    names = (file.name for file in (FOLDER / "migrations").iterdir())
-    return max(int(name.partition("_")[0]) for name in names if name.endswith(".sql"))
+    return SCHEMA_VERSION
 
 
 def not_in_use(moved_to: str | None, filled_from: str | None) -> str:

@@ -1,0 +1,577 @@
+-- The tables of a memory, as `migrate` makes them once. sql/functions.sql has run before.
+--
+-- Every primary and unique key of a table that has themes starts with agent_identity, so that rows of a theme stay together
+-- and tables can be spread by theme. No table has a trigger: what a row needs it gets from defaults and generated columns,
+-- and upkeep finds rows that have no vector. Names are unqualified: the transaction's search_path says which schema.
+
+-- What is remembered: the entries of MEMORY.md and USER.md, once per theme and target however long they are.
+CREATE SEQUENCE memory_entries_id_seq;
+CREATE TABLE memory_entries (
+    agent_identity text        NOT NULL DEFAULT 'default',
+    id             bigint      NOT NULL DEFAULT nextval('memory_entries_id_seq'),
+    target         text        NOT NULL CHECK (target IN ('memory', 'user')),
+    content        text        NOT NULL,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    updated_at     timestamptz NOT NULL DEFAULT now(),
+    metadata       jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    -- Which homes hold the entry in their file, and how each came to it: {"<home>": {"o": "tool" | "file", "s": micros}}.
+    homes          jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    origin         text        CHECK (origin IN ('memory_tool', 'background_review', 'file', 'operator', 'import', 'mcp')),
+    -- Whether the exchange that wrote it had read a stranger's text.
+    untrusted      boolean     NOT NULL DEFAULT false,
+    -- The row of `hidden` that keeps it from recall: a hidden row has neither vector nor lexemes.
+    hidden_by      bigint,
+    lexemes        tsvector,
+    PRIMARY KEY (agent_identity, id)
+) WITH (toast_tuple_target = 8160);
+ALTER SEQUENCE memory_entries_id_seq OWNED BY memory_entries.id;
+CREATE UNIQUE INDEX memory_entries_content_key ON memory_entries (agent_identity, target, hermes_digest(content));
+CREATE INDEX memory_entries_timeline ON memory_entries (agent_identity, target, updated_at DESC);
+CREATE INDEX memory_entries_lexemes ON memory_entries USING gin (lexemes) WITH (gin_pending_list_limit = 4096);
+CREATE INDEX memory_entries_homes ON memory_entries USING gin (homes);
+CREATE INDEX memory_entries_hidden ON memory_entries (agent_identity, hidden_by) WHERE hidden_by IS NOT NULL;
+CREATE INDEX memory_entries_untrusted ON memory_entries (agent_identity, id) WHERE untrusted;
+CREATE INDEX memory_entries_redacted ON memory_entries (agent_identity) WHERE metadata ? 'redacted';
+
+-- What was said.
+CREATE SEQUENCE conversations_id_seq;
+CREATE TABLE conversations (
+    agent_identity    text        NOT NULL DEFAULT 'default',
+    id                bigint      NOT NULL DEFAULT nextval('conversations_id_seq'),
+    session_id        text        NOT NULL,
+    role              text        NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
+    content           text        NOT NULL,
+    -- Beginning and end of the two turns before, so that an answer is found by the words of its question.
+    before            text        NOT NULL DEFAULT '',
+    ts                timestamptz NOT NULL DEFAULT now(),
+    metadata          jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    parent_session_id text,
+    digest            bytea,
+    ordinal           integer,
+    home_id           text,
+    origin            text        CHECK (origin IN ('user', 'assistant', 'delegation', 'import')),
+    untrusted         boolean     NOT NULL DEFAULT false,
+    hidden_by         bigint,
+    lexemes           tsvector,
+    PRIMARY KEY (agent_identity, id)
+) WITH (toast_tuple_target = 8160);
+ALTER SEQUENCE conversations_id_seq OWNED BY conversations.id;
+-- A turn is the n-th saying of these words in this session: whoever reports it, it is stored once.
+CREATE UNIQUE INDEX conversations_turn_key ON conversations (agent_identity, session_id, digest, ordinal);
+CREATE INDEX conversations_timeline ON conversations (agent_identity, ts DESC);
+CREATE INDEX conversations_session_timeline ON conversations (agent_identity, session_id, ts DESC);
+-- Which sessions go on from which: found from either end.
+CREATE INDEX conversations_lineage ON conversations (agent_identity, parent_session_id, session_id)
+    WHERE parent_session_id IS NOT NULL;
+CREATE INDEX conversations_lexemes ON conversations USING gin (lexemes) WITH (gin_pending_list_limit = 4096);
+CREATE INDEX conversations_hidden ON conversations (agent_identity, hidden_by) WHERE hidden_by IS NOT NULL;
+CREATE INDEX conversations_untrusted ON conversations (agent_identity, id) WHERE untrusted;
+CREATE INDEX conversations_redacted ON conversations (agent_identity) WHERE metadata ? 'redacted';
+
+-- Every memory operation in the order of its making. The entries are the fold of this list, also when an operation
+-- arrives late because its process died before it could deliver. `id` is the number people name it by: `undo e17`.
+CREATE SEQUENCE memory_operations_id_seq;
+CREATE TABLE memory_operations (
+    agent_identity text        NOT NULL,
+    target         text        NOT NULL CHECK (target IN ('memory', 'user')),
+    order_us       bigint      NOT NULL,
+    writer         text        NOT NULL,
+    seq            bigint      NOT NULL,
+    part           integer     NOT NULL,
+    id             bigint      NOT NULL DEFAULT nextval('memory_operations_id_seq'),
+    action         text        NOT NULL CHECK (action IN ('add', 'replace', 'remove')),
+    content        text        NOT NULL DEFAULT '',
+    old_text       text        NOT NULL DEFAULT '',
+    previous       text,
+    home_id        text        NOT NULL DEFAULT '',
+    origin         text        NOT NULL DEFAULT 'tool',
+    written_by     text,
+    untrusted      boolean     NOT NULL DEFAULT false,
+    at             timestamptz NOT NULL,
+    metadata       jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    PRIMARY KEY (agent_identity, target, order_us, writer, seq, part)
+);
+ALTER SEQUENCE memory_operations_id_seq OWNED BY memory_operations.id;
+CREATE UNIQUE INDEX memory_operations_event ON memory_operations (agent_identity, id);
+CREATE INDEX memory_operations_arrival ON memory_operations (id);
+
+-- MEMORY.md and USER.md of each home as last compared: the digests of the entries in file order.
+CREATE TABLE memory_files (
+    home_id     text        NOT NULL,
+    target      text        NOT NULL CHECK (target IN ('memory', 'user')),
+    digests     bytea[]     NOT NULL DEFAULT '{}',
+    compared_at timestamptz NOT NULL DEFAULT '-infinity',
+    PRIMARY KEY (home_id, target)
+);
+
+-- The embedding models whose vectors there are. unrelated_mean and unrelated_sd: the cosine of unrelated texts in this
+-- model; without them rows are judged by their words alone. The prefixes are those its texts were embedded with.
+CREATE TABLE embedding_models (
+    id              integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name            text        NOT NULL,
+    dim             integer     NOT NULL CHECK (dim BETWEEN 1 AND 4000),
+    is_current      boolean     NOT NULL DEFAULT false,
+    unrelated_mean  real,
+    unrelated_sd    real        CHECK (unrelated_sd > 0),
+    query_prefix    text        NOT NULL DEFAULT '',
+    document_prefix text        NOT NULL DEFAULT '',
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (name, dim)
+);
+CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
+
+-- Rows that still want a vector of the current model. Whoever embeds next takes a lease on some of them: due_at is when it
+-- ends. `reason` says why a row has been given up, if it has.
+CREATE TABLE pending_vectors (
+    agent_identity text        NOT NULL,
+    kind           text        NOT NULL CHECK (kind IN ('memory', 'turn')),
+    id             bigint      NOT NULL,
+    due_at         timestamptz NOT NULL DEFAULT now(),
+    attempts       integer     NOT NULL DEFAULT 0,
+    reason         text        NOT NULL DEFAULT '',
+    PRIMARY KEY (agent_identity, kind, id)
+);
+CREATE INDEX pending_vectors_due ON pending_vectors (due_at);
+
+-- Why rows are hidden: by whom, when, and for how long. The rows name their rule in hidden_by. A rule with is_open also
+-- hides what arrives later and is within its bounds; null bounds nothing. Shown again: undone_at says when.
+CREATE SEQUENCE hidden_id_seq;
+CREATE TABLE hidden (
+    id         bigint      PRIMARY KEY DEFAULT nextval('hidden_id_seq'),
+    rule       text        NOT NULL CHECK (rule IN ('undone', 'muted', 'retracted', 'quarantined')),
+    actor      text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
+    reason     text        NOT NULL DEFAULT '' CHECK (length(reason) <= 500),
+    home_id    text        NOT NULL DEFAULT '',
+    theme      text,
+    session_id text,
+    origin     text,
+    since      timestamptz,
+    until      timestamptz,
+    is_open    boolean     NOT NULL DEFAULT false,
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    undone_at  timestamptz,
+    CHECK (NOT is_open OR session_id IS NOT NULL OR origin IS NOT NULL OR since IS NOT NULL)
+);
+ALTER SEQUENCE hidden_id_seq OWNED BY hidden.id;
+CREATE INDEX hidden_open ON hidden (id) WHERE is_open AND undone_at IS NULL;
+
+-- What was forgotten, as keyed marks that only the package can make: what matches one and was said no later than `until`
+-- is not stored again.
+CREATE TABLE forgotten (
+    mark    bytea       NOT NULL,
+    until   timestamptz NOT NULL,
+    receipt bigint      NOT NULL,
+    PRIMARY KEY (mark, until)
+);
+CREATE INDEX forgotten_receipt ON forgotten (receipt);
+
+-- What was asked to be forgotten, by whom and how much there was of it. No text: `named` says which options were given.
+CREATE SEQUENCE receipts_id_seq;
+CREATE TABLE receipts (
+    id           bigint      PRIMARY KEY DEFAULT nextval('receipts_id_seq'),
+    forgotten_at timestamptz NOT NULL,
+    finished_at  timestamptz,
+    actor        text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
+    home_id      text        NOT NULL DEFAULT '',
+    named        text[]      NOT NULL DEFAULT '{}',
+    counts       jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    digest       text        NOT NULL DEFAULT ''
+);
+ALTER SEQUENCE receipts_id_seq OWNED BY receipts.id;
+
+-- Themes that were merged into others: what is written to the old name goes to the new one.
+CREATE TABLE theme_aliases (
+    old         text        PRIMARY KEY,
+    new         text        NOT NULL CHECK (new <> old),
+    since       timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz
+);
+
+-- How far each journal has arrived; advanced in the transaction that stores what it counts.
+CREATE TABLE journal_writers (
+    writer     text        PRIMARY KEY,
+    home_id    text        NOT NULL DEFAULT '',
+    seq        bigint      NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Records that Postgres refuses whatever we do: kept, shown, and retried on demand.
+CREATE SEQUENCE dead_letters_id_seq;
+CREATE TABLE dead_letters (
+    id      bigint      PRIMARY KEY DEFAULT nextval('dead_letters_id_seq'),
+    writer  text        NOT NULL,
+    seq     bigint      NOT NULL,
+    payload bytea       NOT NULL,
+    reason  text        NOT NULL,
+    at      timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (writer, seq)
+);
+ALTER SEQUENCE dead_letters_id_seq OWNED BY dead_letters.id;
+
+-- What recall has answered lately: ids, scores and milliseconds; the question itself only where an operator asked for it.
+CREATE SEQUENCE recall_log_id_seq;
+CREATE TABLE recall_log (
+    agent_identity text        NOT NULL,
+    id             bigint      NOT NULL DEFAULT nextval('recall_log_id_seq'),
+    at             timestamptz NOT NULL,
+    session_id     text        NOT NULL DEFAULT '',
+    caller         text        NOT NULL CHECK (caller IN ('prefetch', 'tool')),
+    kind           text        NOT NULL CHECK (kind IN ('memory', 'turn')),
+    scope          text        NOT NULL,
+    query          text,
+    degraded       text,
+    hits           jsonb       NOT NULL DEFAULT '[]'::jsonb,
+    milliseconds   real        NOT NULL,
+    PRIMARY KEY (agent_identity, id)
+);
+ALTER SEQUENCE recall_log_id_seq OWNED BY recall_log.id;
+CREATE INDEX recall_log_timeline ON recall_log (agent_identity, at DESC);
+
+-- Who did what to the memory, when, and to how many rows. It holds no text: whatever is named here is a theme, an id or a
+-- number. The runtime role adds rows and reads them; the time and the login are Postgres's own word.
+CREATE SEQUENCE audit_log_id_seq;
+CREATE TABLE audit_log (
+    id      bigint      PRIMARY KEY DEFAULT nextval('audit_log_id_seq'),
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    login   text        NOT NULL DEFAULT session_user,
+    actor   text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
+    home_id text        NOT NULL DEFAULT '',
+    action  text        NOT NULL CHECK (action ~ '^[a-z][a-z ()-]{0,39}$'),
+    theme   text        NOT NULL DEFAULT '',
+    subject text        NOT NULL DEFAULT '' CHECK (length(subject) <= 200),
+    counts  jsonb       NOT NULL DEFAULT '{}'::jsonb
+            CHECK (jsonb_typeof(counts) = 'object' AND NOT jsonb_path_exists(counts, '$.* ? (@.type() != "number")'))
+);
+ALTER SEQUENCE audit_log_id_seq OWNED BY audit_log.id;
+
+-- The homes that have worked with this memory, and where each was seen last: tells a copy of a home from one that moved.
+CREATE TABLE homes (
+    home_id text        PRIMARY KEY,
+    place   text        NOT NULL,
+    process text        NOT NULL DEFAULT '',
+    seen_at timestamptz NOT NULL
+);
+
+-- The processes that work with this memory: each tells now and then that it lives and how it is doing. Numbers, names of
+-- machines and folders, sentences about what does not work; never a theme and never a text.
+CREATE TABLE processes (
+    id          text        PRIMARY KEY,
+    home_id     text        NOT NULL,
+    host        text        NOT NULL,
+    pid         integer     NOT NULL,
+    command     text        NOT NULL,
+    version     text        NOT NULL,
+    started_at  timestamptz NOT NULL,
+    seen_at     timestamptz NOT NULL,
+    -- Whoever lives is heard of again by then.
+    expected_at timestamptz NOT NULL,
+    ended_at    timestamptz,
+    status      jsonb       NOT NULL CHECK (jsonb_typeof(status) = 'object')
+);
+CREATE INDEX processes_seen ON processes (seen_at);
+
+-- Which installation this is. The id is random and made once; it stays with the rows, through dumps and restores, so
+-- that a home's journal can tell the database it belongs to from any other. moved_to: where it went, if it has moved.
+-- key: what the marks of `forgotten` are made with.
+CREATE TABLE hermes_pgvector_installation (
+    id            uuid        NOT NULL DEFAULT gen_random_uuid(),
+    made_at       timestamptz NOT NULL DEFAULT now(),
+    moved_to      text,
+    buckets       integer     NOT NULL DEFAULT 1 CHECK (buckets >= 1),
+    text_search   text        NOT NULL DEFAULT 'pg_catalog.english',
+    key           bytea       NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')),
+    is_the_one    boolean     PRIMARY KEY DEFAULT true CHECK (is_the_one)
+);
+INSERT INTO hermes_pgvector_installation DEFAULT VALUES;
+
+-- Nothing is planned by texts and vectors, and statistics of them would only repeat what was said.
+ALTER TABLE memory_entries ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0,
+    ALTER COLUMN homes SET STATISTICS 0, ALTER COLUMN lexemes SET STATISTICS 0;
+ALTER TABLE conversations ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN before SET STATISTICS 0,
+    ALTER COLUMN metadata SET STATISTICS 0, ALTER COLUMN digest SET STATISTICS 0, ALTER COLUMN lexemes SET STATISTICS 0;
+ALTER TABLE memory_operations ALTER COLUMN content SET STATISTICS 0, ALTER COLUMN old_text SET STATISTICS 0,
+    ALTER COLUMN previous SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
+ALTER TABLE memory_files ALTER COLUMN digests SET STATISTICS 0;
+ALTER TABLE recall_log ALTER COLUMN query SET STATISTICS 0, ALTER COLUMN hits SET STATISTICS 0;
+ALTER TABLE dead_letters ALTER COLUMN payload SET STATISTICS 0, ALTER COLUMN reason SET STATISTICS 0;
+ALTER TABLE forgotten ALTER COLUMN mark SET STATISTICS 0;
+ALTER INDEX memory_entries_content_key ALTER COLUMN 3 SET STATISTICS 0;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Until: what the code still needs and the design does without. A part goes with the code that uses it.
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Until the search is one statement and the lexemes are generated.
+ALTER TABLE embedding_models
+    ADD COLUMN layout         text    NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
+    ADD COLUMN min_similarity real    NOT NULL DEFAULT 0.30,
+    ADD COLUMN candidates     integer NOT NULL DEFAULT 1600 CHECK (candidates BETWEEN 100 AND 25600);
+CREATE TABLE lexeme_statistics (
+    source   text NOT NULL CHECK (source IN ('memory_entries', 'conversations')),
+    lexeme   text NOT NULL,
+    fraction real NOT NULL,
+    PRIMARY KEY (source, lexeme) INCLUDE (fraction)
+);
+CREATE TABLE theme_indexes (
+    agent_identity text        NOT NULL,
+    model_id       integer     NOT NULL REFERENCES embedding_models (id) ON DELETE CASCADE,
+    index_name     text        NOT NULL,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (agent_identity, model_id)
+);
+
+-- Until rows are hidden by one column: muted rows and quarantined batches.
+ALTER TABLE memory_entries ADD COLUMN muted_at timestamptz;
+ALTER TABLE conversations ADD COLUMN muted_at timestamptz;
+CREATE INDEX memory_entries_muted ON memory_entries (agent_identity, id) WHERE muted_at IS NOT NULL;
+CREATE INDEX conversations_muted ON conversations (agent_identity, id) WHERE muted_at IS NOT NULL;
+CREATE SEQUENCE quarantines_id_seq;
+CREATE TABLE quarantines (
+    id         bigint      PRIMARY KEY DEFAULT nextval('quarantines_id_seq'),
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    actor      text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
+    home_id    text        NOT NULL DEFAULT '',
+    theme      text,
+    session_id text,
+    origin     text,
+    since      timestamptz,
+    until      timestamptz,
+    is_rule    boolean     NOT NULL DEFAULT true,
+    undone_at  timestamptz,
+    CHECK (NOT is_rule OR session_id IS NOT NULL OR origin IS NOT NULL OR since IS NOT NULL)
+);
+ALTER SEQUENCE quarantines_id_seq OWNED BY quarantines.id;
+CREATE TABLE quarantined_turns (
+    agent_identity text   NOT NULL,
+    id             bigint NOT NULL,
+    quarantine_id  bigint NOT NULL REFERENCES quarantines (id) ON DELETE CASCADE,
+    PRIMARY KEY (agent_identity, id, quarantine_id),
+    FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
+);
+CREATE INDEX quarantined_turns_batch ON quarantined_turns (quarantine_id);
+CREATE TABLE quarantined_memories (
+    agent_identity text   NOT NULL,
+    id             bigint NOT NULL,
+    quarantine_id  bigint NOT NULL REFERENCES quarantines (id) ON DELETE CASCADE,
+    PRIMARY KEY (agent_identity, id, quarantine_id),
+    FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
+);
+CREATE INDEX quarantined_memories_batch ON quarantined_memories (quarantine_id);
+CREATE TRIGGER late_to_quarantine AFTER INSERT ON conversations REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
+CREATE TRIGGER late_to_quarantine AFTER INSERT ON memory_entries REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
+CREATE TRIGGER changed_in_quarantine AFTER UPDATE ON memory_entries REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
+
+-- Until a lexeme is generated: rows that arrive without get the plain ones.
+CREATE TRIGGER lexemes_of_new BEFORE INSERT ON memory_entries
+    FOR EACH ROW WHEN (NEW.lexemes IS NULL) EXECUTE FUNCTION hermes_fill_lexemes();
+CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON memory_entries
+    FOR EACH ROW WHEN (NEW.content IS DISTINCT FROM OLD.content AND NEW.lexemes IS NOT DISTINCT FROM OLD.lexemes)
+    EXECUTE FUNCTION hermes_fill_lexemes();
+CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON memory_entries
+    FOR EACH ROW WHEN (NEW.agent_identity IS DISTINCT FROM OLD.agent_identity) EXECUTE FUNCTION hermes_move_lexemes();
+CREATE TRIGGER lexemes_of_new BEFORE INSERT ON conversations
+    FOR EACH ROW WHEN (NEW.lexemes IS NULL) EXECUTE FUNCTION hermes_fill_lexemes();
+CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON conversations
+    FOR EACH ROW WHEN (NEW.content IS DISTINCT FROM OLD.content AND NEW.lexemes IS NOT DISTINCT FROM OLD.lexemes)
+    EXECUTE FUNCTION hermes_fill_lexemes();
+CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON conversations
+    FOR EACH ROW WHEN (NEW.agent_identity IS DISTINCT FROM OLD.agent_identity) EXECUTE FUNCTION hermes_move_lexemes();
+CREATE STATISTICS conversations_words ON (hermes_words(lexemes)) FROM conversations;
+CREATE STATISTICS memory_entries_words ON (hermes_words(lexemes)) FROM memory_entries;
+ALTER STATISTICS conversations_words SET STATISTICS 400;
+ALTER STATISTICS memory_entries_words SET STATISTICS 400;
+
+-- Until trust is one bit.
+ALTER TABLE conversations ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted'));
+ALTER TABLE memory_entries ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted')),
+    ADD COLUMN home_id text;
+ALTER TABLE memory_operations ADD COLUMN trust text;
+CREATE INDEX conversations_distrusted ON conversations (agent_identity, id) INCLUDE (trust)
+    WHERE trust IN ('untrusted', 'exposed');
+CREATE INDEX memory_entries_distrusted ON memory_entries (agent_identity, id) INCLUDE (trust)
+    WHERE trust IN ('untrusted', 'exposed');
+
+-- Until memories know their homes: which homes hold an entry. It disappears when its last home drops it.
+CREATE TABLE memory_sources (
+    agent_identity text        NOT NULL,
+    entry_id       bigint      NOT NULL,
+    home_id        text        NOT NULL,
+    origin         text        NOT NULL CHECK (origin IN ('tool', 'file')),
+    since          timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (agent_identity, entry_id, home_id),
+    FOREIGN KEY (agent_identity, entry_id) REFERENCES memory_entries (agent_identity, id) ON DELETE CASCADE
+);
+CREATE INDEX memory_sources_home ON memory_sources (home_id, agent_identity);
+ALTER TABLE memory_files
+    ADD COLUMN entries    jsonb       NOT NULL DEFAULT '[]'::jsonb,
+    ADD COLUMN updated_at timestamptz NOT NULL DEFAULT now(),
+    ADD COLUMN withheld   bytea[]     NOT NULL DEFAULT '{}';
+ALTER TABLE memory_files ALTER COLUMN entries SET STATISTICS 0, ALTER COLUMN withheld SET STATISTICS 0;
+
+-- Until a delegation is a turn's metadata.
+CREATE SEQUENCE delegations_id_seq;
+CREATE TABLE delegations (
+    agent_identity   text        NOT NULL,
+    id               bigint      NOT NULL DEFAULT nextval('delegations_id_seq'),
+    session_id       text        NOT NULL,
+    child_session_id text        NOT NULL,
+    task_digest      bytea       NOT NULL,
+    ts               timestamptz NOT NULL DEFAULT now(),
+    metadata         jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    home_id          text,
+    PRIMARY KEY (agent_identity, id)
+);
+ALTER SEQUENCE delegations_id_seq OWNED BY delegations.id;
+CREATE UNIQUE INDEX delegations_edge ON delegations (agent_identity, session_id, child_session_id, task_digest);
+CREATE INDEX delegations_child ON delegations (agent_identity, child_session_id);
+ALTER TABLE delegations ALTER COLUMN task_digest SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
+
+-- Until the journal is addressed by position: records that have arrived are counted, and journals that ended are listed.
+ALTER TABLE journal_writers ADD COLUMN schema_version integer NOT NULL DEFAULT 0;
+CREATE TABLE journals_ended (
+    bucket  text     NOT NULL,
+    home_id text     NOT NULL DEFAULT '',
+    writers text[]   NOT NULL,
+    seqs    bigint[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (bucket, home_id)
+);
+
+-- Until what was forgotten is one kind of mark.
+CREATE TABLE erasure_key (
+    key        bytea   NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')),
+    is_the_one boolean PRIMARY KEY DEFAULT true CHECK (is_the_one)
+);
+INSERT INTO erasure_key DEFAULT VALUES;
+CREATE SEQUENCE erasure_receipts_id_seq;
+CREATE TABLE erasure_receipts (
+    id           bigint      PRIMARY KEY DEFAULT nextval('erasure_receipts_id_seq'),
+    forgotten_at timestamptz NOT NULL,
+    actor        text        NOT NULL,
+    home_id      text        NOT NULL DEFAULT '',
+    named        text[]      NOT NULL,
+    finished_at  timestamptz,
+    counts       jsonb       NOT NULL DEFAULT '{}'::jsonb,
+    unreached    text[]      NOT NULL DEFAULT '{}',
+    digest       text        NOT NULL DEFAULT '',
+    key          bytea,
+    request      bytea,
+    horizon      bigint[]    NOT NULL DEFAULT '{}'
+);
+ALTER SEQUENCE erasure_receipts_id_seq OWNED BY erasure_receipts.id;
+CREATE INDEX erasure_receipts_key ON erasure_receipts (key) WHERE key IS NOT NULL;
+CREATE TABLE tombstones (
+    hash         bytea       NOT NULL,
+    receipt_id   bigint      NOT NULL REFERENCES erasure_receipts (id) ON DELETE CASCADE,
+    forgotten_at timestamptz NOT NULL,
+    part_length  integer,
+    PRIMARY KEY (hash, receipt_id, forgotten_at)
+);
+CREATE INDEX tombstones_receipt ON tombstones (receipt_id);
+CREATE INDEX tombstones_parts ON tombstones (forgotten_at) WHERE part_length IS NOT NULL;
+CREATE INDEX tombstones_until ON tombstones (forgotten_at);
+ALTER TABLE erasure_receipts ALTER COLUMN named SET STATISTICS 0, ALTER COLUMN counts SET STATISTICS 0,
+    ALTER COLUMN unreached SET STATISTICS 0, ALTER COLUMN digest SET STATISTICS 0, ALTER COLUMN key SET STATISTICS 0,
+    ALTER COLUMN request SET STATISTICS 0;
+ALTER TABLE erasure_key ALTER COLUMN key SET STATISTICS 0;
+ALTER TABLE tombstones ALTER COLUMN hash SET STATISTICS 0;
+
+-- Until moving has no half-filled state: which installation is just being copied to here.
+ALTER TABLE hermes_pgvector_installation ADD COLUMN filled_from uuid;
+
+-- Until one command changes the embedding model: a change that is under way, and how far it has come.
+CREATE TABLE reembedding (
+    model_id   integer     NOT NULL REFERENCES embedding_models (id) ON DELETE CASCADE,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    seen_at    timestamptz NOT NULL DEFAULT now(),
+    done       bigint      NOT NULL DEFAULT 0,
+    total      bigint      NOT NULL DEFAULT 0,
+    rate       real        NOT NULL DEFAULT 0,
+    problem    text        NOT NULL DEFAULT '',
+    is_the_one boolean     PRIMARY KEY DEFAULT true CHECK (is_the_one)
+);
+ALTER TABLE reembedding ALTER COLUMN problem SET STATISTICS 0;
+
+-- Until a process has one row with its status.
+CREATE TABLE agent_processes (
+    id          text        PRIMARY KEY,
+    home_id     text        NOT NULL,
+    host        text        NOT NULL,
+    home        text        NOT NULL,
+    pid         integer     NOT NULL,
+    command     text        NOT NULL,
+    kind        text        NOT NULL,
+    version     text        NOT NULL,
+    started_at  timestamptz NOT NULL,
+    seen_at     timestamptz NOT NULL,
+    expected_at timestamptz NOT NULL,
+    ended_at    timestamptz,
+    state       jsonb       NOT NULL CHECK (jsonb_typeof(state) = 'object'),
+    counters    jsonb       NOT NULL CHECK (
+        jsonb_typeof(counters) = 'object' AND NOT jsonb_path_exists(counters, '$.* ? (@.type() != "number")'))
+);
+CREATE INDEX agent_processes_seen ON agent_processes (seen_at);
+CREATE TABLE past_processes (
+    home_id   text        NOT NULL,
+    processes bigint      NOT NULL,
+    last_seen timestamptz NOT NULL,
+    counters  jsonb       NOT NULL CHECK (
+        jsonb_typeof(counters) = 'object' AND NOT jsonb_path_exists(counters, '$.* ? (@.type() != "number")'))
+);
+CREATE TABLE agents (
+    agent_identity text        NOT NULL,
+    home_id        text        NOT NULL,
+    first_seen     timestamptz NOT NULL DEFAULT now(),
+    last_seen      timestamptz NOT NULL DEFAULT now(),
+    host           text        NOT NULL,
+    kind           text        NOT NULL,
+    version        text        NOT NULL,
+    sessions       bigint      NOT NULL DEFAULT 0,
+    turns          bigint      NOT NULL DEFAULT 0,
+    memories       bigint      NOT NULL DEFAULT 0,
+    recalls        bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (agent_identity, home_id)
+);
+ALTER TABLE agent_processes ALTER COLUMN host SET STATISTICS 0, ALTER COLUMN home SET STATISTICS 0,
+    ALTER COLUMN command SET STATISTICS 0, ALTER COLUMN state SET STATISTICS 0, ALTER COLUMN counters SET STATISTICS 0;
+ALTER TABLE past_processes ALTER COLUMN counters SET STATISTICS 0;
+ALTER TABLE agents ALTER COLUMN host SET STATISTICS 0;
+
+-- Until the views of the operator count rows: how many rows each theme has, day by day.
+CREATE VIEW theme_growth AS
+SELECT counted.agent_identity, max(counted.id) AS id, counted.day, sum(counted.memories)::bigint AS memories,
+       sum(counted.turns)::bigint AS turns, max(counted.last_write) AS last_write
+FROM (SELECT e.agent_identity, 0::bigint AS id, (e.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS memories, 0 AS turns,
+             max(e.updated_at) AS last_write
+      FROM memory_entries AS e GROUP BY 1, 3
+      UNION ALL
+      SELECT t.agent_identity, max(t.id), (t.ts AT TIME ZONE 'UTC')::date, 0, count(*), max(t.ts) FROM conversations AS t GROUP BY 1, 3
+     ) AS counted
+GROUP BY counted.agent_identity, counted.day;
+
+-- Until logins of single themes go: what each was granted, and whose the books of a home are.
+CREATE TABLE login_grants (
+    login      text        PRIMARY KEY,
+    may_write  boolean     NOT NULL,
+    may_create boolean     NOT NULL,
+    made_here  boolean     NOT NULL DEFAULT false,
+    granted_at timestamptz NOT NULL DEFAULT now(),
+    granted_by text        NOT NULL DEFAULT session_user
+);
+CREATE TABLE login_themes (
+    login    text        NOT NULL REFERENCES login_grants ON DELETE CASCADE,
+    theme    text        NOT NULL CHECK (theme <> ''),
+    is_begun boolean     NOT NULL DEFAULT false,
+    since    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (login, theme)
+);
+CREATE INDEX login_themes_theme ON login_themes (theme);
+ALTER TABLE memory_files ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE journal_writers ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE journals_ended ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE dead_letters ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE erasure_receipts ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE agent_processes ADD COLUMN login text NOT NULL DEFAULT session_user;
+ALTER TABLE past_processes ADD COLUMN login text NOT NULL DEFAULT session_user, ADD PRIMARY KEY (home_id, login);

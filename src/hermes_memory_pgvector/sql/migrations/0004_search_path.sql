@@ -1,2 +1,0 @@
--- Functions look into this schema and pgvector's only, whatever else the login that first made them looked into; those that
--- run with the owner's rights look into Postgres's own catalog. All of them are made anew by this migration.
