@@ -19,7 +19,8 @@ from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.store.tombstones import keyed_hash
 from testing.postgres import Database
 
-FILES = sorted((Path(hermes_memory_pgvector.__file__).parent / "sql" / "functions").rglob("*.sql"))
+SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
+FILES = sorted((SQL / "functions").rglob("*.sql"))
 LONGEST = 60
 """Lines of a file, its comments included."""
 
@@ -66,7 +67,8 @@ def test_there_are_no_other_functions(database: Database, owner: psycopg.Connect
     for file in FILES:
         name = f"hermes_{file.stem}"
         wanted[name] = wanted.get(name, 0) + copies[file.parent.name]
-    assert dict(made) == wanted
+    own = re.findall(r"FUNCTION (hermes_\w+)", SQL.joinpath("functions.sql").read_text(encoding="utf-8"))
+    assert dict(made) == {**wanted, **dict.fromkeys(own, 1)}
 
 
 def test_code_is_that_of_the_vector_tables(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
