@@ -18,7 +18,7 @@ from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.journal import Urgency
-from hermes_memory_pgvector.store import browse, recall_log
+from hermes_memory_pgvector.store import recall_log
 from hermes_memory_pgvector.store.quarantine import Rule
 from hermes_memory_pgvector.store.reach import OPERATOR, WRITER
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
@@ -223,8 +223,6 @@ def fill(home: Path) -> None:
     assert engine.flush(Deadline.after(SECONDS)), engine.writer.status().last_error
     with engine.pool.transaction(Deadline.after(SECONDS), reach=WRITER) as connection:
         recall_log.insert(connection, answers(now))
-        for theme in THEMES:
-            browse.date_growth(connection, theme)
     with engine.pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
         rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
         quarantine.plan(connection, rule, operator(home), execute=True)
