@@ -173,7 +173,7 @@ class Asker:
     def _export(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         wanted = Selection(generator.choice([theme, None]), None, None, None)
         with taking_along.snapshot(self.pool, Deadline.after(30), within(theme)) as connection:
-            rows = export.documents(connection, wanted, schema=1, model=None, is_redacted=False)
+            rows = export.rows(connection, wanted, is_redacted=False)
             return "export", {theme}, str(list(rows))
 
 

@@ -1,10 +1,9 @@
-"""`export` and `import jsonl`: everything leaves and arrives, as the same bytes."""
+"""`export` and `import jsonl`: memories and turns leave and arrive, and nothing else comes out of a file."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-import hashlib
 import json
 import os
 import threading
@@ -16,7 +15,6 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.server.server import ConnectionInfo
-from hermes_memory_pgvector.store.current_model import current_model
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import Database, new_database
@@ -46,7 +44,7 @@ def homes(
             database = stack.enter_context(new_database(postgres_server, template=migrated_template.name))
             runtime, password = with_password(database.runtime_dsn)
             commands = Commands(tmp_path / str(number), [password])
-            commands.configure(dsn=runtime)
+            commands.configure(dsn=runtime, turn_max_chars=1_000_000, memory_max_chars=100_000)
             made.append((commands, database))
         yield made
 
@@ -77,55 +75,34 @@ def exported(commands: Commands, *arguments: str) -> bytes:
     return path.read_bytes()
 
 
-def vectors(database: Database) -> None:
-    """A vector for every row, as an embedder would have made it."""
-    with psycopg.connect(database.owner_dsn) as connection:
-        model = current_model(connection)
-        assert model is not None
-        for table, texts, columns in (
-            ("turn_vectors_1", "conversations", "ts, content_hash"),
-            ("memory_vectors_1", "memory_entries", "ts, target"),
-        ):
-            values = "ts, hermes_content_hash(content)" if texts == "conversations" else "updated_at, target"
-            connection.execute(
-                f"INSERT INTO {table} (agent_identity, id, {columns}, embedding)"
-                f" SELECT agent_identity, id, {values}, l2_normalize((SELECT array_agg(sin(t.id * n))"
-                f" FROM generate_series(1, {model.dim}) AS n)::vector)::halfvec"
-                f" FROM {texts} AS t".encode()
-            )
-        connection.execute("DELETE FROM pending_vectors")
+def said(exported: bytes) -> list[dict[str, Any]]:
+    """What an export says, without who held or changed it where it comes from."""
+    beside = ("homes", "home", "origin", "trust", "updated_at")
+    lines = [json.loads(line) for line in exported.splitlines()]
+    return [{name: value for name, value in line.items() if name not in beside} for line in lines]
 
 
-def test_an_export_that_is_imported_is_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
+def test_an_export_that_is_imported_says_the_same(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, target) = homes
     live(here, source)
-    vectors(source)
-    bytes_here = exported(here, "--vectors")
-    lines = [json.loads(line) for line in bytes_here.splitlines()]
-    kinds = [line["kind"] for line in lines]
+    bytes_here = exported(here)
+    kinds = [line["kind"] for line in said(bytes_here)]
     stored = Stored(source.owner_dsn)
     assert kinds.count("turn") == stored.count("conversations") > 30
     assert kinds.count("memory") == stored.count("memory_entries") == 14
-    assert kinds.count("event") == stored.count("memory_operations")
-    assert kinds.count("delegation") == 2
-    assert all(line["vectors"] for line in lines if line["kind"] in ("turn", "memory"))
+    assert set(kinds) == {"hermes-pgvector", "turn", "memory"}
     path = str(here.folder / "out.jsonl")
     with nothing_changes(Stored(target.owner_dsn)):
         dry = there.call("import", "jsonl", path, "--dry-run", "--json").json
     first = there.call("import", "jsonl", path, "--json")
     assert first.code == 0, first.everything
     assert dry["stored"] == first.json["stored"] == kinds.count("turn") + kinds.count("memory")
-    assert exported(there, "--vectors") == bytes_here
-    waiting = (
-        "SELECT p.kind FROM pending_vectors AS p JOIN memory_entries USING (agent_identity, id) WHERE kind = 'memory'"
-    )
-    turns = "SELECT p.kind FROM pending_vectors AS p JOIN conversations USING (agent_identity, id) WHERE kind = 'turn'"
-    assert Stored(target.owner_dsn).rows(f"{waiting} UNION ALL {turns}") == []
+    assert said(exported(there)) == said(bytes_here)
     with nothing_changes(Stored(target.owner_dsn)):
         again = there.call("import", "jsonl", path, "--json").json
     assert again["stored"] == 0
     compressed = str(here.folder / "out.jsonl.gz")
-    assert here.call("export", "--vectors", "--output", compressed).code == 0
+    assert here.call("export", "--output", compressed).code == 0
     assert gzip.decompress(Path(compressed).read_bytes()) == bytes_here
     assert Path(compressed).stat().st_mode & 0o077 == 0
     assert there.call("import", "jsonl", compressed, "--json").json["stored"] == 0
@@ -139,33 +116,20 @@ def test_what_is_muted_stays_so_wherever_it_goes(homes: list[tuple[Commands, Dat
     agent.on_memory_write("add", "memory", "The pump is serviced by Anna.", {})
     home.settle()
     home.close()
-    vectors(source)
-    first = exported(here, "--vectors")
-    (here.folder / "first.jsonl").write_bytes(first)
     stored, moved = Stored(source.owner_dsn), Stored(target.owner_dsn)
-    ids = dict(stored.rows("SELECT content, id FROM conversations"))
-    muted = "The pump in hall four leaks oil."
+    ((turn,),) = stored.rows("SELECT id FROM conversations WHERE role = 'user'")
     ((memory,),) = stored.rows("SELECT id FROM memory_entries")
-    assert here.call("mute", f"t{ids[muted]}", f"m{memory}", "--execute").code == 0
-    bytes_here = exported(here, "--vectors")
-    (path := here.folder / "second.jsonl").write_bytes(bytes_here)
-    assert [json.loads(line)["kind"] for line in bytes_here.splitlines() if b'"muted":' in line] == ["memory", "turn"]
-    assert there.call("import", "jsonl", str(path), "--json").json["stored"] == 3
-    assert exported(there, "--vectors") == bytes_here
+    assert here.call("mute", f"t{turn}", f"m{memory}", "--execute").code == 0
+    exported(here)
+    assert there.call("import", "jsonl", str(here.folder / "out.jsonl"), "--json").json["stored"] == 3
     searched = "SELECT content FROM {} WHERE muted_at IS NULL OR lexemes <> ''"
     assert moved.rows(searched.format("conversations")) == [("I ordered a gasket for the pump.",)]
     assert moved.rows(searched.format("memory_entries")) == []
-    for commands, rows in ((here, stored), (there, moved)):
-        for file in ("first.jsonl", "second.jsonl"):
-            with nothing_changes(rows):
-                again = commands.call("import", "jsonl", str(here.folder / file), "--json").json
-            assert (again["stored"], again["known"]) == (0, 3), file
-            assert commands.call("import", "jsonl", str(here.folder / file), "--dry-run", "--json").json["stored"] == 0
 
 
 @pytest.mark.large
 @pytest.mark.timeout(1_800)
-def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
+def test_a_hundred_thousand_rows_that_are_imported_say_the_same(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, _) = homes
     live(here, source)
     with psycopg.connect(source.owner_dsn) as connection:
@@ -178,7 +142,7 @@ def test_a_hundred_thousand_rows_are_exported_as_the_same_bytes(homes: list[tupl
     assert Stored(source.owner_dsn).count("conversations") > 100_000
     before = exported(here)
     assert there.call("import", "jsonl", str(here.folder / "out.jsonl"), "--json").code == 0
-    assert hashlib.sha256(exported(there)).digest() == hashlib.sha256(before).digest()
+    assert said(exported(there)) == said(before)
 
 
 def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Database]]) -> None:
@@ -199,7 +163,7 @@ def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Databa
     assert {line.get("theme") for line in read("--theme", "market")[1:]} == {"market"}
     assert {line["kind"] for line in read("--session", "s1")[1:]} == {"turn"}
     assert [line["kind"] for line in read("--until", "2020-01-01")] == ["hermes-pgvector"]
-    assert len(read("--since", "1h")) == len(read()) - 1
+    assert len(read("--since", "1h")) == len(read())
     text = here.call("export", "--redact").out
     assert "hunter22" not in text
     assert "sk-proj" not in text
@@ -213,45 +177,89 @@ def test_an_export_can_be_narrowed_and_masked(homes: list[tuple[Commands, Databa
     assert there.call("import", "jsonl", str(here.folder / "part.jsonl"), "--json").json["stored"] == 0
 
 
+TURN = {"kind": "turn", "theme": "t", "session": "s", "role": "user", "content": "x", "at": "2026-01-01"}
+DEEP = '{"kind":"memory","content":"x","metadata":' + 20_000 * '{"a":' + "1" + 20_001 * "}"
+
+
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "reason"),
     [
-        ("not json", "line 2: this is not a JSON object"),
-        ('["a list"]', "line 2: this is not a JSON object"),
-        ('{"kind":"song"}', "unknown kind 'song'"),
-        ("{}", "line 2: it has no 'kind'"),
-        ('{"kind":"turn","theme":"t","role":"user","content":"x"}', "a turn has no 'at'"),
-        ('{"kind":"turn","theme":"t","role":"king","content":"x","at":"2026-01-01"}', "unknown role 'king'"),
-        ('{"kind":"turn","theme":"t","role":"user","content":7,"at":"2026-01-01"}', "content is not a text"),
-        ('{"kind":"turn","theme":"t","role":"user","content":"x","at":"soon"}', "a time is not in the form"),
-        ('{"kind":"turn","theme":["t"],"role":"user","content":"x","at":"2026-01-01"}', "theme is not a text"),
-        (
-            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"2026-01-01","ordinal":-1}',
-            "an ordinal is not the number of an occurrence",
-        ),
-        (
-            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"2026-01-01","vectors":[{"chunk":0}]}',
-            "vectors are not a list of chunks",
-        ),
-        ('{"kind":"alias","old":{},"new":"t","since":"2026-01-01"}', "old is not a text"),
-        (
-            '{"kind":"turn","theme":"t","role":"user","content":"x","at":"9999-12-31T23:59:59-14:00"}',
-            "a time is before the year 1 or after the year 9999",
-        ),
+        ("not json", "line 2: this is neither a JSON object nor a list of them"),
+        ('["a list"]', "line 2: this is neither a JSON object nor a list of them"),
+        (DEEP, "line 2: this is neither a JSON object nor a list of them"),
+        ("{}", "line 2: it has no words: neither content, memory nor text"),
+        (json.dumps({**TURN, "role": None}), "a turn has no role"),
+        (json.dumps({**TURN, "role": "king"}), "unknown role 'king'"),
+        (json.dumps({**TURN, "at": "soon"}), "a time is neither in the form"),
+        (json.dumps({**TURN, "at": 1e300}), "line 2: "),
+        (json.dumps({**TURN, "theme": ["t"]}), "theme is not a text"),
+        (json.dumps({**TURN, "ordinal": -1}), "an ordinal is not the number of an occurrence"),
+        (json.dumps({**TURN, "metadata": "x"}), "metadata is not an object"),
+        (json.dumps({"kind": "memory", "content": "x", "target": "wall"}), "unknown target 'wall'"),
         ('{"kind":"hermes-pgvector","format":2}', "the file has format 2"),
     ],
 )
 def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
-    homes: list[tuple[Commands, Database]], line: str, said: str
+    homes: list[tuple[Commands, Database]], line: str, reason: str
 ) -> None:
     (here, database), _ = homes
-    good = {"kind": "turn", "theme": "t", "session": "s", "role": "user", "content": "good", "at": "2026-01-01"}
     path = here.folder / "bad.jsonl"
-    path.write_text(f"{json.dumps(good)}\n{line}\n", encoding="utf-8")
+    path.write_text(f"{json.dumps({**TURN, 'content': 'good'})}\n{line}\n", encoding="utf-8")
     done = here.call("import", "jsonl", str(path))
     assert done.code == 1
-    assert said in " ".join(done.err.split())
+    assert reason in " ".join(done.err.split())
     assert Stored(database.owner_dsn).count("conversations") == 1
+
+
+def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    stored = Stored(database.owner_dsn)
+    memory = {"kind": "memory", "theme": "t", "target": "memory", "content": "Kept", "created_at": "2026-01-01"}
+    lines = [
+        {"kind": "alias", "old": "a", "new": "b", "since": "2026-01-01"},
+        {"kind": "event", "theme": "t", "target": "memory", "action": "add", "content": "Event"},
+        {"kind": "receipt", "receipt": 1}, {"kind": "tombstone", "receipt": 1}, {"kind": "withheld", "home": "h"},
+        {**TURN, "content": "Held back", "quarantined": "2026-01-01"},
+        {**TURN, "content": "Claims much", "trust": "trusted", "origin": "tool", "home": "h", "digest": "00" * 16},
+        {**TURN, "content": "Is less trusted", "trust": "untrusted"},
+        {**memory, "homes": {"h": "file"}, "metadata": {"deep": json.loads(900 * "[" + 900 * "]")}},
+    ]  # fmt: skip
+    path = here.folder / "orders.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    done = here.call("import", "jsonl", str(path), "--json").json
+    assert (done["stored"], done["left_out"]) == (
+        3,
+        {"that are neither turns nor memories": 5, "that are in quarantine where they come from": 1},
+    )
+    assert stored.rows("SELECT content, origin, trust, home_id FROM conversations ORDER BY id") == [
+        ("Claims much", "import", None, None),
+        ("Is less trusted", "import", "untrusted", None),
+    ]
+    assert stored.rows("SELECT home_id FROM memory_sources") in ([], [("",)])
+    for table in ("theme_aliases", "erasure_receipts", "tombstones", "memory_files", "quarantine"):
+        if stored.rows("SELECT FROM pg_class WHERE relname = %s", table):
+            assert stored.count(table) == 0, table
+
+
+def test_a_dry_run_counts_what_a_run_stores(homes: list[tuple[Commands, Database]]) -> None:
+    (here, database), _ = homes
+    agents = AgentHome.create(here.home, database)
+    agents.provider("t", "s").sync_turn("This was said and is forgotten by now.", "So it is, and it stays out.")
+    agents.settle()
+    agents.close()
+    exported(here)
+    assert here.call("forget", "--theme", "t", "--execute").code == 0
+    path = here.folder / "more.jsonl"
+    # More than a portion, with one row in it twice.
+    lines = [
+        json.dumps({**TURN, "theme": "o", "content": f"Turn {number % 700}", "ordinal": 1}) for number in range(1400)
+    ]
+    path.write_text((here.folder / "out.jsonl").read_text() + "\n".join(lines), encoding="utf-8")
+    with nothing_changes(Stored(database.owner_dsn)):
+        dry = here.call("import", "jsonl", str(path), "--dry-run", "--json").json
+    real = here.call("import", "jsonl", str(path), "--json").json
+    assert dry == {**real, "dry_run": True}
+    assert (real["stored"], real["left_out"]) == (700, {"that were forgotten here": 2})
 
 
 def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Commands, Database]]) -> None:
@@ -284,89 +292,3 @@ def test_files_that_cannot_be_read_or_written_are_named(homes: list[tuple[Comman
         assert here.call("export", "--output", str(link)).code == 0
         assert link.is_symlink()
     assert read == [(here.folder / "behind.jsonl").read_bytes()]
-
-
-def test_what_was_forgotten_or_renamed_stays_so_wherever_it_goes(homes: list[tuple[Commands, Database]]) -> None:
-    (here, source), (there, target) = homes
-    home = AgentHome.create(here.home, source)
-    words = "The caretaker keeps the spare key of the boiler room under the red flower pot."
-    agent = home.provider("market", "s1")
-    agent.sync_turn(words, "I shall remember where the spare key of the boiler room is.", session_id="s1")
-    agent.on_memory_write("add", "memory", "The alarm code of hall four is in the blue folder.", {})
-    home.provider("shop", "s2").sync_turn("The shop opens at nine on every day but Sunday.", "Noted, at nine it is.")
-    home.settle()
-    assert here.call("forget", "--match", "spare key", "--theme", "market", "--execute").code == 0
-    assert here.call("forget", "--match", "alarm code", "--theme", "market", "--execute").code == 0
-    assert here.call("remap", "shop", "market", "--execute").code == 0
-    # Said again after it was forgotten: new, and taken along.
-    agent.sync_turn(words, "So it is under the red flower pot again, and I note it anew.", session_id="s1")
-    home.settle()
-    home.close()
-    with psycopg.connect(source.owner_dsn) as connection:
-        connection.execute("INSERT INTO theme_aliases (old, new) VALUES ('taken', 'market')")
-        connection.execute(
-            "INSERT INTO memory_files (home_id, target, entries, withheld)"
-            " VALUES ('h1', 'memory', '[]', ARRAY[sha256('x')])"
-        )
-    bytes_here = exported(here, "--forgotten")
-    (path := here.folder / "all.jsonl").write_bytes(bytes_here)
-    assert b"alarm" not in bytes_here
-    plain = exported(here)
-    assert (b'"alias"' in plain, b'"tombstone"' in plain, b'"key"' in plain) == (True, False, False)
-    refused = here.call("export", "--forgotten", "--theme", "market")
-    assert (refused.code, "--forgotten is for a move of everything" in " ".join(refused.err.split())) == (1, True)
-
-    stored = Stored(target.owner_dsn)
-    elsewhere = AgentHome.create(there.home, target)
-    own = elsewhere.provider("trading", "s9")
-    own.sync_turn("A word of this database that is forgotten here on its own.", "It is noted and kept for later.")
-    elsewhere.provider("taken", "s8").sync_turn("This theme is in use here and stays itself.", "It stays as it is.")
-    elsewhere.settle()
-    assert there.call("forget", "--match", "A word of this", "--theme", "trading", "--execute").code == 0
-    with nothing_changes(stored):
-        assert there.call("import", "jsonl", str(path), "--dry-run").code == 0
-    for attempt in range(2):
-        done = there.call("import", "jsonl", str(path), "--json")
-        assert done.code == 0, done.everything
-        came = {"old names of themes": 1, "receipts of what was forgotten": 2} if attempt == 0 else {}
-        assert done.json["also"] == came
-        assert done.json["left_out"] == {"that are old names of themes, but are in use here": 1}
-    assert words in {content for (content,) in stored.rows("SELECT content FROM conversations")}
-    before = stored.count("conversations"), stored.count("memory_entries")
-    late = [
-        {"kind": "turn", "theme": "market", "session": "s1", "role": "user", "content": words, "at": "2026-01-01",
-         "ordinal": 7},
-        {"kind": "memory", "theme": "market", "target": "memory", "created_at": "2026-01-01",
-         "content": "The alarm code of hall four is in the blue folder."},
-        {"kind": "turn", "theme": "trading", "session": "s9", "role": "user", "at": "2026-01-01",
-         "content": "A word of this database that is forgotten here on its own."},
-    ]  # fmt: skip
-    (file := there.folder / "late.jsonl").write_text("".join(json.dumps(each) + "\n" for each in late))
-    assert there.call("import", "jsonl", str(file), "--json").json["stored"] == 0
-    assert (stored.count("conversations"), stored.count("memory_entries")) == before
-    live = elsewhere.provider("shop", "s2")
-    live.sync_turn("The shop is closed on the day of the fair, too.", "That is noted for the fair.")
-    elsewhere.settle()
-    elsewhere.close()
-    assert stored.themes_of("The shop is closed on the day of the fair, too.") == {"market"}
-    assert stored.themes_of("This theme is in use here and stays itself.") == {"taken"}
-    for number in range(1, stored.count("erasure_receipts") + 1):
-        verified = there.call("forget", "--verify", str(number))
-        assert verified.code == 0, verified.everything
-
-
-def test_receipts_and_old_names_are_exported_as_the_same_bytes(homes: list[tuple[Commands, Database]]) -> None:
-    (here, source), (there, target) = homes
-    home = AgentHome.create(here.home, source)
-    for theme in ("market", "shop"):
-        home.provider(theme, "s1").sync_turn(
-            f"The gate of {theme} is painted green.", "A fine colour for a gate it is."
-        )
-    home.settle()
-    home.close()
-    assert here.call("forget", "--session", "s1", "--theme", "market", "--execute").code == 0
-    assert here.call("remap", "shop", "garden", "--execute").code == 0
-    bytes_here = exported(here, "--forgotten")
-    assert there.call("import", "jsonl", str(here.folder / "out.jsonl")).code == 0
-    assert exported(there, "--forgotten") == bytes_here
-    assert Stored(target.owner_dsn).count("tombstones") == Stored(source.owner_dsn).count("tombstones") > 0

@@ -9,13 +9,12 @@ from contextlib import ExitStack
 from hermes_memory_pgvector.cli import options, reach, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, SchemaError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.store.reach import OVERVIEW, within
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 NAME = "export"
-HELP = "write memories, turns, delegations and their history as JSON lines"
+HELP = "write memories and turns as JSON lines"
 GROUP = "move"
 EXAMPLES = (
     ("export --output memory.jsonl.gz", "everything, compressed"),
@@ -25,13 +24,7 @@ EXAMPLES = (
 NOUNS = {
     "memory": ("memory", "memories"),
     "turn": ("turn", ""),
-    "delegation": ("delegation", ""),
-    "event": ("event", ""),
-    "alias": ("old name of a theme", "old names of themes"),
-    "receipt": ("receipt of what was forgotten", "receipts of what was forgotten"),
 }
-BESIDE = ("alias", "receipt")
-"""What most databases have none of."""
 READ_SECONDS = 24 * 3600.0
 
 
@@ -39,16 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
     parser.add_argument("--theme", metavar="THEME", help="only this theme")
-    parser.add_argument("--session", metavar="ID", help="only turns and delegations of this session")
+    parser.add_argument("--session", metavar="ID", help="only turns of this session")
     options.add_origin(parser)
     times.add_range(parser)
-    parser.add_argument("--vectors", action="store_true", help="bring along the vectors of the current model")
     parser.add_argument("--redact", action="store_true", help="mask keys, tokens and passwords")
-    parser.add_argument(
-        "--forgotten",
-        action="store_true",
-        help="bring along what was forgotten, as keyed hashes with their key, so that it stays out there too",
-    )
     parser.add_argument(
         "--output", default="-", metavar="FILE", help="where to; .gz and .zst are compressed (default: standard output)"
     )
@@ -57,16 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the rows; on standard output nothing else is printed."""
     from hermes_memory_pgvector.store import schema, taking_along
-    from hermes_memory_pgvector.store.current_model import current_model
     from hermes_memory_pgvector.store.taking_along import Selection
     from hermes_memory_pgvector.transfer import export, line_file
 
     home = options.home_of(args)
-    if args.forgotten and (args.redact or args.theme or args.session or args.since or args.until):
-        raise ConfigError(
-            "--forgotten is for a move of everything: hashes say neither theme nor time, and with their key one can"
-            " find out whether something was forgotten; leave out the other options"
-        )
     wanted = Selection(
         None if args.theme is None else options.named("--theme", theme_name(args.theme)),
         None if args.session is None else options.named("--session", session_name(args.session)),
@@ -82,13 +63,8 @@ def run(args: argparse.Namespace) -> int:
             reach.require_theme(pool, wanted.theme)
         scope = OVERVIEW if wanted.theme is None else within(wanted.theme)
         connection = stack.enter_context(taking_along.snapshot(pool, Deadline.after(READ_SECONDS), scope))
-        version = schema.verify(connection).version
-        model = current_model(connection) if args.vectors else None
-        if args.vectors and model is None:
-            raise SchemaError("the database has no embedding model yet, so there are no vectors; leave out --vectors")
-        rows = export.documents(
-            connection, wanted, schema=version, model=model, is_redacted=args.redact, with_forgotten=args.forgotten
-        )
+        schema.verify(connection)
+        rows = export.rows(connection, wanted, is_redacted=args.redact)
         with (
             terminal.progress("exporting", unit="row", quiet=args.json or is_stream) as bar,
             line_file.writing(args.output) as out,
@@ -110,5 +86,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    told = [(kind, names) for kind, names in NOUNS.items() if counts[kind] or kind not in BESIDE]
-    return ", ".join(terminal.count(counts[kind], *names) for kind, names in told)
+    return ", ".join(terminal.count(counts[kind], *names) for kind, names in NOUNS.items())

@@ -35,7 +35,7 @@ EXAMPLES = (
     ("import state --dry-run", "count what hermes has kept of your chats, theme by theme"),
     ("import state --all-profiles --since 2026-01-01", "this year's chats of every profile"),
     ("import jsonl memory.jsonl.gz", "what `export` has written"),
-    ("import jsonl mem0.jsonl --from mem0", "the memories of another service"),
+    ("import jsonl mem0.jsonl --theme marketing", "the memories of another service"),
 )
 
 READ_SECONDS = 30.0
@@ -67,20 +67,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     jsonl = tree.add_action(
         sources,
         "jsonl",
-        "a file that `export` has written, plain, .gz or .zst",
+        "turns and memories in a file of `export` or of another service: JSON lines, plain, .gz or .zst",
         example=("import jsonl memory.jsonl.gz", "everything in it that is not here yet"),
     )
     _add_common(jsonl)
     jsonl.add_argument("file", metavar="FILE", help="the file; - for standard input")
-    jsonl.add_argument(
-        "--from", dest="shape", choices=("honcho", "mem0", "hindsight", "supermemory"), help="whose objects these are"
-    )
     _add_theme(jsonl)
     jsonl.add_argument(
-        "--target", choices=("memory", "user"), default="memory", help="what foreign memories become (default: memory)"
-    )
-    jsonl.add_argument(
-        "--assistant", action="append", default=[], metavar="PEER", help="a peer of Honcho's that is the agent"
+        "--target", choices=("memory", "user"), default="memory", help="what a memory is that says no target itself"
     )
     files = tree.add_action(
         sources, "files", "MEMORY.md and USER.md of any home", example=("import files --home ~/old", "another home's")
@@ -143,7 +137,7 @@ def _add_homes(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_theme(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--theme", metavar="THEME", help="where they go (default: the profile's own theme)")
+    parser.add_argument("--theme", metavar="THEME", help="theme of what names none (default: the profile's own)")
 
 
 def _state(args: argparse.Namespace) -> int:
@@ -224,25 +218,21 @@ def offer(home: Path, *, yes: bool) -> None:
 
 def _jsonl(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.transfer import line_file
-    from hermes_memory_pgvector.transfer.foreign import ASSISTANTS, Foreign
+    from hermes_memory_pgvector.transfer.lines import Lines
 
     home = options.home_of(args)
     settings = load(home).settings
     with line_file.reading(args.file) as stream:
-        if not args.shape:
-            lines = line_file.documents(stream, args.file)
-            return _take(args, home, settings, lines, name=args.file, subject="jsonl")
-        target = Foreign(
-            args.shape,
+        reader = Lines(
             _theme(args, home, settings),
             args.target,
             settings.memory_max_chars,
             settings.turn_max_chars,
             _changed_at(args.file),
-            frozenset(name.casefold() for name in args.assistant or ASSISTANTS),
+            datetime.now(UTC),
         )
-        lines = target.lines(line_file.foreign_documents(stream, args.file), args.file)
-        return _take(args, home, settings, lines, name=args.file, subject=args.shape, left_out=target.left_out)
+        lines = reader.read(line_file.documents(stream, args.file), args.file)
+        return _take(args, home, settings, lines, name=args.file, subject="jsonl", left_out=reader.left_out)
 
 
 def _files(args: argparse.Namespace) -> int:

@@ -144,7 +144,6 @@ def _check_unused(home: Path) -> None:
 
 def _export(home: Path, file: Path) -> None:
     from hermes_memory_pgvector.store import schema, taking_along
-    from hermes_memory_pgvector.store.taking_along import Selection
     from hermes_memory_pgvector.transfer import export, line_file
 
     with (
@@ -153,10 +152,7 @@ def _export(home: Path, file: Path) -> None:
         line_file.writing(str(file)) as out,
     ):
         version = schema.verify(connection).version
-        everything = Selection(None, None, None, None)
-        rows = export.documents(
-            connection, everything, schema=version, model=None, is_redacted=False, with_forgotten=True
-        )
+        rows = export.documents(connection, None, schema=version, model=None, with_forgotten=True)
         for document in rows:
             out.write(line_file.encoded(document))
 

@@ -1,12 +1,4 @@
-"""Everything that is stored, as one JSON object per line, in an order that depends on nothing but the rows.
-
-The first line says what the file is. Events (memory operations) come first, because memories are what they add up to;
-then memories, turns and delegations, and at last other names of themes: whoever reads them stores the rows first, under
-the names they have. An export that was imported into an empty database is exported as the same bytes.
-
-What was forgotten comes along only when asked for, as keyed hashes and their key. Whoever has both can find out whether
-something they can guess was forgotten, so that is for a move, not for a file that is handed on.
-"""
+"""Memories and turns as one JSON object per line, in an order that depends on nothing but the rows."""
 
 from __future__ import annotations
 
@@ -25,39 +17,42 @@ FORMAT = 1
 HEADER = "hermes-pgvector"
 
 
+def rows(connection: Connection, wanted: Selection, *, is_redacted: bool) -> Iterator[dict[str, Any]]:
+    """The lines of a file: memories and turns."""
+    yield {"kind": HEADER, "format": FORMAT}
+    hide: Callable[[str], str] = masked if is_redacted else _same
+    if wanted.session_id is None:
+        yield from (_memory(row, hide) for row in taking_along.memories(connection, wanted, None))
+    for row in taking_along.turns(connection, wanted, None):
+        # What the words once were stays here.
+        yield {name: value for name, value in _turn(row, hide).items() if name != "digest"}
+
+
 def documents(
-    connection: Connection,
-    wanted: Selection,
-    *,
-    schema: int,
-    model: EmbeddingModel | None,
-    is_redacted: bool,
-    with_forgotten: bool = False,
+    connection: Connection, theme: str | None, *, schema: int, model: EmbeddingModel | None, with_forgotten: bool
 ) -> Iterator[dict[str, Any]]:
-    """The lines of an export; `model` brings along its vectors, `with_forgotten` what was forgotten, as hashes."""
-    has_events = not wanted.is_partial
-    header: dict[str, Any] = {"kind": HEADER, "format": FORMAT, "schema": schema, "events": has_events}
+    """Everything in a database or of a theme, for another one of the same people.
+
+    Events come first, because memories are what they add up to; other names of themes last: whoever reads them stores
+    the rows first, under the names they have. `model` brings along its vectors, `with_forgotten` what was forgotten, as
+    keyed hashes.
+    """
+    wanted = Selection(theme)
+    header: dict[str, Any] = {"kind": HEADER, "format": FORMAT, "schema": schema, "events": True}
     if model is not None:
         header["model"] = {"name": model.name, "dim": model.dim}
     yield header
-    hide: Callable[[str], str] = masked if is_redacted else _same
-    if has_events:
-        for row in taking_along.events(connection, wanted):
-            yield _event(row, hide)
-    if wanted.session_id is None:
-        for row in taking_along.memories(connection, wanted, model):
-            yield _memory(row, hide)
-    for row in taking_along.turns(connection, wanted, model):
-        yield _turn(row, hide)
-    for row in taking_along.delegations(connection, wanted) if wanted.origin in (None, "delegation") else ():
+    yield from (_event(row) for row in taking_along.events(connection, wanted))
+    yield from (_memory(row, _same) for row in taking_along.memories(connection, wanted, model))
+    yield from (_turn(row, _same) for row in taking_along.turns(connection, wanted, model))
+    for row in taking_along.delegations(connection, wanted):
         theme, session_id, child, digest, at, metadata, home = row
         yield {
             "kind": "delegation", "theme": theme, "session": session_id, "child": child, "task_digest": digest,
             "at": time_text(at), "metadata": metadata, **_known(home=home),
         }  # fmt: skip
-    if has_events:
-        for old, new, since, finished in carried.aliases(connection, wanted.theme):
-            yield {"kind": "alias", "old": old, "new": new, "since": time_text(since), "finished": _time(finished)}
+    for old, new, since, finished in carried.aliases(connection, wanted.theme):
+        yield {"kind": "alias", "old": old, "new": new, "since": time_text(since), "finished": _time(finished)}
     if with_forgotten:
         yield from _forgotten(connection)
 
@@ -84,14 +79,13 @@ def _time(at: datetime | None) -> str | None:
     return None if at is None else time_text(at)
 
 
-def _event(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
+def _event(row: Any) -> dict[str, Any]:
     theme, target, order, writer, seq, part, action, content, old_text, previous, home, *told = row
     origin, at, metadata, written_by, trust = told
     return {
         "kind": "event", "theme": theme, "target": target, "order": order, "writer": writer, "seq": seq, "part": part,
-        "action": action, "content": hide(content), "old_text": hide(old_text),
-        "previous": None if previous is None else hide(previous), "home": home, "origin": origin, "at": time_text(at),
-        "metadata": _hidden(metadata, hide), **_known(written_by=written_by, trust=trust),
+        "action": action, "content": content, "old_text": old_text, "previous": previous, "home": home,
+        "origin": origin, "at": time_text(at), "metadata": metadata, **_known(written_by=written_by, trust=trust),
     }  # fmt: skip
 
 
@@ -107,8 +101,7 @@ def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
 def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
     theme, session_id, role, content, at, metadata, parent, ordinal, muted, *told = row
     origin, home, trust, held, digest, vectors = told
-    # Whoever hides secrets does not say what the words once were, either.
-    former = {} if digest is None or hide is not _same else {"digest": digest}
+    former = {} if digest is None else {"digest": digest}
     return {
         "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
         "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),

@@ -6,13 +6,14 @@ A process that is killed between two portions loses nothing: whoever starts agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import gate, turns
-from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
@@ -22,20 +23,37 @@ from hermes_memory_pgvector.writer.masking import mask_turn
 
 PORTION_TURNS = 500
 PORTION_CHARS = 1_000_000
-STORE_SECONDS = 120.0
+STORE_SECONDS = 300.0
+DRY_SECONDS = 3600.0
 PAUSE_SECONDS = 0.002
 """Between two portions, so that a process that waits for its turn gets it."""
 
 
-class TurnIntake:
-    """Collects turns and stores them portion by portion; in a dry run it only counts them."""
+Transaction = Callable[[], AbstractContextManager[Connection]]
+"""Opens the transaction of one portion."""
 
-    def __init__(self, pool: Pool, settings: Settings, tally: Tally, *, is_dry: bool) -> None:
-        self._pool = pool
+
+@contextmanager
+def storing(pool: Pool, *, is_dry: bool) -> Iterator[Transaction]:
+    """Transactions for portions; those of a dry run are one, which is taken back, so it counts what a run would."""
+    if not is_dry:
+        yield lambda: pool.transaction(Deadline.after(STORE_SECONDS), reach=WRITER)
+        return
+    with (
+        pool.transaction(Deadline.after(DRY_SECONDS), reach=WRITER) as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        yield lambda: nullcontext(connection)
+
+
+class TurnIntake:
+    """Collects turns and stores them portion by portion."""
+
+    def __init__(self, transaction: Transaction, settings: Settings, tally: Tally) -> None:
+        self._transaction = transaction
         self._settings = settings
         self._masker = masker_for(settings)
         self._tally = tally
-        self._is_dry = is_dry
         self._turns: list[AddTurn] = []
         self._edges: list[RecordDelegation] = []
         self._chars = 0
@@ -45,9 +63,6 @@ class TurnIntake:
 
     def add(self, turn: AddTurn) -> None:
         """Take a turn that is not stored yet; its secrets stay behind."""
-        if self._is_dry:
-            self._tally.themes[self.aliases.get(turn.theme, turn.theme)].new += 1
-            return
         turn = mask_turn(turn, self._masker)
         self._turns.append(turn)
         self._chars += len(turn.content)
@@ -56,8 +71,7 @@ class TurnIntake:
 
     def add_edge(self, edge: RecordDelegation) -> None:
         """Take an edge between sessions; it is stored once, however often it comes."""
-        if not self._is_dry:
-            self._edges.append(edge)
+        self._edges.append(edge)
 
     def flush(self) -> None:
         """Store what has been collected."""
@@ -65,7 +79,7 @@ class TurnIntake:
             return
         portion, edges = self._turns, self._edges
         self._turns, self._edges, self._chars = [], [], 0
-        with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=WRITER) as connection:
+        with self._transaction() as connection:
             # Under the names they were said under; they are stored under those that their themes have now.
             opened = gate.enter(connection)
             refused = opened.tombstones(connection, portion)

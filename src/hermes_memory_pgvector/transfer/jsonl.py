@@ -17,7 +17,7 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.store import carried, gate, memories, quarantine, reach, taking_along, turns, vectors
+from hermes_memory_pgvector.store import carried, gate, memories, quarantine, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
@@ -30,6 +30,7 @@ from hermes_memory_pgvector.text.names import bounded
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
 from hermes_memory_pgvector.transfer import line_file
 from hermes_memory_pgvector.transfer.export import FORMAT, HEADER
+from hermes_memory_pgvector.transfer.intake import STORE_SECONDS, Transaction, storing
 from hermes_memory_pgvector.transfer.tally import ALIASES, FORGOTTEN, NAME_IN_USE, RECEIPTS, Tally
 from hermes_memory_pgvector.values import (
     MEMORY_ORIGINS,
@@ -52,7 +53,6 @@ from hermes_memory_pgvector.writer.chunks import wants_vector
 
 PORTION_LINES = 500
 PORTION_CHARS = 2_000_000
-STORE_SECONDS = 300.0
 MOST_ORDINAL = 2**31 - 1
 WRITER = "import"
 """Where operations come from that stand for a memory without a history."""
@@ -75,13 +75,14 @@ def import_lines(
     tally = Tally()
     with pool.connection(Deadline.after(STORE_SECONDS)) as connection:
         model = current_model(connection)
-    work = _Import(pool, settings, tally, model, is_dry=is_dry)
     masker = masker_for(settings)
     bare = ((number, _without_secrets(document, masker)) for number, document in lines)
-    for portion in _portions(bare, name):
-        work.take(portion)
-        progress(len(portion))
-    work.finish()
+    with storing(pool, is_dry=is_dry) as transaction:
+        work = _Import(transaction, settings, tally, model)
+        for portion in _portions(bare, name):
+            work.take(portion)
+            progress(len(portion))
+        work.finish()
     return tally
 
 
@@ -96,13 +97,12 @@ class _Read:
 
 class _Import:
     def __init__(
-        self, pool: Pool, settings: Settings, tally: Tally, model: EmbeddingModel | None, *, is_dry: bool
+        self, transaction: Transaction, settings: Settings, tally: Tally, model: EmbeddingModel | None
     ) -> None:
-        self._pool = pool
+        self._transaction = transaction
         self._settings = settings
         self._tally = tally
         self._model = model
-        self._is_dry = is_dry
         self._has_events = False
         self._brings_vectors = False
         self._fresh: set[tuple[str, int]] = set()
@@ -117,7 +117,7 @@ class _Import:
                 self._begin(each.document)
             return
         values, documents = [each.value for each in portion], [each.document for each in portion]
-        with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=reach.WRITER) as connection:
+        with self._transaction() as connection:
             match portion[0].kind:
                 case "event":
                     self._store_events(connection, values)
@@ -127,8 +127,6 @@ class _Import:
                     self._store_turns(connection, values, documents)
                 case "delegation":
                     self._store_edges(connection, values)
-                case _ if self._is_dry:
-                    pass
                 case "alias":
                     new, in_use = carried.store_aliases(connection, values)
                     self._tally.also[ALIASES] += new
@@ -143,7 +141,7 @@ class _Import:
     def finish(self) -> None:
         """Everything has been read."""
         if self._receipts:
-            with self._pool.transaction(Deadline.after(STORE_SECONDS), reach=reach.WRITER) as connection:
+            with self._transaction() as connection:
                 carried.seal(connection, self._receipts.values())
 
     def _store_receipts(
@@ -174,8 +172,7 @@ class _Import:
             self._tally.left_out[OTHER_MODEL] += 1
 
     def _store_events(self, connection: Connection, operations: list[Placed]) -> None:
-        if not self._is_dry:
-            self._apply(connection, operations)
+        self._apply(connection, operations)
 
     def _apply(self, connection: Connection, operations: list[Placed]) -> None:
         changed = memories.store(connection, operations, None if self._model is None else self._model.id)
@@ -191,16 +188,14 @@ class _Import:
         keys = [_memory_key(each, opened) for each in values]
         known = taking_along.held(connection, keys)
         missing = [each for place, each in enumerate(values) if place not in known]
-        if missing and not self._has_events and not self._is_dry:
+        if missing and not self._has_events:
             # With events, an entry that is missing here has been removed since.
             self._apply(connection, [placed for each in missing for placed in each])
             known = taking_along.held(connection, keys)
         for place, (theme, _, _) in enumerate(keys):
-            is_new = place not in known if self._is_dry else (theme, known.get(place, 0)) in self._fresh
+            is_new = (theme, known.get(place, 0)) in self._fresh
             self._tally.themes[theme].new += is_new
             self._tally.themes[theme].known += not is_new and place in known
-        if self._is_dry:
-            return
         made = [
             MemoryVector(*key, each["chunk"], json.dumps(each["values"]))
             for key, document in zip(keys, documents, strict=True)
@@ -224,9 +219,6 @@ class _Import:
         self._tally.left_out[FORGOTTEN] += len(made) - len(wanted)
         made = [opened.renamed(turn) for turn in made]
         admitted = [opened.renamed(turn) for turn in wanted]
-        if self._is_dry:
-            self._count_turns(connection, admitted)
-            return
         stored = turns.insert(
             connection,
             wanted,
@@ -264,19 +256,8 @@ class _Import:
         if held:
             quarantine.bring_turns(connection, held)
 
-    def _count_turns(self, connection: Connection, made: list[AddTurn]) -> None:
-        themes, sessions = {turn.theme for turn in made}, {turn.session_id for turn in made}
-        rows = turns.stored_keys(connection, sorted(themes), sorted(sessions))
-        known = {row[:4] for row in rows}
-        for turn in made:
-            key = (turn.theme, turn.session_id, _digest(turn), turn.ordinal)
-            tally = self._tally.themes[turn.theme]
-            tally.known += key in known
-            tally.new += key not in known
-
     def _store_edges(self, connection: Connection, edges: list[Edge]) -> None:
-        if not self._is_dry:
-            taking_along.store_edges(connection, edges)
+        taking_along.store_edges(connection, edges)
 
     def _vectors(self, document: Mapping[str, Any]) -> list[Any]:
         return list(document.get("vectors") or ()) if self._brings_vectors else []

@@ -82,20 +82,7 @@ def reading(name: str) -> Iterator[IO[bytes]]:
 
 
 def documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line's number and object; ConfigError names the first line that has none."""
-    number = 0
-    while line := stream.readline(MAX_LINE_BYTES):
-        number += 1
-        if not line.strip():
-            continue
-        document = _parsed(line)
-        if not isinstance(document, dict):
-            raise ConfigError(f"{name}, line {number}: this is not a JSON object; {BEFORE_IT}")
-        yield number, document
-
-
-def foreign_documents(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """As `documents`, for what others have written: a line may be a list, and the whole file one document."""
+    """Each line's number and object; a line may be a list of them, and the whole file one document."""
     number = 0
     while line := stream.readline(MAX_LINE_BYTES):
         number += 1

@@ -9,7 +9,6 @@ from hermes_memory_pgvector.errors import SchemaError
 from hermes_memory_pgvector.store import carried, schema, taking_along
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.transfer import export
 from hermes_memory_pgvector.values import RowOrigin
@@ -26,10 +25,9 @@ def lines(connection: Connection, theme: str | None = None) -> Iterator[Line]:
     if version is not None:
         rows = export.documents(
             connection,
-            Selection(theme),
+            theme,
             schema=version,
             model=current_model(connection),
-            is_redacted=False,
             with_forgotten=carried.may_read(connection),
         )
     else:

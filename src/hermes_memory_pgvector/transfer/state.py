@@ -28,7 +28,7 @@ from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name
-from hermes_memory_pgvector.transfer.intake import TurnIntake
+from hermes_memory_pgvector.transfer.intake import TurnIntake, storing
 from hermes_memory_pgvector.transfer.matching import StoredKey, missing
 from hermes_memory_pgvector.transfer.own_words import Line, Origin, Past, Said, own_words
 from hermes_memory_pgvector.transfer.state_themes import SessionTheme, ThemeRules
@@ -93,6 +93,8 @@ class _Part:
     """The theme's name then; it may have another one by now."""
     said: list[Said]
     delegations: list[_Delegation] = field(default_factory=list)
+    is_shared: bool = False
+    """Whether chats of several themes may stand in it."""
 
     @property
     def name(self) -> str:
@@ -115,8 +117,11 @@ def import_state(
 ) -> Tally:
     """Store what is not stored yet; `progress` learns how many messages have been dealt with."""
     tally = Tally()
-    intake = TurnIntake(pool, settings, tally, is_dry=is_dry)
-    with host_store.reading(source.path, wait_seconds=WAIT_SECONDS) as store:
+    with (
+        storing(pool, is_dry=is_dry) as transaction,
+        host_store.reading(source.path, wait_seconds=WAIT_SECONDS) as store,
+    ):
+        intake = TurnIntake(transaction, settings, tally)
         work = _Import(source, store, pool, settings, tally, intake, progress)
         work.run()
     return tally
@@ -143,6 +148,8 @@ class _Import:
         self._sessions: dict[str, HostSession] = {}
         self._pasts: dict[str, Past] = {}
         self._subagents: dict[str, list[str]] = {}
+        self._shared: set[str] = set()
+        """Sessions in which chats of several themes may stand."""
         self._possible: list[str] = []
         """Themes that have rows, and that this home's API sessions may have."""
         self._aliases: Mapping[str, str] = {}
@@ -220,7 +227,10 @@ class _Import:
         theme = replace(theme, theme=self._aliases.get(told, told))
         left_out[UNDONE] += sum(line.is_rewound for line in lines)
         left_out[COPIED] += sum(bool(line.digests) and not line.is_rewound for line in lines) - len(said)
-        return _Part(session, theme, told, self._wanted(session, said), self._delegated(session)), count
+        if _begins_again(lines) or session.parent_id in self._shared:
+            self._shared.add(session.id)
+        is_shared = session.id in self._shared
+        return _Part(session, theme, told, self._wanted(session, said), self._delegated(session), is_shared), count
 
     def _wanted(self, session: HostSession, said: list[Said]) -> list[Said]:
         left_out = self._tally.left_out
@@ -288,9 +298,10 @@ class _Import:
             if part.theme.is_guess:
                 places = {each: stored.get((each, part.name), []) for each in self._candidates(part)}
                 known = {each: rows for each, rows in places.items() if _is_same_chat(part.said, rows)}
-                if len(known) > 1:
-                    # The host gives requests of several themes one session id; which of them said what is stored.
-                    left = missing(part.said, [row for each in known.values() for row in each])
+                says = {theme} if part.theme.is_told else set()
+                if part.is_shared or len(says | known.keys()) > 1:
+                    # The host gives requests of several themes one session id: which said what, nobody knows.
+                    left = missing(part.said, [row for each in places.values() for row in each])
                     self._tally.left_out[SHARED_ID] += len(left)
                     continue
                 if not known and part.theme.is_unnamed:
@@ -366,6 +377,12 @@ def _is_same_chat(said: Sequence[Said], stored: Sequence[StoredKey]) -> bool:
     opening = next((set(each.line.digests) for each in said if each.line.role == "user"), set())
     digests = {digest for each in said for digest in each.line.digests}
     return any(row.digest in digests and row.digest not in opening for row in stored)
+
+
+def _begins_again(lines: Sequence[Line]) -> bool:
+    """Whether the words a session begins with stand in it again: chats that begin alike have one id at the host."""
+    asked = [set(line.digests) for line in lines if line.role == "user" and line.digests]
+    return any(asked[0] & again for again in asked[1:])
 
 
 def _parents_first(listed: Sequence[HostSession], sessions: Mapping[str, HostSession]) -> Iterator[HostSession]:

@@ -31,6 +31,8 @@ class SessionTheme:
     """Whether the session may as well belong to another theme, which a stored turn would show."""
     is_unnamed: bool = False
     """Whether nothing but a stored turn says whose session it is."""
+    is_told: bool = False
+    """Whether the session's last prompt says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class ThemeRules:
     def _api_theme(self, session: HostSession) -> SessionTheme:
         named = theme_name(session.named_theme)
         if named and not is_private_theme(named):
-            return SessionTheme(named, is_guess=True)
+            return SessionTheme(named, is_guess=True, is_told=True)
         if self.api_theme:
             return SessionTheme(self._resolved(self.api_theme, ""), is_guess=True)
         # Requests with a key and requests without one look alike here, and every key is a wall.
