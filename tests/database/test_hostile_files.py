@@ -19,12 +19,6 @@ KEY = "00" * 32
 EVERYTHING = "a63bac906f826a395e68010d13e02a8f"
 """What an older file calls everything that anybody says, under that key."""
 GREETING = "Good morning, what is on the agenda for today in this team?"
-DATA_ONLY = pytest.mark.xfail(
-    strict=True, reason="a file brings names and receipts along: taking turns and memories only is not built"
-)
-UNSURE = pytest.mark.xfail(
-    strict=True, reason="the import takes the last prompt's theme: leaving out chats of unsure themes is not built"
-)
 AT = "2026-01-01T00:00:00+00:00"
 PHONE = "agent:main:telegram:dm:4915100000000"
 
@@ -60,9 +54,6 @@ def say(home: AgentHome, theme: str, text: str, **more: Any) -> None:
     home.close()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a file brings receipts of forgetting along: only turns and memories is not built"
-)
 def test_an_imported_file_cannot_keep_out_what_is_said_afterwards(
     commands: Commands, home: AgentHome, stored: Stored
 ) -> None:
@@ -76,9 +67,6 @@ def test_an_imported_file_cannot_keep_out_what_is_said_afterwards(
     assert stored.memories("marketing") == [("memory", "Invoices are sent on the last day")]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a file brings other names of themes along: only turns and memories is not built"
-)
 def test_an_imported_file_cannot_open_a_private_chat(commands: Commands, home: AgentHome, stored: Stored) -> None:
     say(home, PHONE, "My secret diary says that the blue pelican sings", platform="telegram")
     (private,) = stored.themes()
@@ -89,9 +77,6 @@ def test_an_imported_file_cannot_open_a_private_chat(commands: Commands, home: A
     assert "pelican" not in stranger.handle_tool_call("recall_conversation", {"query": "blue pelican"})
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a file brings other names of themes along: only turns and memories is not built"
-)
 def test_an_imported_file_cannot_send_what_is_said_to_another_theme(
     commands: Commands, home: AgentHome, stored: Stored
 ) -> None:
@@ -118,7 +103,6 @@ def test_turns_and_memories_of_a_file_are_taken(commands: Commands, stored: Stor
     assert stored.memories("sales") == [("memory", "Kept")]
 
 
-@DATA_ONLY
 def test_what_a_file_says_of_the_future_was_said_now_at_the_latest(commands: Commands, stored: Stored) -> None:
     turn = {"kind": "turn", "theme": "sales", "session": "s", "role": "user", "content": "Hello", "ordinal": 1}
     memory = {"kind": "memory", "theme": "sales", "target": "memory", "content": "Kept"}
@@ -142,10 +126,6 @@ def chats(home: Path, themes: list[str]) -> None:
         state.exchange("api-alone", "What does the harbour pilot do at night?", "The pilot waits at the quay.")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the import takes the theme of the last prompt: leaving out chats of an unsure theme is not built",
-)
 @pytest.mark.parametrize("count", [2, 50])
 def test_a_chat_that_several_themes_share_is_imported_into_none(commands: Commands, stored: Stored, count: int) -> None:
     chats(commands.home, [f"team-{number}" for number in range(count)])
@@ -154,10 +134,6 @@ def test_a_chat_that_several_themes_share_is_imported_into_none(commands: Comman
     assert not stored.rows("SELECT content FROM conversations WHERE session_id = 'api-c6997dfe26d37379'")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the import takes the theme of the last prompt: leaving out chats of an unsure theme is not built",
-)
 def test_a_chat_that_several_themes_share_is_imported_into_none_when_one_was_forgotten(
     commands: Commands, stored: Stored, home: AgentHome
 ) -> None:
