@@ -13,7 +13,7 @@ from typing import Any
 SESSIONS = (
     "id TEXT PRIMARY KEY, source TEXT NOT NULL, user_id TEXT, session_key TEXT, chat_id TEXT, chat_type TEXT,"
     " thread_id TEXT, model_config TEXT, system_prompt TEXT, parent_session_id TEXT, started_at REAL NOT NULL,"
-    " ended_at REAL, end_reason TEXT"
+    " ended_at REAL, end_reason TEXT, title TEXT, rewind_count INTEGER NOT NULL DEFAULT 0"
 )
 MESSAGES = (
     "id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content TEXT,"
