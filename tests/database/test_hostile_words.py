@@ -39,7 +39,6 @@ def words(home: AgentHome) -> list[str]:
     return [content for role, _, content in home.stored.turns("marketing") if role == "user"]
 
 
-@pytest.mark.xfail(strict=True, reason="the masker's folding of dressed text is not built")
 def test_a_dressed_token_is_stored_nowhere(agent_home: AgentHome) -> None:
     say(agent_home, *(text.format(GITHUB) for text in DRESSINGS.values()))
     agent_home.provider("marketing", "s1").on_memory_write("add", "memory", DRESSINGS["URL-encoded after a blank"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.capture.identity import resolve
+from hermes_memory_pgvector.capture.identity import LATIN_1, resolve
 from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.values import is_private_theme
 
@@ -38,6 +38,17 @@ def session_of(settings: Settings | None = None, **arguments: Any) -> Any:
 )
 def test_theme_follows_the_order_of_names(arguments: dict[str, Any], theme: str) -> None:
     assert session_of(**arguments).theme == theme
+
+
+def test_a_header_in_latin_1_names_the_theme_it_means_and_says_so() -> None:
+    """As the host's HTTP server hands the bytes of a header over."""
+    sent = {name: "größe".encode(name).decode("utf-8", "surrogateescape") for name in ("utf-8", "latin-1")}
+    resolved = {
+        name: resolve("s1", {"gateway_session_key": key}, Settings(), lambda: KEY) for name, key in sent.items()
+    }
+    assert {session.theme for session, _ in resolved.values()} == {"grösse"}
+    assert resolved["utf-8"][1] is None
+    assert resolved["latin-1"][1] == LATIN_1
 
 
 def test_memory_files_belong_to_the_profile_not_to_the_request() -> None:

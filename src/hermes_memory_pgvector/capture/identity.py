@@ -25,6 +25,7 @@ _BARE_MESSAGING = re.compile(
 )
 _NUMBER = re.compile(r"(?:\d[\s().-]*){5}")
 """A display name that may be a phone number or a user id."""
+LATIN_1 = "a session key is not UTF-8 and is read as Latin-1; send X-Hermes-Session-Key in UTF-8"
 _BENCH = re.compile(r"^(?:.*-)?bench(?:-ws)?$")
 
 
@@ -48,7 +49,7 @@ def resolve(
 
     `is_profile` tells whether a profile has a given name.
     """
-    key = word(arguments.get("gateway_session_key"))
+    key, note = header_text(arguments.get("gateway_session_key"))
     own = theme_of(_profile_name(arguments), settings, pseudonym_key)
     if key:
         found = theme_of(key, settings, pseudonym_key, thread_id=word(arguments.get("thread_id")))
@@ -66,7 +67,25 @@ def resolve(
         platform=printable(word(arguments.get("platform")).casefold()),
         author=_person(arguments.get("user_id"), pseudonym_key),
     )
-    return session, found.warning
+    return session, found.warning or note
+
+
+def header_text(value: Any) -> tuple[str, str | None]:
+    """The text of a header, and a note for the operator when it was not sent in UTF-8.
+
+    The host keeps each byte that is no UTF-8 as a lone surrogate; who sends such bytes mostly means Latin-1.
+    """
+    if not isinstance(value, str) or value.isascii():
+        return word(value), None
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        try:
+            sent = value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return word(value), None
+        return word(sent.decode("latin-1")), LATIN_1
+    return word(value), None
 
 
 def theme_of(name: str, settings: Settings, pseudonym_key: Callable[[], bytes], *, thread_id: str = "") -> Identity:

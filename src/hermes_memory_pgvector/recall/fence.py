@@ -10,11 +10,13 @@ _OPENING = re.compile("[<\uff1c\ufe64\\[\uff3b]")
 _FENCE = re.compile(
     r"(?=</*memory[-\u2010-\u2015\u2212]*context|\[systemnote:thefollowingisrecalledmemorycontext"
     r"|<\|[^|<>]{1,40}\|>|<</*sys>>|\[/*(?:inst|system)\]|</s>|</*(?:start|end)_of_turn>"
-    r"|</*(?:system(?:[-_](?:reminder|message|prompt|instructions?))?|assistant|human|developer|untrusted_tool_result"
-    r"|tool_use|(?:tool|function)_(?:calls?|results?|response))>)"
+    r"|(?P<tag></*(?:[a-z]{1,20}:)?(?:system(?:[-_](?:reminder|message|prompt|instructions?))?|assistant|human|developer"
+    r"|untrusted_tool_result|invoke|parameter|tool_use|(?:tool|function)_(?:calls?|results?|response))))"
 )
 """The host's fence and its note, and what marks a change of role in a prompt, as `_visible` reduces them;
 also one that stands in another."""
+_ATTRIBUTE = re.compile(r"/?>|[\w:.-]{1,40}=")
+"""What shows that a tag's name is at its end, beside a blank."""
 _MUFFLED = {"<": "‹", "[": "("}
 _CONTROL = re.compile(
     r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
@@ -34,10 +36,23 @@ def harmless(text: str) -> str:
     if _OPENING.search(text) is None:
         return text
     visible, positions = _visible(text)
-    found = {positions[match.start()]: _MUFFLED[visible[match.start()]] for match in _FENCE.finditer(visible)}
+    found = {
+        positions[match.start()]: _MUFFLED[visible[match.start()]]
+        for match in _FENCE.finditer(visible)
+        if match["tag"] is None or _ends_there(visible, positions, match.end("tag"))
+    }
     if not found:
         return text
     return "".join(found.get(position, sign) for position, sign in enumerate(text))
+
+
+def _ends_there(visible: str, positions: list[int], place: int) -> bool:
+    """Whether a tag's name ends at a place: at its bracket, at an attribute, at a blank, or with the text."""
+    return (
+        place == len(visible)
+        or positions[place] > positions[place - 1] + 1
+        or _ATTRIBUTE.match(visible, place) is not None
+    )
 
 
 def _visible(text: str) -> tuple[str, list[int]]:

@@ -8,17 +8,13 @@ and arrives afterwards.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from hermes_memory_pgvector.text.folding import folded
+
 HASH_BYTES = 16
-
-
-def folded(text: str) -> str:
-    """A text without regard to case, and to how accents are written."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def hash_of(key: bytes, piece: str, place: bytes) -> bytes:

@@ -26,6 +26,7 @@ from hermes_memory_pgvector.store.forgotten_parts import Parts
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.text.clean import text_digest, turn_digest
+from hermes_memory_pgvector.text.folding import folded
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
@@ -108,7 +109,7 @@ def of_task(key: bytes, theme: str, session_id: str, digest: str) -> bytes:
 
 def of_part(key: bytes, text: str, theme: str = "", session_id: str = "") -> tuple[int, bytes]:
     """The length and the hash of a text that is forgotten wherever it is a part of others."""
-    piece = forgotten_parts.folded(text)
+    piece = folded(text)
     return len(piece), forgotten_parts.hash_of(key, piece, of_scope(key, theme, session_id))
 
 

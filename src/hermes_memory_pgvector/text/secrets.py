@@ -1,16 +1,22 @@
 """Secrets that people paste into a chat: keys, tokens, passwords in addresses and in settings. Pure.
 
-A rule is looked for only in texts that hold one of its hints, so a text without any costs a few microseconds.
+A text is searched as it was typed and as it reads: without colours, bold and unseen signs, its escapes read. A rule is
+looked for only in lines that hold one of its hints, so a text without any costs a few microseconds.
+
+The work grows with the length of a text and no faster: what a pattern repeats is bounded or never given back, and a
+token is looked for only where a word begins. That holds for the rules here; an operator's own pattern is theirs.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
+
+from hermes_memory_pgvector.text.folding import Undressed, undressed
 
 PASSWORD = "password"  # noqa: S105 - the name of a kind
 KEY_IN_METADATA = "redacted"
@@ -21,7 +27,7 @@ KEY_IN_METADATA = "redacted"
 class Rule:
     """One kind of secret: what a text must hold for it to be looked for, and what it looks like.
 
-    Where the pattern has a group `secret`, only that part is masked.
+    Where the pattern has a group with a name, only that part is masked.
     """
 
     kind: str
@@ -30,8 +36,10 @@ class Rule:
     pattern: re.Pattern[str]
     is_placeholder: Callable[[str], bool] = lambda _: False
     """Whether what was found only stands for a secret."""
+    before: re.Pattern[str] | None = None
+    """What stands in the same line just before, if something must."""
     is_word: bool = False
-    """Whether it is a long word that is never a part of another."""
+    """Whether it is a long word of its own."""
     is_within_line: bool = True
     """Whether it never goes beyond a line; only lines with a hint are searched then."""
 
@@ -44,78 +52,82 @@ class Masked:
     counts: Mapping[str, int]
 
 
-_PART_OF_A_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16}")
 """Every token has one, and most texts do not."""
+BEFORE_CHARS = 200
+"""How far back in a line something is looked for that makes a secret of what follows."""
 
 
 def _token(kind: str, hints: Sequence[str], pattern: str) -> Rule:
-    """A secret that is recognised by its own form; it is a word of its own.
+    """A secret that is recognised by its own form, and masked to the end of the word.
 
-    What stands before it is looked at afterwards: a pattern that begins with letters is found many times faster.
+    The beginning of another word may stand before it only where it ends, as in a diff or in italics.
     """
-    return Rule(kind, tuple(hints), re.compile(f"(?:{pattern})(?![A-Za-z0-9_-])"), is_word=True)
+    begins = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])"
+    return Rule(kind, tuple(hints), re.compile(f"{begins}(?:{pattern})(?![A-Za-z0-9])[A-Za-z0-9_-]*+"), is_word=True)
 
 
 _TOKENS = (
     _token("aws-key", ("akia", "asia", "abia", "acca"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
-    _token("google-key", ("aiza", "aq."), r"AIza[A-Za-z0-9_-]{35}|AQ\.[A-Za-z0-9_-]{40,}"),
-    _token("google-oauth", ("gocspx-", "ya29."), r"GOCSPX-[A-Za-z0-9_-]{24,}|ya29\.[A-Za-z0-9_-]{20,}"),
+    _token("google-key", ("aiza", "aq."), r"AIza[A-Za-z0-9_-]{35}|AQ\.[A-Za-z0-9_-]{40,}+"),
+    _token("google-oauth", ("gocspx-", "ya29."), r"GOCSPX-[A-Za-z0-9_-]{24,}+|ya29\.[A-Za-z0-9_-]{20,}+"),
     _token(
         "github-token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
+        r"gh[pousr]_[A-Za-z0-9]{30,}+|github_pat_[A-Za-z0-9_]{22,}+",
     ),
     _token(
-        "gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}"
+        "gitlab-token", ("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-"), r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_-]{20,}+"
     ),
-    _token("slack-token", ("xox", "xapp-"), r"xox[abeoprs]-[A-Za-z0-9-]{11,}|xapp-\d-[A-Za-z0-9-]{10,}"),
+    _token("slack-token", ("xox", "xapp-"), r"xox[abeoprs]-[A-Za-z0-9-]{11,}+|xapp-\d-[A-Za-z0-9-]{10,}+"),
     _token(
-        "discord-token", ("discord", "bot", "token"), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"
+        "discord-token",
+        ("discord", "bot", "token"),
+        r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+",
     ),
     _token("telegram-token", (":aa",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
     _token(
-        "stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,}"
+        "stripe-key", ("_live_", "_test_", "whsec_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+|whsec_[A-Za-z0-9]{24,}+"
     ),
-    _token("anthropic-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}"),
-    _token("openai-key", ("sk-",), r"sk-(?=[A-Za-z0-9_-]*\d)(?:[a-z0-9]+-)*[A-Za-z0-9_]{20,}(?:-[A-Za-z0-9_-]+)?"),
-    _token("huggingface-token", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
-    _token("groq-key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}"),
-    _token("xai-key", ("xai-",), r"xai-[A-Za-z0-9]{40,}"),
-    _token("perplexity-key", ("pplx-",), r"pplx-[A-Za-z0-9]{30,}"),
-    _token("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{30,}"),
+    _token("anthropic-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}+"),
+    _token("openai-key", ("sk-",), r"sk-(?=[A-Za-z_-]*+\d)(?:[a-z0-9]{1,40}-){0,6}[A-Za-z0-9_]{20,}+"),
+    _token("huggingface-token", ("hf_",), r"hf_[A-Za-z0-9]{30,}+"),
+    _token("groq-key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}+"),
+    _token("xai-key", ("xai-",), r"xai-[A-Za-z0-9]{40,}+"),
+    _token("perplexity-key", ("pplx-",), r"pplx-[A-Za-z0-9]{30,}+"),
+    _token("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{30,}+"),
     _token("npm-token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
-    _token("pypi-token", ("pypi-",), r"pypi-[A-Za-z0-9_-]{50,}"),
-    _token("sendgrid-key", ("sg.",), r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    _token("pypi-token", ("pypi-",), r"pypi-[A-Za-z0-9_-]{50,}+"),
+    _token("sendgrid-key", ("sg.",), r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
     _token("mailgun-key", ("key-",), r"key-[0-9a-f]{32}"),
     _token("mailchimp-key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}"),
     _token("twilio-key", tuple(f"sk{digit}" for digit in "0123456789abcdef"), r"SK[0-9a-f]{32}"),
     _token("digitalocean-token", ("_v1_",), r"do[oprt]_v1_[0-9a-f]{64}"),
     _token("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    _token("square-token", ("sq0",), r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}"),
+    _token("square-token", ("sq0",), r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}+"),
     _token("databricks-token", ("dapi",), r"dapi[0-9a-f]{32}(?:-\d)?"),
-    _token("docker-token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
-    _token("vault-token", ("hvs.", "hvb."), r"hv[sb]\.[A-Za-z0-9_-]{24,}"),
-    _token("grafana-token", ("glsa_", "glc_"), r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}"),
+    _token("docker-token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}+"),
+    _token("vault-token", ("hvs.", "hvb."), r"hv[sb]\.[A-Za-z0-9_-]{24,}+"),
+    _token("grafana-token", ("glsa_", "glc_"), r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,}+={0,2}"),
     _token("newrelic-key", ("nrak-",), r"NRAK-[A-Z0-9]{27}"),
-    _token("notion-token", ("ntn_", "secret_"), r"ntn_[A-Za-z0-9]{40,}|secret_(?=[A-Za-z]*\d)[A-Za-z0-9]{43}"),
-    _token("linear-key", ("lin_api_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    _token("atlassian-token", ("atatt3",), r"ATATT3[A-Za-z0-9_=-]{50,}"),
+    _token("notion-token", ("ntn_", "secret_"), r"ntn_[A-Za-z0-9]{40,}+|secret_(?=[A-Za-z]*\d)[A-Za-z0-9]{43}"),
+    _token("linear-key", ("lin_api_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}+"),
+    _token("atlassian-token", ("atatt3",), r"ATATT3[A-Za-z0-9_=-]{50,}+"),
     _token("airtable-token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    _token("tavily-key", ("tvly-",), r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}"),
-    _token("figma-token", ("figd_",), r"figd_[A-Za-z0-9_-]{36,}"),
-    _token("supabase-token", ("sbp_", "sb_secret_"), r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{20,}"),
-    _token("planetscale-token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,}"),
-    _token("fly-token", ("fm1", "fm2_"), r"fm(?:2_|1[ar]_)[A-Za-z0-9+/=_,]{40,}"),
-    _token("doppler-token", ("dp.",), r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}"),
-    _token("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
+    _token("tavily-key", ("tvly-",), r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}+"),
+    _token("figma-token", ("figd_",), r"figd_[A-Za-z0-9_-]{36,}+"),
+    _token("supabase-token", ("sbp_", "sb_secret_"), r"sbp_[0-9a-f]{40}|sb_secret_[A-Za-z0-9_-]{20,}+"),
+    _token("planetscale-token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,}+"),
+    _token("fly-token", ("fm1", "fm2_"), r"fm(?:2_|1[ar]_)[A-Za-z0-9+/=_,]{40,}+"),
+    _token("doppler-token", ("dp.",), r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{1,64}\.)?[A-Za-z0-9]{40,}+"),
+    _token("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}+"),
     _token("rubygems-key", ("rubygems_",), r"rubygems_[0-9a-f]{48}"),
     _token("pulumi-token", ("pul-",), r"pul-[0-9a-f]{40}"),
     _token("sonar-token", ("sqp_", "squ_", "sqa_"), r"sq[pua]_[0-9a-f]{40}"),
     _token("postman-key", ("pmak-",), r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
-    _token("facebook-token", ("eaa",), r"EAA[A-Za-z0-9]{90,}"),
+    _token("facebook-token", ("eaa",), r"EAA[A-Za-z0-9]{90,}+"),
     _token("age-key", ("age-secret-key-",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    _token("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    _token("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
 )
 
 _STANDS_FOR = frozenset(
@@ -127,8 +139,12 @@ _STANDS_FOR = frozenset(
     str bytes int bool self this config settings environ getenv input prompt stdin not-needed none-needed not_needed
     unused ignored empty ollama lm-studio include same-origin omit""".split()  # noqa: SIM905
 )
-_SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*|[xX*.]+|(.)\2{3,}")
-_IN_CODE = re.compile(r"[()\[\]{}<>`\\]|^[$@&]|%[s(]|^(?:os|process|self|settings|config|env|secrets|args|options)\.")
+_SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*+|[xX*.]++|(.)\2{3,}+")
+_IN_CODE = re.compile(
+    # A name in code, a call, a field; a template, a format, an escape of a pattern; something in brackets as a whole.
+    r"^[$@&]\w+\)?$|^[$@]?[{(]|^[A-Za-z_$][\w.$]*+[(\[{](?:.*[)\]}([{][\w.()\[\]]*+)?[,;:]?$|^<.*>$|^\[.*\]$"
+    r"|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\|<\w+>|^(?:os|process|self|settings|config|env|secrets|args|options)\."
+)
 _PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
 _EXAMPLE = re.compile(
     r"(?i)^(?:your|my|the|some|an?|insert|enter|put|replace)[-_ ]|example|placeholder|[-_]here$|change.?me|^<|xxxx"
@@ -170,12 +186,20 @@ _NAMES = (
     r"|passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
     r"|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret))"
 )
+# The value of a setting: in quotes to the next one, otherwise to the next blank, but not over the next setting.
+_VALUE = (
+    r"(?:\"(?P<double>(?=[^\"]{6})[^\"\\\n]{0,1024}+(?:\\.[^\"\\\n]{0,1024}+){0,64}+)(?:\"|$)"
+    r"|'(?P<single>(?=[^']{6})[^'\\\n]{0,1024}+(?:\\.[^'\\\n]{0,1024}+){0,64}+)(?:'|$)"
+    r"|(?=[^\sA-Za-z]{0,200}+[A-Za-z])(?=[^\s0-9!$%^&*+/=~#@-]{0,200}+[0-9!$%^&*+/=~#@-])"
+    r"(?P<bare>(?:(?![,;&?][A-Za-z_][\w.-]{0,40}=|[,;](?:[\s\"'{\[]|$))[^\s\"']){8,1024}+))"
+)
 _CONTEXTS = (
     Rule(
         "private-key",
         ("private key",),
         re.compile(
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+            r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
             re.DOTALL,
         ),
         is_within_line=False,
@@ -183,31 +207,29 @@ _CONTEXTS = (
     Rule(
         "slack-webhook",
         ("hooks.slack.com",),
-        re.compile(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,})"),
+        re.compile(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,}+)"),
     ),
     Rule(
         "discord-webhook",
         ("/api/webhooks/",),
-        re.compile(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,}/[A-Za-z0-9_-]{30,})"),
+        re.compile(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,30}/[A-Za-z0-9_-]{30,}+)"),
     ),
     Rule(
         "aws-secret",
         ("aws",),
-        re.compile(
-            r"(?i)aws.{0,24}?(?:secret|sk).{0,24}?[\s:=\"'>]{1,5}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"
-        ),
+        re.compile(r"[\s:=\"'>](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
+        before=re.compile(r"(?i)aws.{0,24}(?:secret|sk).{0,24}$"),
     ),
     Rule(
         "azure-key",
         ("accountkey=", "sharedaccesskey="),
-        re.compile(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
+        re.compile(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
     ),
     Rule(
         PASSWORD,
         ("://",),
-        # A scheme is short; without a bound, each word of a long row of dots would be read to its end.
         re.compile(
-            r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@\"']*:(?P<secret>[^\s/@\"']{3,}(?:@[^\s/@\"']*)*?)@(?=[\w\[.-])"
+            r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8}?)@(?=[\w\[.-])"
         ),
         _stands_for_a_secret,
     ),
@@ -215,8 +237,8 @@ _CONTEXTS = (
         "authorization",
         ("authorization", "bearer "),
         re.compile(
-            r"(?i)(?:authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token|ssws|apikey)?|\bbearer)\s+"
-            r"(?P<secret>(?=[^\s\"',;]*\d)[A-Za-z0-9+/=._~-]{16,})"
+            r"(?i)(?:authorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?(?:basic|bearer|token|ssws|apikey)?|\bbearer)\s{1,8}"
+            r"(?P<secret>(?=[^\s\"',;\d]*+\d)[A-Za-z0-9+/=._~-]{16,}+)"
         ),
         _stands_for_a_secret,
     ),
@@ -225,9 +247,8 @@ _CONTEXTS = (
         PASSWORD,
         ("passw", "pwd", "_pass", "secret", "key", "token", "credential", "passphrase"),
         re.compile(
-            rf"(?im){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d+))?[\"']?"
-            r"(?:\s*[:=]\s*|=)(?P<quote>[\"']?)(?P<secret>(?<=[\"'])[^\"'\n]{6,}|(?=\S*[A-Za-z])(?=\S*[0-9!$%^&*+/=~#@-])[^\s\"',;]{8,}?)"
-            r"(?:(?P=quote)$|(?P=quote)(?=[\s,;)}\]&])|(?=&\w+=))"
+            rf"(?i){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d{{1,4}}))?[\"']?"
+            rf"\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}{_VALUE}"
         ),
         _stands_for_a_secret,
     ),
@@ -236,9 +257,9 @@ _CONTEXTS = (
         PASSWORD,
         ("password", "passwd", "_pass", "_pwd", "secret", "_key", "token"),
         re.compile(
-            r"(?m)^\s*(?:export\s+)?[A-Z][A-Z0-9_]*"
+            r"^\s{0,40}(?:export\s{1,8})?[A-Z][A-Z0-9_]{0,80}"
             r"(?:PASSWORD|PASSWD|(?<!ONE)(?<!TWO)(?<!FIRST)(?<!SINGLE)(?<!MULTI)_PASS|_PWD|SECRET|_KEY|TOKEN)"
-            r"(?:_[A-Z0-9]+)??=(?P<secret>[^\s\"'#]{6,})\s*$"
+            r"(?:_[A-Z0-9]{1,20})?=(?P<secret>[^\s\"'#]{6,1024}+)\s*+$"
         ),
         _stands_for_a_secret,
     ),
@@ -253,49 +274,67 @@ _CONTEXTS = (
             r"(?i)(?:\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret|pw|passwort|contraseña"
             r"|mot de passe|senha|wachtwoord|пароль)s?\b|密码|密碼|パスワード)"
             r"(?!\s(?:managers?|fields?|polic(?:y|ies)|generators?|prompts?|resets?|budgets?|stores?|rotation|plugins?)\b)"
-            r"(?:\s[\w ,'’()]{0,40}?)?\s*(?:\b(?:is|to|ist|lautet|es|est|é)\b|是|は|:|：|=|→|->)\s*"
-            r"[\"'`]?(?P<secret>[^\s\"'`]{6,})"
+            r"(?:\s{1,3}[\w,'’()]{1,24}+){0,7}?\s{0,4}(?:\b(?:is|to|ist|lautet|es|est|é)\b|是|は|:|：|=|→|->)\s{0,8}"
+            r"(?:\"(?P<double>[^\s\"]{6,1024}+)|'(?P<single>[^\s']{6,1024}+)|`?(?P<bare>[^\s\"'`]{6,1024}+))"
         ),
         _is_plain_word,
     ),
     # A command: curl -u name:…, sshpass -p …, mysql -p…
     Rule(
         PASSWORD,
-        ("curl", "wget", "sshpass", "mysql", "mariadb"),
+        ("curl", "wget"),
         re.compile(
-            r"(?:\b(?:curl|wget)\b.{0,200}?\s(?:-u|--user|--password)[ =]*[\"']?(?:[^\s:\"']*:)?"
-            r"|\bsshpass\s+-p\s*[\"']?|\b(?:mysql|mariadb)\w{0,9}\b.{0,80}?\s-p(?!\d+(?::|/|\s|$)))(?P<secret>[^\s\"'-][^\s\"']{3,})"
+            r"\s(?:-u|--user|--password)[ =]{0,4}[\"']?(?!\[redacted:)(?:[^\s:\"']{0,128}:)?"
+            r"(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"
         ),
         _stands_for_a_secret,
+        before=re.compile(r"(?:curl|wget)\b"),
+    ),
+    Rule(
+        PASSWORD,
+        ("sshpass",),
+        re.compile(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        _stands_for_a_secret,
+    ),
+    Rule(
+        PASSWORD,
+        ("mysql", "mariadb"),
+        re.compile(r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        _stands_for_a_secret,
+        before=re.compile(r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$"),
     ),
     # A line of a .netrc file.
     Rule(
         PASSWORD,
         ("machine ",),
-        re.compile(r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>\S{4,})"),
+        re.compile(
+            r"\bmachine\s{1,20}\S{1,255}+\s{1,20}login\s{1,20}\S{1,255}+\s{1,20}password\s{1,20}(?P<secret>\S{4,1024}+)"
+        ),
         _stands_for_a_secret,
         is_within_line=False,
     ),
     Rule(
         "private-key",
         ("private-lines:",),
-        re.compile(r"Private-Lines: \d+\s+(?P<secret>[A-Za-z0-9+/=]{32,}(?:\s+[A-Za-z0-9+/=]{16,})*)"),
+        re.compile(r"Private-Lines: \d{1,5}\s{1,4}(?P<secret>[A-Za-z0-9+/=]{32,}+(?:\s{1,4}[A-Za-z0-9+/=]{16,}+)*+)"),
         is_within_line=False,
     ),
     Rule(
         "webhook",
         ("hooks.zapier.com", "webhook.office.com"),
-        re.compile(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,})"),
+        re.compile(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,}+)"),
     ),
     # Whoever has such an address has what it leads to.
     Rule(
         "signed-url",
         ("-signature=", "sig="),
-        re.compile(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}={0,2})"),
+        re.compile(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
     ),
 )
 RULES = (*_CONTEXTS[:1], *_TOKENS, *_CONTEXTS[1:])
 MASK_START = "[redacted:"
+MOST_ROUNDS = 4
+"""A mask may let something be seen that was hidden in what it took away; a text is hardly ever searched twice."""
 
 
 class Masker:
@@ -303,15 +342,27 @@ class Masker:
 
     def __init__(self, rules: Sequence[Rule] = RULES) -> None:
         self._rules = tuple(rules)
+        self._words = tuple(rule for rule in self._rules if rule.is_word)
+        self._contexts = tuple(rule for rule in self._rules if not rule.is_word)
 
     def mask(self, text: str) -> Masked:
         """The text with `[redacted:kind]` in place of each secret; masking it again changes nothing."""
         counts: Counter[str] = Counter()
-        lowered = text.lower()
-        has_long_word = _LONG_WORD.search(text) is not None
-        for rule in self._rules:
-            if (has_long_word or not rule.is_word) and _has_hint(rule, lowered):
-                text = _without(text, rule, counts)
+        if undressed(text).text is text:
+            return Masked(_without(text, Undressed, self._rules, counts), counts)
+        for _ in range(MOST_ROUNDS):
+            before = text
+            # A whole token before a part of one; a password as it was typed before it is read in another way.
+            for read, rules in (
+                (undressed, self._words),
+                (_apart, self._words),
+                (Undressed, self._rules),
+                (undressed, self._contexts),
+                (_apart, self._contexts),
+            ):
+                text = _without(text, read, rules, counts)
+            if text == before:
+                break
         return Masked(text, counts)
 
     def mask_all(self, value: Any, counts: Counter[str]) -> Any:
@@ -327,32 +378,63 @@ class Masker:
         return value
 
 
+def _apart(text: str) -> Undressed:
+    """A text as it reads, a blank where there was a colour or an unseen sign."""
+    return undressed(text, " ")
+
+
+def _without(text: str, read: Callable[[str], Undressed], rules: Sequence[Rule], counts: Counter[str]) -> str:
+    """The text with what some rules find in one way to read it masked."""
+    seen = read(text)
+    lowered = seen.text.lower()
+    has_long_word = _LONG_WORD.search(seen.text) is not None
+    for rule in rules:
+        if (has_long_word or not rule.is_word) and _has_hint(rule, lowered):
+            pieces: list[str] = []
+            at = 0
+            for start, end in _found(seen.text, rule):
+                begin, stop = seen.span(start, end)
+                if begin >= at:
+                    pieces += [text[at:begin], MASK_START, rule.kind, "]"]
+                    at = stop
+                    counts[rule.kind] += 1
+            if pieces:
+                text = "".join([*pieces, text[at:]])
+                seen = read(text)
+    return text
+
+
 def _has_hint(rule: Rule, lowered: str) -> bool:
     return not rule.hints or any(hint in lowered for hint in rule.hints)
 
 
-def _without(text: str, rule: Rule, counts: Counter[str]) -> str:
-    """The text with what one rule finds masked."""
+def _found(text: str, rule: Rule) -> Iterator[tuple[int, int]]:
+    """From where to where a text has secrets of one kind."""
+    if not rule.is_within_line:
+        yield from _found_in(text, rule)
+        return
+    at = 0
+    for line in text.split("\n"):
+        if _has_hint(rule, line.lower()):
+            for start, end in _found_in(line, rule):
+                yield at + start, at + end
+        at += len(line) + 1
 
-    def masked_in(part: str) -> str:
-        return rule.pattern.sub(lambda found: _replacement(found, rule, counts), part)
 
-    if not rule.is_within_line or "\n" not in text:
-        return masked_in(text)
-    return "\n".join(masked_in(line) if _has_hint(rule, line.lower()) else line for line in text.split("\n"))
+def _found_in(part: str, rule: Rule) -> Iterator[tuple[int, int]]:
+    names = list(rule.pattern.groupindex)
+    judged: dict[str, bool] = {}
+    for found in rule.pattern.finditer(part):
+        start, end = found.span(next((name for name in names if found[name] is not None), 0))
+        secret = part[start:end]
+        if secret not in judged:
+            judged[secret] = bool(secret) and MASK_START not in secret and not rule.is_placeholder(secret)
+        if judged[secret] and (rule.before is None or _stands_before(rule.before, part, found.start() + 1)):
+            yield start, end
 
 
-def _replacement(found: re.Match[str], rule: Rule, counts: Counter[str]) -> str:
-    part = "secret" if "secret" in rule.pattern.groupindex else 0
-    secret = found[part]
-    if MASK_START in secret or rule.is_placeholder(secret):
-        return found[0]
-    if rule.is_word and found.start() and found.string[found.start() - 1] in _PART_OF_A_WORD:
-        return found[0]
-    counts[rule.kind] += 1
-    begin, end = found.span(part)
-    start = found.start()
-    return f"{found[0][: begin - start]}{MASK_START}{rule.kind}]{found[0][end - start :]}"
+def _stands_before(pattern: re.Pattern[str], part: str, place: int) -> bool:
+    return pattern.search(part, max(0, place - BEFORE_CHARS), place) is not None
 
 
 NOTHING = Masker(())

@@ -1,0 +1,108 @@
+"""When two texts say the same, and what a text reads like without its dress."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_memory_pgvector.text.folding import FORMAT_SIGNS, folded, undressed
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "anna schmidt",
+        "ANNA  SCHMIDT",
+        " Anna\tSchmidt\n",
+        "Anna\r\nSchmidt",
+        "Anna\u00a0Schmidt",
+        "Anna\u202f\u2003Schmidt",
+        "Anna\u2028Schmidt",
+        "An\u200bna Schm\u00adidt",
+        "\u202eAnna Schmidt\u202c",
+    ],
+)
+def test_a_name_is_the_same_however_it_is_written(written: str) -> None:
+    assert folded(written) == folded("Anna Schmidt")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Straße", "STRASSE"), ("Zoë", "Zoe\u0308"), ("É", "e\u0301"), ("e\u200d\u0301", "é")]
+)
+def test_accents_and_capitals_are_the_same_in_every_spelling(one: str, other: str) -> None:
+    assert folded(one) == folded(other)
+
+
+@pytest.mark.parametrize("other", ["Anna Schmitt", "AnnaSchmidt", "Anna-Schmidt", "Zoe"])
+def test_other_words_are_others(other: str) -> None:
+    assert folded(other) not in (folded("Anna Schmidt"), folded("Zoë"))
+
+
+@given(st.text())
+def test_folding_again_changes_nothing(text: str) -> None:
+    assert folded(folded(text)) == folded(text)
+
+
+def test_the_signs_that_show_nothing_are_those_that_unicode_says_format_a_text() -> None:
+    known = re.compile(f"[{FORMAT_SIGNS}]")
+    signs = map(chr, range(sys.maxunicode + 1))
+    missing = [f"U+{ord(each):04X}" for each in signs if unicodedata.category(each) == "Cf" and not known.match(each)]
+    assert not missing
+
+
+PIECES = [
+    "a",
+    "Z",
+    " ",
+    "\n",
+    "\x1b[31m",
+    "[0m",
+    "\\n",
+    "\\u003d",
+    "%3D",
+    "&quot;",
+    "**",
+    "`",
+    "\u200b",
+    "é",
+    "\\",
+    "%",
+    "&",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join), st.sampled_from(["", " "]), st.data())
+def test_each_part_of_what_a_text_reads_like_is_found_in_what_was_written(
+    text: str, joint: str, data: st.DataObject
+) -> None:
+    seen = undressed(text, joint)
+    if seen.text:
+        start = data.draw(st.integers(0, len(seen.text) - 1))
+        end = data.draw(st.integers(start + 1, len(seen.text)))
+        begin, stop = seen.span(start, end)
+        assert 0 <= begin < stop <= len(text)
+        assert undressed(text[begin:stop], joint).text.strip() in seen.text
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\\u001b[31mred\\u001b[0m", "red"),
+        ("[31mred[0m", "red"),
+        ("^[[31mred^[[0m", "red"),
+        ("a\\nb\\tc", "a\nb c"),
+        ("a%20b%3Dc%252Fd", "a b=c/d"),
+        ("&quot;a&#61;b&amp;amp;&quot;", '"a=b&"'),
+        ("**bold** and `code` and <b>tag</b>", "bold and code and tag"),
+        ("a\u200bb\u00adc", "abc"),
+        ("plain [text] 5*3 100% & more \\d", "plain [text] 5*3 100% & more \\d"),
+    ],
+)
+def test_a_text_is_read_without_its_dress(written: str, read: str) -> None:
+    assert undressed(written).text == read
