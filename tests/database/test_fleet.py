@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from hermes_memory_pgvector.admin import logins
 from hermes_memory_pgvector.admin.logins import Wanted
@@ -33,8 +33,9 @@ from testing.waiting import wait_until
 ONE = Process("p1", "home-a", "host-a", "/srv/a", 11, "hermes", "cli", "2.0.0")
 TWO = Process("p2", "home-a", "host-b", "/srv/a", 12, "gateway", "api_server", "2.0.0")
 OTHER = Process("p3", "home-b", "host-b", "/srv/b", 13, "hermes", "", "1.9.0")
-COUNTERS = {"recalls|tool": 3, "recall_seconds|search|0.05": 2, "recall_seconds|search|+Inf": 1,
-            "recall_seconds|search|sum": 20.5}  # fmt: skip
+COUNTERS: dict[str, float] = {"recalls|tool": 3, "recall_hits|tool": 2}
+LINE = re.compile(r"(\w+)(?:{(.*)})? (\S+)")
+LABEL = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*")')
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -60,11 +61,14 @@ def beat(pool: Pool, process: Process, counters: dict[str, float] | None = None,
 
 
 def samples(text: str) -> Samples:
-    return {
-        (each.name, tuple(sorted(each.labels.items()))): each.value
-        for family in text_string_to_metric_families(text)
-        for each in family.samples
-    }
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            parsed = LINE.fullmatch(line)
+            assert parsed is not None, line
+            labels = tuple(sorted((name, str(json.loads(told))) for name, told in LABEL.findall(parsed[2] or "")))
+            found[parsed[1], labels] = float(parsed[3])
+    return found
 
 
 def value(found: Samples, name: str, **labels: str) -> float | None:
@@ -81,14 +85,12 @@ def test_sums_only_grow_when_processes_go(pool: Pool, database: Database, comman
         found = samples(commands.call("metrics").out)
         return (
             value(found, "recalls_total", home="home-a", caller="tool"),
-            value(found, "recall_seconds_bucket", home="home-a", stage="search", le="0.05"),
-            value(found, "recall_seconds_count", home="home-a", stage="search"),
-            value(found, "recall_seconds_sum", home="home-a", stage="search"),
+            value(found, "recall_hits_total", home="home-a", caller="tool"),
             value(found, "batches_total", home="home-b"),
         )
 
     before = told()
-    assert before == (8, 4, 6, 41, 1)
+    assert before == (8, 4, 1)
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("UPDATE agent_processes SET ended_at = now() - interval '2 days' WHERE id = 'p2'")
         owner.execute("UPDATE agent_processes SET seen_at = now() - interval '9 days' WHERE id = 'p3'")
@@ -141,11 +143,10 @@ def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands
     assert value(found, "breaker_open", home="home-b", breaker="database reads") == 1
     assert value(found, "journal_records", home="home-b") == 7
     assert value(found, "journal_oldest_seconds", home="home-b") == 60.5
-    assert "marketing" not in commands.call("metrics").out, "themes are no labels unless asked for"
-    with_processes = samples(commands.call("metrics", "--per-process").out)
-    assert value(with_processes, "records_stored_total", home="home-a", process="host-a/11") == 1234
+    assert "marketing" not in commands.call("metrics").out, "themes are no labels"
+    assert value(found, "records_stored_total", home="home-a") == 1234
     assert {each["name"] for each in commands.call("metrics", "--json").json["metrics"]} >= {
-        "hermes_pgvector_recalls", "hermes_pgvector_database_up",
+        "hermes_pgvector_recalls_total", "hermes_pgvector_database_up",
     }  # fmt: skip
 
 
@@ -174,16 +175,7 @@ def test_killed_processes_by_the_thousand_and_their_successors_on_the_same_pid(
     assert shown.count("stale: it was killed") == 5
     assert "998 more are stale" in shown
     assert len(commands.call("status", "--fleet", "--json").json["processes"]) == 1004
-    told = commands.call("metrics", "--per-process").out
-    series = [line.rpartition(" ")[0] for line in told.splitlines() if not line.startswith("#")]
-    assert len(series) == len(set(series)), "Prometheus refuses everything when a series is told twice"
-    found = samples(told)
-    assert value(found, "records_stored_total", home="home-a", process="host-a/1") == 301
-    seen = value(found, "process_seen_seconds", home="home-a", process="host-a/1")
-    assert seen is not None
-    assert seen < 1800
-    assert value(found, "process_info", home="home-a", process="host-a/1", command="hermes", kind="cli",
-                 version="2.1.0") == 1  # fmt: skip
+    assert value(samples(commands.call("metrics").out), "records_stored_total", home="home-a") == 301
 
 
 def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database, commands: Commands) -> None:
@@ -244,15 +236,13 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
         agent.on_memory_write("add", "memory", "The harbour master signs every permit in blue ink", {})
         home.settle()
         later = home.provider("market", session="s2")
-        injected = later.prefetch("who signs the harbour permit in the harbour?")
+        later.prefetch("who signs the harbour permit in the harbour?")
         later.handle_tool_call("recall_memory", {"query": "zinnia"})
         wanted = {
             "rows_stored|turn": 2,
             "rows_stored|memory": 1,
             "recalls|prefetch": 1,
             "recalls|tool": 1,
-            "empty_recalls|tool": 1,
-            "injected_characters": len(injected),
         }
 
         def counters() -> dict[str, float]:
@@ -262,9 +252,6 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
         home.engine.tasks.wake()
         wait_until(lambda: {name: counters().get(name) for name in wanted} == wanted)
         assert counters()["batches"] >= 1
-        assert counters()["stored_bytes"] > 50
-        assert sum(number for name, number in counters().items()
-                   if name.startswith("recall_seconds|total|") and not name.endswith("sum")) == 2  # fmt: skip
         assert home.stored.rows("SELECT kind, ended_at FROM agent_processes")[0][1] is None
         # Other settings make another engine, and the same process goes on.
         before = home.engine
@@ -400,7 +387,7 @@ def test_every_series_is_named_beforehand(commands: Commands, pool: Pool, databa
     (commands.home / "pgvector").mkdir()
     with psycopg.connect(database.operator_dsn) as connection:
         connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'memory', 'x')")
-    told = {name for name, _ in samples(commands.call("metrics", "--per-process", "--themes", "3").out)}
+    told = {name for name, _ in samples(commands.call("metrics").out)}
     assert told == set(exposition.names())
 
 

@@ -10,12 +10,10 @@ from hermes_memory_pgvector.meters import (
     BATCHES,
     METERS,
     MOST_NOTED,
-    RECALL_SECONDS,
     RECALLS,
     SEPARATOR,
     Meters,
 )
-from hermes_memory_pgvector.setup import exposition
 from hermes_memory_pgvector.values import AddTurn, Moment, Session
 
 
@@ -65,20 +63,6 @@ def test_a_forked_child_counts_from_zero() -> None:
             os._exit(0 if meters.totals() == {"batches": 3} else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert meters.totals() == {"batches": 1}
-
-
-def test_times_stand_in_the_bucket_that_holds_them() -> None:
-    meters = Meters()
-    for seconds in (0.0005, 0.001, 0.0011, 9.0, 99.0):
-        meters.observe(RECALL_SECONDS, seconds, "search")
-    totals = meters.totals()
-    buckets, total = exposition._buckets(RECALL_SECONDS, "search", totals)
-    assert dict(buckets)["0.001"] == 2
-    assert dict(buckets)["0.0025"] == 3
-    assert dict(buckets)["5.0"] == 3
-    assert dict(buckets)["10.0"] == 4
-    assert buckets[-1] == ("+Inf", 5)
-    assert round(total, 4) == 108.0026
 
 
 def test_every_meter_can_be_told() -> None:

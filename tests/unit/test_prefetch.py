@@ -10,7 +10,7 @@ import pytest
 
 from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.recall import prefetch
-from hermes_memory_pgvector.recall.log import MAX_WAITING, CrossRead, RecallLog
+from hermes_memory_pgvector.recall.log import MAX_WAITING, RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.recall.shown import MAX_HITS, MAX_SESSIONS, ShownHits
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Session
@@ -59,7 +59,7 @@ def test_the_log_says_what_became_of_each_hit() -> None:
     offer([memory(1)], given=given)
     hits = [memory(n) for n in range(1, 9)] + [turn(n) for n in range(20, 25)] + [turn(30, "s1")]
     offer(hits, given=given, by_host=frozenset({"fact 2"}), log=log)
-    (memories, turns), reads = log.take()
+    memories, turns = log.take()
     assert [(hit.id, hit.outcome) for hit in memories.hits] == [
         (1, "shown before"), (2, "in the prompt already"),
         *((n, "given") for n in range(3, 8)), (8, "beyond the limit"),
@@ -74,11 +74,10 @@ def test_the_log_says_what_became_of_each_hit() -> None:
         "s1",
         None,
     )
-    assert reads == {}
-    assert log.take() == ([], {})
+    assert log.take() == []
 
 
-def test_the_log_counts_what_tools_read_of_other_themes_and_forgets_nothing_it_is_given_back() -> None:
+def test_the_log_forgets_nothing_it_is_given_back() -> None:
     log = RecallLog(is_wanted=True, with_text=True)
 
     def search(questions: Sequence[Question]) -> list[Answer]:
@@ -88,14 +87,12 @@ def test_the_log_counts_what_tools_read_of_other_themes_and_forgets_nothing_it_i
     ask = log.listening(SESSION, search)
     for scope, theme in ((Scope.CURRENT, "marketing"), (Scope.ALL, "marketing"), (Scope.NAMED, "garden")):
         ask([Question("what?", Kind.MEMORY, theme, scope)])
-    answers, reads = log.take()
+    answers = log.take()
     assert [(answer.caller, answer.scope, answer.query) for answer in answers] == [
         ("tool", "current", "what?"), ("tool", "all", "what?"), ("tool", "garden", "what?"),
     ]  # fmt: skip
-    read = CrossRead(1, 1, (("garden", "m2"),))
-    assert reads == {("marketing", "all"): read, ("marketing", "garden"): read}
-    log.give_back(answers, reads)
-    assert log.take() == (answers, reads)
+    log.give_back(answers)
+    assert log.take() == answers
 
 
 def test_the_log_is_bounded_and_can_be_turned_off() -> None:
@@ -103,12 +100,12 @@ def test_the_log_is_bounded_and_can_be_turned_off() -> None:
     for _ in range(MAX_WAITING + 5):
         offer([memory(1)], log=log)
         offer([memory(1)], log=off)
-    answers, _ = log.take()
+    answers = log.take()
     assert len(answers) == MAX_WAITING
-    log.give_back(answers, {})
+    log.give_back(answers)
     offer([memory(1)], log=log)
-    assert len(log.take()[0]) == MAX_WAITING
-    assert off.take() == ([], {})
+    assert len(log.take()) == MAX_WAITING
+    assert off.take() == []
 
 
 def test_one_line_per_memory_and_no_more_than_the_limit() -> None:

@@ -9,15 +9,12 @@ import threading
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.cli import listening, options
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.setup import terminal
-
-if TYPE_CHECKING:
-    from hermes_memory_pgvector.setup.exposition import Fleet
 
 NAME = "metrics"
 HELP = "print the fleet's numbers for Prometheus, or serve them"
@@ -40,30 +37,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="serve under /metrics until Ctrl-C; port 0: any free one",
     )
-    parser.add_argument(
-        "--per-process", action="store_true", help="tell processes apart; new series with every process"
-    )
-    parser.add_argument(
-        "--themes", type=options.positive, default=0, metavar="N", help="also name the N themes with the most rows"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print, write or serve."""
     from hermes_memory_pgvector.setup import exposition
 
-    fleet = exposition.Fleet(options.home_of(args), per_process=args.per_process, themes=args.themes)
+    home = options.home_of(args)
     if args.listen is not None:
-        return _serve(fleet, *args.listen, json=args.json)
+        return _serve(home, *args.listen, json=args.json)
     if args.output is not None:
-        _write(args.output.expanduser(), exposition.text(fleet))
+        _write(args.output.expanduser(), exposition.text(home))
         if args.json:
             terminal.as_json({"file": str(args.output)})
-        return 0
-    if args.json:
-        terminal.as_json({"metrics": exposition.document(fleet)})
+    elif args.json:
+        terminal.as_json({"metrics": exposition.document(home)})
     else:
-        print(exposition.text(fleet), end="")
+        print(exposition.text(home), end="")
     return 0
 
 
@@ -82,15 +72,14 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
 
 
-def _serve(fleet: Fleet, host: str, port: int, *, json: bool) -> int:
-    from prometheus_client import start_http_server
-
+def _serve(home: Path, host: str, port: int, *, json: bool) -> int:
     from hermes_memory_pgvector.setup import exposition
 
     try:
-        server, thread = start_http_server(port, host, exposition.registry(fleet))
+        server = exposition.MetricsServer(home, host, port)
     except OSError as error:
         raise ConfigError(f"{host}:{port} cannot be served: {error.strerror or type(error).__name__}") from None
+    thread = start_thread(server.serve_forever, "hermes-pgvector-metrics")
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{server.server_port}/metrics"
     if json:

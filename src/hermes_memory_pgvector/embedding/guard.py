@@ -9,7 +9,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import ModelInfo, Vector
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.errors import EmbeddingError, EmbeddingMisconfigured, EmbeddingUnavailable
-from hermes_memory_pgvector.meters import EMBEDDING_FAILURES, EMBEDDING_SECONDS, Meters
+from hermes_memory_pgvector.meters import EMBEDDING_FAILURES, Meters
 
 
 class GuardedEmbedder:
@@ -39,8 +39,7 @@ class GuardedEmbedder:
         if not self.breaker.allows():
             raise EmbeddingUnavailable("the embedder is down; it is tried again soon")
         try:
-            with self._meters.timing(EMBEDDING_SECONDS, "question"):
-                vector = self._inner.embed_query(text, deadline)
+            vector = self._inner.embed_query(text, deadline)
         except EmbeddingError as error:
             self._meters.count(EMBEDDING_FAILURES, of="question")
             self.breaker.failed(str(error), is_told=not isinstance(error, EmbeddingMisconfigured))

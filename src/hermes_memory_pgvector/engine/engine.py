@@ -123,7 +123,6 @@ class Engine:
             self.current_model,
             masker_for(settings),
             following=self.next_embedder,
-            meters=meters,
         )
         self._guarded_recall = GuardedRecall(
             self.recall,
@@ -139,7 +138,7 @@ class Engine:
         self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals, masker_for(settings))
         self.status = self._make_status()
         self._mirror_files = self._make_mirror_files(predecessor)
-        self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker, self.home_id)
+        self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
         self._check_search = tasks.CheckSearch(self.recall, self.writer)
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks(check_configuration)

@@ -21,7 +21,7 @@ from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
 from hermes_memory_pgvector.errors import DatabaseDenied, MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
-from hermes_memory_pgvector.recall.log import CrossReads, RecallLog
+from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
@@ -273,25 +273,18 @@ class ShortenHistory:
 
 
 class KeepRecallLog:
-    """Stores what recall answered, and how often tools read other themes."""
+    """Stores what recall answered."""
 
-    def __init__(self, log: RecallLog, pool: Pool, breaker: Breaker, home_id: str) -> None:
+    def __init__(self, log: RecallLog, pool: Pool, breaker: Breaker) -> None:
         self._log = log
         self._pool = pool
         self._breaker = breaker
-        self._home_id = home_id
-        self._reads_due_at = 0.0
 
     def run(self) -> float:
         """Store what waits; what cannot be stored waits on."""
         if self._breaker.is_open:
             return IDLE_SECONDS
-        # The first read across themes is noted at once, later ones together: an audit log is not a list of questions.
-        now = time.monotonic()
-        answers, reads = self._log.take(with_reads=now >= self._reads_due_at)
-        if reads:
-            self._reads_due_at = now + STATISTICS_SECONDS
-        self._store(answers, reads, Deadline.after(DATABASE_SECONDS))
+        self._store(self._log.take(), Deadline.after(DATABASE_SECONDS))
         return LOG_SECONDS
 
     def flush(self, deadline: Deadline) -> None:
@@ -299,59 +292,29 @@ class KeepRecallLog:
         if self._breaker.is_open or deadline.is_over:
             return
         with contextlib.suppress(MemoryPluginError):
-            self._store(*self._log.take(), deadline)
+            self._store(self._log.take(), deadline)
 
-    def _store(self, answers: Sequence[LoggedAnswer], reads: CrossReads, deadline: Deadline) -> None:
+    def _store(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
         try:
-            self._insert(answers, reads, deadline)
+            self._insert(answers, deadline)
         except DatabaseDenied as error:
-            if error.sqlstate != gate.NO_PRIVILEGE or not answers:
-                self._log.give_back(answers, reads)
+            if error.sqlstate != gate.NO_PRIVILEGE:
+                self._log.give_back(answers)
                 raise
-            self._store((), reads, deadline)
             # Somebody asked in a theme that this login was not granted: that must not hold up the others.
             for theme in dict.fromkeys(each.theme for each in answers):
                 with contextlib.suppress(DatabaseDenied):
-                    self._insert([each for each in answers if each.theme == theme], {}, deadline)
+                    self._insert([each for each in answers if each.theme == theme], deadline)
         except MemoryPluginError:
-            self._log.give_back(answers, reads)
+            self._log.give_back(answers)
             raise
 
-    def _insert(self, answers: Sequence[LoggedAnswer], reads: CrossReads, deadline: Deadline) -> None:
-        if not answers and not reads:
+    def _insert(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
+        if not answers:
             return
         with self._pool.transaction(deadline, reach=UPKEEP) as connection:
-            told, counted = self._log.without_made_up_themes(answers, reads, theme_names(connection))
+            told = self._log.without_made_up_themes(answers, theme_names(connection))
             recall_log.insert(connection, told)
-            for (reader, named), read in counted.items():
-                # The first row counts; those after it name the rows that were given.
-                counts = {"questions": read.questions, "hits_of_other_themes": read.hits}
-                for subject in (f"scope {named}"[:MAX_SUBJECT], *named_rows(read.rows)):
-                    audit_log.insert(
-                        connection,
-                        actor="recall tool",
-                        home_id=self._home_id,
-                        action="read",
-                        theme=reader,
-                        subject=subject,
-                        counts=counts,
-                    )
-                    counts = {}
-
-
-def named_rows(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Rows by theme, as lines that an audit row has room for."""
-    lines: list[str] = []
-    for theme in dict.fromkeys(each for each, _ in rows):
-        head = f"rows of {theme[: MAX_SUBJECT // 2]}:"
-        line = head
-        for name in (name for each, name in rows if each == theme):
-            if len(line) + len(name) >= MAX_SUBJECT:
-                lines.append(line)
-                line = head
-            line = f"{line} {name}"
-        lines.append(line)
-    return lines
 
 
 class CheckSearch:

@@ -67,7 +67,7 @@ def block(
 
     for question_asked, answer in zip(questions, answers, strict=True):
         log.note("prefetch", session, question_asked, answer, took, judge)
-    log.count_given("prefetch", len(included), len(lines))
+    log.count_given("prefetch", len(included))
     shown.add(session, included)
     return lines
 

@@ -7,7 +7,6 @@ and the answer says so. Database errors are raised to the caller.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -27,7 +26,6 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.meters import RECALL_SECONDS, Meters
 from hermes_memory_pgvector.store import reach
 from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
 from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone
@@ -134,14 +132,12 @@ class Recall:
         masker: Masker = NOTHING,
         *,
         following: QueryEmbedder | None = None,
-        meters: Meters | None = None,
     ) -> None:
         """`following` embeds questions once the database's vectors are of its model."""
         self._reading = reading
         self._embedders = [each for each in (embedder, following) if each is not None]
         self._settings = settings
         self._masker = masker
-        self._meters = meters or Meters()
         self._current_model = current_model or CurrentModel()
 
     def search(self, question: Question, deadline: Deadline) -> Answer:
@@ -150,8 +146,7 @@ class Recall:
 
     def search_together(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         """Answers to the same words for several kinds of hits: embedded once, searched in one round trip."""
-        with self._meters.timing(RECALL_SECONDS, "total"):
-            return self._answer(questions, self.prepare(questions[0], deadline), deadline)
+        return self._answer(questions, self.prepare(questions[0], deadline), deadline)
 
     def _answer(self, questions: Sequence[Question], ready: Prepared, deadline: Deadline) -> list[Answer]:
         if ready.is_empty:
@@ -184,7 +179,6 @@ class Recall:
         """The answers by one model's vectors or by words, and the models as they are after that."""
         meaning, wording = ready.meaning, ready.wording
         models: PendingModels | None = None
-        started = time.perf_counter()
         with self._reading(deadline, reach_of(questions)) as connection:
             pending = [
                 send(
@@ -196,7 +190,6 @@ class Recall:
                 models = PendingModels(connection)
         # Results are read after the transaction, so that all statements and its end travel together.
         answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
-        self._meters.observe(RECALL_SECONDS, time.perf_counter() - started, "search")
         return answers, () if models is None else self._current_model.note(models.receive())
 
     def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
@@ -217,8 +210,7 @@ class Recall:
         # Rows are stored without secrets, and no embedding service gets to see one.
         question = replace(question, text=self._masker.mask(question.text).text)
         models = self._models(deadline) if self._embedders else ()
-        with self._meters.timing(RECALL_SECONDS, "embed"):
-            meaning, degraded = self._embed(question.text, models, deadline)
+        meaning, degraded = self._embed(question.text, models, deadline)
         wording = read_wording(question)
         deadline.check()
         if meaning is not None and not self._settings.hybrid_search:
@@ -236,7 +228,7 @@ class Recall:
             return answers
         try:
             asked = [questions[place] for place in empty]
-            with self._meters.timing(RECALL_SECONDS, "extras"), self._reading(deadline, reach_of(asked)) as connection:
+            with self._reading(deadline, reach_of(asked)) as connection:
                 sizes = count_searched(connection, asked)
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without the number of rows searched: %s", type(error).__name__)
@@ -247,10 +239,9 @@ class Recall:
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
-            with self._meters.timing(RECALL_SECONDS, "extras"):
-                with self._reading(deadline, within(*(hit.theme for hit in answer.hits))) as connection:
-                    pending = send_neighbours(connection, answer.hits)
-                return replace(answer, hits=tuple(pending.receive()))
+            with self._reading(deadline, within(*(hit.theme for hit in answer.hits))) as connection:
+                pending = send_neighbours(connection, answer.hits)
+            return replace(answer, hits=tuple(pending.receive()))
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without neighbours: %s", type(error).__name__)
             return answer

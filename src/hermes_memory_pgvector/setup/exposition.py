@@ -7,35 +7,30 @@ are left out rather than told too low, and this machine's homes say what they kn
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import socket
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
-
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.meters import BEYOND, BREAKERS, BUCKETS, METERS, SEPARATOR, SUM, Meter
+from hermes_memory_pgvector.meters import BREAKERS, METERS, SEPARATOR
 from hermes_memory_pgvector.setup import fleet_view
 
 if TYPE_CHECKING:
-    from prometheus_client import Metric
-
     from hermes_memory_pgvector.setup.fleet_view import FleetView, LocalHome, Told
-    from hermes_memory_pgvector.store.fleet import Heard
 
 PREFIX: Final = "hermes_pgvector_"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SCRAPE_SECONDS = 8.0
-PAST: Final = "past"
-"""Stands in place of a process for all those whose rows are gone."""
+REQUEST_SECONDS = 10.0
 GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "build_info": ("The version that tells this.", ("version",)),
     "database_up": ("Whether the database answers.", ()),
-    "collect_seconds": ("Time it took to collect all this.", ()),
     "database_bytes": ("Size of the database.", ()),
     "turns": ("Turns that are stored.", ()),
     "memories": ("Memories that are stored.", ()),
@@ -43,227 +38,164 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "pending_vectors": ("Rows that wait for a vector.", ()),
     "kept_dead_letters": ("Records that Postgres rejected and that wait for an operator.", ()),
     "processes": ("Processes, by state: live, stale (overdue), ended (in the last day).", ("home", "state")),
-    "home_info": ("Where a home is.", ("home", "host", "path")),
-    "process_info": ("A process at work; only with --per-process.", ("home", "process", "command", "kind", "version")),
-    "process_seen_seconds": ("Seconds since a process was heard of; only with --per-process.", ("home", "process")),
     "journal_records": ("Records that wait for Postgres.", ("home",)),
     "journal_oldest_seconds": ("Age of the oldest record that waits for Postgres.", ("home",)),
-    "journal_bytes": ("Bytes of the records that wait for Postgres.", ("home",)),
-    "journal_disk_bytes": ("Bytes of all journal files; only for homes of this machine.", ("home",)),
     "refused_waiting": ("Refused writes that are still to be recovered.", ("home",)),
     "breaker_open": ("Processes for which a breaker is open: something does not work.", ("home", "breaker")),
-    "theme_turns": ("Turns of a theme; only with --themes.", ("theme",)),
-    "theme_memories": ("Memories of a theme; only with --themes.", ("theme",)),
 }
 """What goes up and down: help and labels."""
 
-Counters = dict[tuple[str, ...], dict[str, float]]
-"""By home, or home and process: totals by name."""
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One name with all its numbers."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+    samples: dict[tuple[str, ...], float] = field(default_factory=dict)
 
 
-class Fleet(Collector):
-    """Looks anew each time somebody asks."""
-
-    def __init__(self, home: Path, *, per_process: bool = False, themes: int = 0) -> None:
-        self._home = home
-        self._per_process = per_process
-        self._themes = themes
-
-    def describe(self) -> list[Metric]:
-        """Nothing beforehand: a registry would look at everything to find out."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Everything that is known now."""
-        started = time.perf_counter()
-        view = fleet_view.look(self._home, themes=self._themes, seconds=SCRAPE_SECONDS)
-        yield from _gauges(view, per_process=self._per_process, wants_themes=self._themes > 0)
-        if view.told is not None:
-            yield from _counters(_summed(view.told, per_process=self._per_process), per_process=self._per_process)
-        yield _gauge("collect_seconds", [((), time.perf_counter() - started)])
+def families(home: Path) -> list[Family]:
+    """Everything that is known now."""
+    view = fleet_view.look(home, seconds=SCRAPE_SECONDS)
+    gauges = {name: Family(PREFIX + name, "gauge", *told) for name, told in GAUGES.items()}
+    for name, samples in _numbers(view):
+        gauges[name].samples.update(samples)
+    found = [*gauges.values(), *(_counters(view.told) if view.told is not None else ())]
+    return [each for each in found if each.samples]
 
 
-def registry(fleet: Fleet) -> CollectorRegistry:
-    """A registry with this alone: nothing of the interpreter that happens to collect it."""
-    made = CollectorRegistry(auto_describe=False)
-    made.register(fleet)
-    return made
-
-
-def text(fleet: Fleet) -> str:
+def text(home: Path) -> str:
     """The numbers in Prometheus' text format."""
-    return generate_latest(registry(fleet)).decode("utf-8")
+    return "".join(line + "\n" for each in families(home) for line in _lines(each))
 
 
-def document(fleet: Fleet) -> list[dict[str, Any]]:
+def document(home: Path) -> list[dict[str, Any]]:
     """The same for JSON."""
     return [
         {
-            "name": metric.name,
-            "type": metric.type,
-            "help": metric.documentation,
+            "name": each.name,
+            "type": each.kind,
+            "help": each.help,
             "samples": [
-                {"name": each.name, "labels": dict(each.labels), "value": each.value} for each in metric.samples
+                {"labels": dict(zip(each.labels, key, strict=True)), "value": value}
+                for key, value in each.samples.items()
             ],
         }
-        for metric in fleet.collect()
+        for each in families(home)
     ]
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Serves them under /metrics to whoever collects."""
+
+    daemon_threads = True
+
+    def __init__(self, home: Path, host: str, port: int) -> None:
+        self.home = home
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Collected)
+
+
+class _Collected(BaseHTTPRequestHandler):
+    timeout = REQUEST_SECONDS
+
+    def do_GET(self) -> None:
+        """All numbers, looked up anew."""
+        if self.path.partition("?")[0] != "/metrics":
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        assert isinstance(self.server, MetricsServer)
+        body = text(self.server.home).encode("utf-8")
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Whoever collects asks every few seconds."""
 
 
 def names() -> list[str]:
     """Every series that may be told, as queries name it."""
-    found = [PREFIX + name for name in GAUGES]
-    for meter in METERS:
-        suffixes = ("_total",) if meter.kind == "counter" else ("_bucket", "_sum", "_count")
-        found += [PREFIX + meter.name + suffix for suffix in suffixes]
-    return found
+    return [PREFIX + name for name in GAUGES] + [f"{PREFIX}{meter.name}_total" for meter in METERS]
 
 
-def _gauge(name: str, samples: Sequence[tuple[Sequence[str], float]]) -> GaugeMetricFamily:
-    help_text, labels = GAUGES[name]
-    made = GaugeMetricFamily(PREFIX + name, help_text, labels=labels)
-    for values, value in samples:
-        made.add_metric(list(values), value)
-    return made
+def _lines(family: Family) -> Iterator[str]:
+    yield f"# HELP {family.name} {family.help}"
+    yield f"# TYPE {family.name} {family.kind}"
+    for key, value in family.samples.items():
+        # The escapes of a label's value are those of JSON, as far as either has any.
+        told = zip(family.labels, key, strict=True)
+        labels = ",".join(f"{name}={json.dumps(each, ensure_ascii=False)}" for name, each in told)
+        yield f"{family.name}{'{' + labels + '}' if labels else ''} {float(value)!r}"
 
 
-def _gauges(view: FleetView, *, per_process: bool, wants_themes: bool) -> Iterator[GaugeMetricFamily]:
+def _numbers(view: FleetView) -> Iterator[tuple[str, dict[tuple[str, ...], float]]]:
     told = view.told
-    yield _gauge("build_info", [((__version__,), 1)])
-    yield _gauge("database_up", [((), told is not None)])
+    yield "build_info", {(__version__,): 1}
+    yield "database_up", {(): told is not None}
     if told is not None:
-        yield _gauge("database_bytes", [((), told.database_bytes)])
-        yield _gauge("turns", [((), told.contents.turns)])
-        yield _gauge("memories", [((), told.contents.memories)])
-        yield _gauge("themes", [((), told.contents.theme_count)])
-        yield _gauge("pending_vectors", [((), told.vectors_pending)])
-        yield _gauge("kept_dead_letters", [((), told.dead_letters)])
-        if per_process:
-            yield from _processes(told)
-        if wants_themes:
-            yield _gauge("theme_turns", [((each.theme,), each.turns) for each in told.contents.themes])
-            yield _gauge("theme_memories", [((each.theme,), each.memories) for each in told.contents.themes])
+        yield "database_bytes", {(): told.database_bytes}
+        yield "turns", {(): told.contents.turns}
+        yield "memories", {(): told.contents.memories}
+        yield "themes", {(): told.contents.theme_count}
+        yield "pending_vectors", {(): told.vectors_pending}
+        yield "kept_dead_letters", {(): told.dead_letters}
     yield from _homes(view)
 
 
-def _processes(told: Told) -> Iterator[GaugeMetricFamily]:
-    live: dict[tuple[str, str], Heard] = {}
-    for each in told.processes:
-        if each.ended_at is None:
-            # A container that was killed and started again has the same name and number: the one heard of last counts.
-            live.setdefault((each.process.home_id, _name(each.process.host, each.process.pid)), each)
-    yield _gauge(
-        "process_info",
-        [((*key, each.process.command, each.process.kind, each.process.version), 1) for key, each in live.items()],
-    )
-    yield _gauge(
-        "process_seen_seconds",
-        [(key, max(0.0, (told.at - each.seen_at).total_seconds())) for key, each in live.items()],
-    )
-
-
-def _homes(view: FleetView) -> Iterator[GaugeMetricFamily]:
+def _homes(view: FleetView) -> Iterator[tuple[str, dict[tuple[str, ...], float]]]:
     """How each home is doing: from what its processes told last, and for this machine's homes from their own files."""
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    states: dict[tuple[str, str], int] = {}
-    open_breakers: dict[tuple[str, str], int] = {}
-    places: dict[str, tuple[str, str]] = {}
+    states: Counter[tuple[str, str]] = Counter()
+    breakers: Counter[tuple[str, str]] = Counter()
     for each in view.told.processes if view.told is not None else ():
         home = each.process.home_id
-        places.setdefault(home, (each.process.host, each.process.home))
         state = "ended" if each.ended_at is not None else "stale" if each.is_stale else "live"
-        states[home, state] = states.get((home, state), 0) + 1
+        states[home, state] += 1
+        gauges = found[home]
         if state == "live":
-            gauges = found[home]
-            for name in ("journal_records", "journal_bytes", "refused_waiting"):
+            for name in ("journal_records", "refused_waiting"):
                 gauges[name] += each.state.get(name, 0)
-            gauges["journal_oldest_seconds"] = max(
-                gauges["journal_oldest_seconds"], each.state.get("journal_oldest_seconds", 0)
-            )
-            for name in each.state.get("trouble", {}):
-                open_breakers[home, name] = open_breakers.get((home, name), 0) + 1
+            oldest = each.state.get("journal_oldest_seconds", 0)
+            gauges["journal_oldest_seconds"] = max(gauges["journal_oldest_seconds"], oldest)
+            breakers.update((home, name) for name in each.state.get("trouble", {}))
     for local in view.homes:
-        _add_local(local, found[local.id], open_breakers, is_known=view.told is not None)
+        found[local.id] |= _local(local, is_known=view.told is not None)
+        open_ones = Counter(name.name for process in local.report.processes for name in process.open_breakers)
+        breakers |= Counter({(local.id, name): number for name, number in open_ones.items()})
         if view.told is None:
-            places[local.id] = ("", str(local.path))
             states[local.id, "live"] = len(local.report.processes)
-    yield _gauge("home_info", [((home, *place), 1) for home, place in places.items()])
-    yield _gauge(
-        "processes",
-        [((home, state), states.get((home, state), 0)) for home in found.keys() | places.keys()
-         for state in ("live", "stale", "ended")],
-    )  # fmt: skip
-    for name in ("journal_records", "journal_oldest_seconds", "journal_bytes", "journal_disk_bytes", "refused_waiting"):
-        yield _gauge(name, [((home,), gauges[name]) for home, gauges in found.items() if name in gauges])
-    yield _gauge(
-        "breaker_open",
-        [((home, name), open_breakers.get((home, name), 0)) for home in found for name in BREAKERS],
-    )
+    yield "processes", {(home, state): states[home, state] for home in found for state in ("live", "stale", "ended")}
+    for name in ("journal_records", "journal_oldest_seconds", "refused_waiting"):
+        yield name, {(home,): gauges[name] for home, gauges in found.items() if name in gauges}
+    yield "breaker_open", {(home, name): breakers[home, name] for home in found for name in BREAKERS}
 
 
-def _add_local(
-    local: LocalHome, gauges: dict[str, float], open_breakers: dict[tuple[str, str], int], *, is_known: bool
-) -> None:
+def _local(local: LocalHome, *, is_known: bool) -> dict[str, float]:
     """A home's own files are newer than what its processes have told."""
     report = local.report
-    gauges["journal_disk_bytes"] = report.bytes_on_disk
-    gauges["refused_waiting"] = report.refused_waiting + report.refused_left
-    for name in BREAKERS:
-        open_breakers[local.id, name] = sum(
-            name in [breaker.name for breaker in process.open_breakers] for process in report.processes
-        )
-    if is_known:
-        gauges["journal_records"] = report.records
-        gauges["journal_oldest_seconds"] = report.oldest_age_seconds
-        gauges["journal_bytes"] = sum(each.bytes for each in report.writers)
-    else:
+    refused = {"refused_waiting": report.refused_waiting + report.refused_left}
+    if not is_known:
         # Without watermarks, what has been stored and is kept for a while cannot be told from what waits.
-        gauges["journal_records"] = sum(each.writer_waiting for each in report.processes)
+        return {**refused, "journal_records": sum(each.writer_waiting for each in report.processes)}
+    return {**refused, "journal_records": report.records, "journal_oldest_seconds": report.oldest_age_seconds}
 
 
-def _summed(told: Told, *, per_process: bool) -> Counters:
-    """Totals by home, or by home and process."""
-    found: Counters = {}
-    entries = [(each.process.home_id, _name(each.process.host, each.process.pid), each.counters)
-               for each in told.processes]  # fmt: skip
-    entries += [(home_id, PAST, counters) for home_id, _, counters in told.past]
-    for home, process, counters in entries:
-        into = found.setdefault((home, process) if per_process else (home,), defaultdict(float))
-        for name, value in counters.items():
-            into[name] += value
-    return found
-
-
-def _counters(found: Counters, *, per_process: bool) -> Iterator[Metric]:
-    own = ("home", "process") if per_process else ("home",)
+def _counters(told: Told) -> Iterator[Family]:
+    summed: dict[str, Counter[str]] = defaultdict(Counter)
+    entries = [(each.process.home_id, each.counters) for each in told.processes]
+    for home, counters in [*entries, *((home, counters) for home, _, counters in told.past)]:
+        summed[home].update(counters)
     for meter in METERS:
-        labels = [*own, *([meter.label] if meter.label else [])]
-        if meter.kind == "counter":
-            counter = CounterMetricFamily(PREFIX + meter.name, meter.help, labels=labels)
-            for key, totals in found.items():
-                for value in meter.values or ("",):
-                    name = f"{meter.name}{SEPARATOR}{value}" if value else meter.name
-                    counter.add_metric([*key, *([value] if value else [])], totals.get(name, 0))
-            yield counter
-        else:
-            histogram = HistogramMetricFamily(PREFIX + meter.name, meter.help, labels=labels)
-            for key, totals in found.items():
-                for value in meter.values or ("",):
-                    buckets, total = _buckets(meter, value, totals)
-                    histogram.add_metric([*key, *([value] if value else [])], buckets, total)
-            yield histogram
-
-
-def _buckets(meter: Meter, value: str, totals: Mapping[str, float]) -> tuple[list[tuple[str, float]], float]:
-    """What is at most each bound, and the sum of all."""
-    name = f"{meter.name}{SEPARATOR}{value}{SEPARATOR}"
-    seen = 0.0
-    buckets = []
-    for bound in (*BUCKETS, BEYOND):
-        seen += totals.get(f"{name}{bound}", 0)
-        buckets.append((str(bound), seen))
-    return buckets, totals.get(f"{name}{SUM}", 0)
-
-
-def _name(host: str, pid: int) -> str:
-    return f"{host}/{pid}"
+        family = Family(f"{PREFIX}{meter.name}_total", "counter", meter.help, ("home", *filter(None, [meter.label])))
+        for home, totals in summed.items():
+            for value in meter.values:
+                family.samples[home, value] = totals[f"{meter.name}{SEPARATOR}{value}"]
+            if not meter.values:
+                family.samples[home,] = totals[meter.name]
+        yield family

@@ -21,7 +21,7 @@ from hermes_memory_pgvector.errors import (
     EmbeddingMisconfigured,
     EmbeddingUnavailable,
 )
-from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, EMBEDDING_SECONDS, Meters
+from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Meters
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
@@ -173,8 +173,7 @@ class Backlog:
     def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
         pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
         texts = [text for _, _, text in pieces]
-        with self._meters.timing(EMBEDDING_SECONDS, "rows"):
-            found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
+        found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
         made = [
             Made(row, chunk, vector)
             for (row, chunk, _), vector in zip(pieces, found, strict=True)

@@ -93,7 +93,6 @@ class Intake:
                 if self._is_for_newer(record, error):
                     break
                 self._bury(connection, record, record.payload, str(error))
-                self._tally.add_bytes(len(record.payload))
             taken.append(record)
         return taken
 
@@ -102,7 +101,6 @@ class Intake:
         batch.add(record.writer, record.seq, items)
         self.themes.update(item.theme for item in items)
         self._tally.add(items)
-        self._tally.add_bytes(len(record.payload))
 
     def store_rejected(self, connection: Connection, record: Record) -> bool:
         """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""

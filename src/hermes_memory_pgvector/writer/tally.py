@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 
-from hermes_memory_pgvector.meters import BATCH_SECONDS, BATCHES, DEAD_LETTERS, RECORDS, ROWS, STORED_BYTES, Meters
+from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, ROWS, Meters
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
@@ -26,22 +25,11 @@ class Tally:
 
     def begin(self) -> None:
         """A transaction begins: what was not committed does not count."""
-        self._started = time.perf_counter()
-        self._took = 0.0
-        self._bytes = 0
         self._rows: Counter[str] = Counter()
-
-    def committed(self) -> None:
-        """The transaction is over."""
-        self._took = time.perf_counter() - self._started
 
     def add(self, items: Iterable[WriteItem]) -> None:
         """These are stored."""
         self._rows.update(map(_kind, items))
-
-    def add_bytes(self, number: int) -> None:
-        """A record of so many bytes is stored."""
-        self._bytes += number
 
     def count(self, records: int, dead: int) -> None:
         """Add it to the meters: so many records, of which so many were rejected."""
@@ -49,9 +37,7 @@ class Tally:
             self._meters.count(DEAD_LETTERS, dead)
         if records:
             self._meters.count(BATCHES)
-            self._meters.observe(BATCH_SECONDS, self._took)
             self._meters.count(RECORDS, records)
-            self._meters.count(STORED_BYTES, self._bytes)
             for kind, number in self._rows.items():
                 self._meters.count(ROWS, number, kind)
 

@@ -450,7 +450,6 @@ class Writer(Service):
                 for writer, mark in marks.items():
                     self._compare(writer, mark)
                 yield connection, marks
-            self._tally.committed()
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
