@@ -51,8 +51,6 @@ from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import Reach
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.everyday import worth_asking
@@ -265,9 +263,8 @@ class Ours:
         self._connection.close()
 
     @contextmanager
-    def _reading(self, _: Deadline, reach: Reach) -> Iterator[Any]:
+    def _reading(self, _: Deadline) -> Iterator[Any]:
         with self._connection.transaction():
-            Pool.say(self._connection, reach)
             yield self._connection
 
     def _store(self, theme: Theme, model: EmbeddingModel, vectors: Vectors) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.values import Kind, Question, Scope
 
 LOGGED = """
@@ -39,7 +38,7 @@ def replay(home: Path) -> Replay:
     again = hits = same = 0
     took: list[float] = []
     with parts.open_engine(home) as engine:
-        with engine.pool.transaction(Deadline.after(60), reach=OVERVIEW) as connection:
+        with engine.pool.transaction(Deadline.after(60)) as connection:
             rows: list[Any] = connection.execute(LOGGED.encode()).fetchall()
         for theme, session_id, caller, kind, scope, query, at, logged in rows:
             named = scope not in SCOPES

@@ -20,7 +20,6 @@ from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.store import recall_log
 from hermes_memory_pgvector.store.quarantine import Rule
-from hermes_memory_pgvector.store.reach import OPERATOR, WRITER
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -221,8 +220,8 @@ def fill(home: Path) -> None:
     engine, _ = engine_for(home)
     engine.record(list(items(now)), Urgency.TURN)
     assert engine.flush(Deadline.after(SECONDS)), engine.writer.status().last_error
-    with engine.pool.transaction(Deadline.after(SECONDS), reach=WRITER) as connection:
+    with engine.pool.transaction(Deadline.after(SECONDS)) as connection:
         recall_log.insert(connection, answers(now))
-    with engine.pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
+    with engine.pool.transaction(Deadline.after(SECONDS)) as connection:
         rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
         quarantine.plan(connection, rule, operator(home), execute=True)

@@ -20,7 +20,6 @@ from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.store.quarantine import Rule
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.made_up_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
 
@@ -182,7 +181,7 @@ def test_the_page_survives_a_database_that_goes_away_and_comes_back(tab: Tab, fl
 @mostly_alone
 def test_a_quarantine_is_shown_by_its_rule_and_ended_after_confirmation(tab: Tab, fleet: Fleet) -> None:
     engine, _ = engine_for(fleet.home)
-    with engine.pool.transaction(Deadline.after(10), reach=OPERATOR) as connection:
+    with engine.pool.transaction(Deadline.after(10)) as connection:
         rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
         if not any(each.undone_at is None for each in quarantine.listed(connection)):
             quarantine.plan(connection, rule, operator(fleet.home), execute=True)

@@ -16,11 +16,9 @@ from psycopg.rows import TupleRow
 from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.recall.recall import reach_of, read_wording
+from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import Reach
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
@@ -143,20 +141,18 @@ class Store:
         meaning = None if vector is None else Meaning(self.model, vector)
         thresholds = Thresholds(min_similarity, question.min_coverage, half_life_days)
         with self.connection.transaction():
-            Pool.say(self.connection, reach_of([question]))
             return search(self.connection, question, meaning, read_wording(question), thresholds)
 
     @contextmanager
-    def reading(self, _: Deadline, reach: Reach) -> Iterator[Any]:
+    def reading(self, _: Deadline) -> Iterator[Any]:
         """The connection, as recall borrows it."""
         with self.connection.transaction():
-            Pool.say(self.connection, reach)
             yield self.connection
 
 
 def opened(database: Database) -> psycopg.Connection[TupleRow]:
     """A connection as the runtime role uses it."""
-    return psycopg.connect(database.operator_dsn, autocommit=True, prepare_threshold=None)
+    return psycopg.connect(database.runtime_dsn, autocommit=True, prepare_threshold=None)
 
 
 @contextmanager

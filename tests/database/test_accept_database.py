@@ -27,7 +27,7 @@ def test_a_database_that_is_down_is_accepted_when_it_comes_up(tmp_path: Path, da
     commands = Commands(tmp_path)
     down = "postgresql://hermes@127.0.0.1:9/memory"
     _configure(commands.home, down)
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         found = installation.identify(connection)
     assert found is not None
     folder, own, where = data_folder(commands.home), home_id(commands.home), installation.place(down)
@@ -46,7 +46,7 @@ def test_every_profile_that_has_used_a_database_accepts_the_one_it_names_now(
         commands.home,
         *(commands.home / "profiles" / name for name in ("used", "unused", "broken")),
     )
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         now = installation.identify(connection)
     assert now is not None
     upgraded = replace(now, server="of the old major version")

@@ -76,7 +76,7 @@ def test_every_row_and_vector_is_there_afterwards(empty_database: Database, scri
     outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("nomic-embed-text", DIM))
     assert (outcome.adopted_memories, outcome.adopted_turns, outcome.adopted_vectors) == (4, 41, 42)
     assert outcome.vectors_wanted == 3
-    with psycopg.connect(empty_database.operator_dsn) as connection:
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
         memories = connection.execute("SELECT agent_identity, content FROM memory_entries ORDER BY id").fetchall()
         turns = connection.execute("SELECT count(*), count(DISTINCT (session_id, digest, ordinal)) FROM conversations")
         assert turns.fetchone() == (41, 41)
@@ -106,7 +106,7 @@ def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: D
     outcome = migrate.apply(empty_database.owner_dsn, model=ModelSpec("local", 256))
     assert outcome.adopted_vectors == 42
     assert outcome.vectors_wanted == 45
-    with psycopg.connect(empty_database.operator_dsn) as connection:
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
         models = connection.execute("SELECT name, dim, is_current FROM embedding_models ORDER BY id").fetchall()
     assert models == [("local", 256, True), ("nomic-embed-text", DIM, False)]
 
@@ -114,7 +114,7 @@ def test_vectors_of_another_model_are_kept_beside_the_new_ones(empty_database: D
 def test_edges_of_the_published_package_become_delegations(empty_database: Database) -> None:
     made(empty_database, SEED, PEER)
     migrate.apply(empty_database.owner_dsn)
-    with psycopg.connect(empty_database.operator_dsn) as connection:
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
         row = connection.execute("SELECT agent_identity, session_id, child_session_id FROM delegations").fetchone()
     assert row == ("marketing", "s1", "c1")
 
@@ -149,7 +149,7 @@ def test_another_schemas_living_installation_is_left_alone(empty_database: Datab
     assert any('schema "public"' in notice and "memories too" in notice for notice in outcome.notices), outcome.notices
     with psycopg.connect(empty_database.owner_dsn) as connection:
         assert connection.execute(objects).fetchall() == before
-    with psycopg.connect(empty_database.operator_dsn) as connection:
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
         assert connection.execute("SELECT content FROM public.conversations").fetchall() == [("fleet one",)]
         assert connection.execute("SELECT count(*) FROM public.conversations_embedded").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM second.conversations").fetchone() == (0,)
@@ -174,7 +174,6 @@ def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database
         (make_conninfo(empty_database.runtime_dsn, options=path), "the launch of the second"),
     ):
         with psycopg.connect(dsn) as connection:
-            connection.execute("SELECT set_config('hermes.purpose', 'writer', true)")
             connection.execute(say, (text,))
             assert connection.execute(find).fetchall() == [(text,)]
             connection.execute("SELECT hermes_refresh_statistics()")

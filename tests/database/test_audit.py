@@ -27,7 +27,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 
 def test_a_row_says_who_did_what_when_and_to_how_many(database: Database) -> None:
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         number = audit.record(
             connection, SOMEBODY, "forget", theme="market", subject="receipt 12", counts={"turns": 3, "memories": 0}
         )
@@ -39,7 +39,7 @@ def test_a_row_says_who_did_what_when_and_to_how_many(database: Database) -> Non
 
 
 def test_what_is_not_committed_is_not_in_the_log(database: Database) -> None:
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         audit.record(connection, SOMEBODY, "forget", counts={})
         connection.rollback()
         assert audit.read(connection) == []
@@ -60,7 +60,7 @@ def test_what_is_not_committed_is_not_in_the_log(database: Database) -> None:
 def test_the_runtime_role_can_neither_change_the_log_nor_lie_about_time_and_login(
     database: Database, statement: str
 ) -> None:
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         audit.record(connection, SOMEBODY, "forget", counts={"turns": 1})
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(statement.encode())
@@ -80,7 +80,7 @@ def test_the_runtime_role_can_neither_change_the_log_nor_lie_about_time_and_logi
 )
 def test_there_is_no_room_for_text(database: Database, values: dict[str, str]) -> None:
     row = {"actor": "me", "action": "forget", "subject": "", "counts": "{}", **values}
-    with psycopg.connect(database.operator_dsn) as connection, pytest.raises(psycopg.errors.CheckViolation):
+    with psycopg.connect(database.runtime_dsn) as connection, pytest.raises(psycopg.errors.CheckViolation):
         connection.execute(
             "INSERT INTO audit_log (actor, action, subject, counts)"
             " VALUES (%(actor)s, %(action)s, %(subject)s, %(counts)s::jsonb)",
@@ -90,7 +90,7 @@ def test_there_is_no_room_for_text(database: Database, values: dict[str, str]) -
 
 def test_the_command_shows_newest_first_in_pages(commands: Commands, database: Database) -> None:
     assert commands.call("audit").out == "Nothing is in the log for this.\n"
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         for number in range(5):
             theme, action = ("market", "forget") if number % 2 else ("garden", "mute")
             audit.record(connection, SOMEBODY, action, theme=theme, counts={"turns": number})
@@ -128,10 +128,10 @@ def test_a_change_of_any_table_is_noticed(database: Database) -> None:
     with (
         pytest.raises(AssertionError, match="conversations"),
         nothing_changes(stored),
-        psycopg.connect(database.operator_dsn) as connection,
+        psycopg.connect(database.runtime_dsn) as connection,
     ):
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'new')")
     before = checksums(database.owner_dsn)
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         connection.execute("UPDATE conversations SET content = 'other' WHERE agent_identity = 'default'")
     assert checksums(database.owner_dsn) != before

@@ -30,7 +30,7 @@ WHERE kind = ANY (%s) ORDER BY ts DESC, kind DESC, id DESC"""
 @pytest.mark.parametrize(("themes", "times"), [(1, 100), (7, 11), (40, 3), (40, 100)])
 def test_pages_over_all_themes_are_the_whole_list_in_order(database: Database, themes: int, times: int) -> None:
     dice = random.Random(themes * 1000 + times)
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         for statement in FILL.split(";"):
             connection.execute(statement.encode(), {"themes": themes, "times": times})
         for kinds in ((Kind.TURN,), (Kind.MEMORY,), see.BOTH):

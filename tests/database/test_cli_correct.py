@@ -17,7 +17,6 @@ from hermes_memory_pgvector.recall.recall import EVERY_ROW, read_wording
 from hermes_memory_pgvector.store import memories, mirror_files
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -210,7 +209,7 @@ def test_mute_keeps_rows_out_of_every_search_and_unmute_brings_them_back(
     def found() -> list[set[int]]:
         """What every way of searching finds: by meaning and words, by words alone, here and everywhere."""
         hits = []
-        with psycopg.connect(database.operator_dsn) as connection:
+        with psycopg.connect(database.runtime_dsn) as connection:
             model = current_model(connection)
             assert model is not None
             whole = replace(model, candidates=EVERY_ROW)
@@ -310,7 +309,7 @@ def test_what_a_mirrored_home_gets_back_stays_when_its_file_is_written_again(age
     engine = agent_home.engine
     wait_until(lambda: stored.rows("SELECT count(*) FROM memory_files WHERE entries <> '[]'") == [(1,)])
     hand = Hand(operator(agent_home.path), engine.clock.now, wants_vectors=False)
-    with engine.pool.transaction(Deadline.after(30), reach=OPERATOR) as connection:
+    with engine.pool.transaction(Deadline.after(30)) as connection:
         assert changes.undo(connection, event, hand, execute=True).executed
     agent_home.write_memories("Roses need sun", "Another line")
     agent_home.mirror()

@@ -290,7 +290,7 @@ def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monk
             theme, datetime.now(UTC), f"s{number}", "prefetch", Kind.MEMORY, "current", None, None, (), 1.0
         )
 
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         recall_log.insert(connection, [answer("market", number) for number in range(110)] + [answer("garden", 9)])
         recall_log.insert(connection, [answer("market", 777)])
         kept = recall_log.newest(connection, "market", session_id=None, caller=None, limit=200)

@@ -302,24 +302,6 @@ def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands,
     assert Stored(database.owner_dsn).rows("SELECT id, writer FROM dead_letters") == [(letter, "gone")]
 
 
-def test_a_dead_letter_of_a_login_is_not_stored_where_that_login_may_not_write(
-    commands: Commands, database: Database
-) -> None:
-    """Whoever may write dead letters could otherwise have an operator write to any theme."""
-    letter = str(bury(database, turn("planted for somebody else's theme")))
-    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-        owner.execute("INSERT INTO login_grants (login, may_write, may_create) VALUES ('minion', true, false)")
-        owner.execute("INSERT INTO login_themes (login, theme) VALUES ('minion', 'kitchen')")
-        owner.execute("UPDATE dead_letters SET login = 'minion'")
-        refused = commands.call("journal", "dead", "retry", letter)
-        assert (refused.code, "login 'minion' left record" in refused.err) == (1, True), refused.everything
-        assert Stored(database.owner_dsn).turns("hermes", "planted") == []
-        assert Stored(database.owner_dsn).count("dead_letters") == 1
-        owner.execute("INSERT INTO login_themes (login, theme) VALUES ('minion', 'her*')")
-        assert commands.call("journal", "dead", "retry", letter).code == 0
-    assert len(Stored(database.owner_dsn).turns("hermes", "planted")) == 1
-
-
 def test_a_dead_letter_is_stored_once_however_often_it_is_retried(commands: Commands, database: Database) -> None:
     """The first try is cut off by somebody's lock; a removal done twice would take an entry nobody named."""
     entries = ("Oslo", "Oslo harbour")

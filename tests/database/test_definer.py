@@ -21,35 +21,8 @@ from testing.postgres import Database
 
 Connection = psycopg.Connection[Any]
 DEFINERS = """
-SELECT p.oid::regprocedure::text, p.proname, p.prosrc, p.proconfig,
-       ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
-       coalesce(p.proargnames, '{}')
+SELECT p.oid::regprocedure::text, p.proname, p.prosrc, p.proconfig
 FROM pg_proc AS p WHERE p.prosecdef AND p.pronamespace <> 'pg_catalog'::regnamespace ORDER BY 1"""
-# A word every row has, one that some have, and one that none has: each is looked up in a way of its own.
-VALUES = {
-    "text": ["'market'"],
-    "boolean": ["false", "true"],
-    "integer": ["1"],
-    "bigint[]": ["ARRAY[1, 2]::bigint[]"],
-    "text[]": ["ARRAY['launch', 'rocket', 'nobody']"],
-    "real[]": ["ARRAY[1, 1, 1]::real[]"],
-    "integer[]": ["ARRAY[1, 2, 3]"],
-    "bytea[]": ["ARRAY['\\x01'::bytea]"],
-    "tsquery[]": ["ARRAY['launch', 'rocket', 'nobody']::pg_catalog.tsquery[]"],
-    "timestamp with time zone": ["NULL::timestamptz"],
-    "conversations": ["NULL::public.conversations"],
-    "memory_entries": ["NULL::public.memory_entries"],
-}
-TRIGGERS = {
-    "hermes_hold_late": [
-        "INSERT INTO public.quarantines (actor, session_id, origin) VALUES ('x', 's', 'user')",
-        "INSERT INTO public.conversations (agent_identity, session_id, role, content)"
-        " VALUES ('market', 's', 'user', 'x')",
-        "INSERT INTO public.memory_entries (agent_identity, target, content) VALUES ('market', 'user', 'x')"
-        " ON CONFLICT DO NOTHING",
-    ],
-}
-NAMED = {"narrow": ["NULL::text[]"], "wanted": ["100"], "common_from": ["400"], "hit_limit": ["1000"]}
 TYPES = [
     "integer",
     "bigint",
@@ -93,7 +66,7 @@ def victim(database: Database) -> Iterator[Connection]:
         role, name = sql.Identifier(RUNTIME_ROLE), sql.Identifier(database.name)
         owner.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(name, role))
         owner.execute(sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(role))
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         connection.execute(
             "CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql"
             " AS $$ BEGIN RAISE EXCEPTION 'TRAPPED as %', current_user; END $$"
@@ -105,20 +78,11 @@ def victim(database: Database) -> Iterator[Connection]:
         yield connection
 
 
-def calls(connection: Connection) -> Iterator[str]:
-    """Calls of every function that runs with its owner's rights, each with several arguments."""
+def calls(connection: Connection) -> list[str]:
+    """Calls of every function that runs with its owner's rights; none takes an argument."""
     found = connection.execute(DEFINERS).fetchall()
-    assert len(found) >= 4
-    for _, name, _, _, types, names in found:
-        if name in TRIGGERS:
-            yield from TRIGGERS[name]
-            continue
-        given = [
-            NAMED[each] if each in NAMED and not (each == "wanted" and kind.endswith("[]")) else VALUES[kind]
-            for kind, each in zip(types, names[: len(types)], strict=True)
-        ]
-        for values in itertools.product(*given):
-            yield f"SELECT * FROM public.{name}({', '.join(values)})"
+    assert len(found) >= 2
+    return [f"SELECT * FROM public.{name}()" for _, name, _, _ in found]
 
 
 def words(connection: Connection) -> set[str]:
@@ -210,7 +174,7 @@ def attempt(connection: Connection, statement: str) -> None:
 @pytest.mark.parametrize("trap", [temporary_tables, temporary_views, temporary_types, functions, operators])
 def test_no_caller_can_make_them_run_its_own_code(victim: Connection, trap: Callable[[Connection], None]) -> None:
     # Whatever is remembered of a connection's plans was made before there were traps.
-    statements = list(calls(victim))
+    statements = calls(victim)
     for statement in statements:
         victim.execute(statement.encode())
     with victim.transaction():
@@ -227,12 +191,12 @@ def test_the_traps_do_spring(victim: Connection) -> None:
     with victim.transaction():
         temporary_tables(victim)
     with pytest.raises(psycopg.errors.RaiseException, match="TRAPPED"):
-        victim.execute("UPDATE embedding_models SET candidates = 1600")
+        victim.execute("DELETE FROM lexeme_statistics")
 
 
 def test_each_sees_postgres_alone_and_nothing_temporary_first(database: Database) -> None:
     with psycopg.connect(database.owner_dsn) as connection:
-        for name, _, _, settings, _, _ in connection.execute(DEFINERS):
+        for name, _, _, settings in connection.execute(DEFINERS):
             assert "search_path=pg_catalog, pg_temp" in settings, name
 
 

@@ -28,7 +28,7 @@ def test_a_backup_declares_a_dump_that_can_be_restored(tmp_path: Path, monkeypat
     info = server.ensure_running(Deadline.after(60))
     try:
         migrate.apply(info.owner_dsn)
-        with psycopg.connect(info.runtime_dsn, options="-c hermes.purpose=writer") as connection:
+        with psycopg.connect(info.runtime_dsn) as connection:
             connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'kept')")
         (path,) = host_config.backup_paths(home, Settings())
         assert Path(path).stat().st_mode & 0o077 == 0

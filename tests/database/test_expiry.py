@@ -16,7 +16,6 @@ from hermes_memory_pgvector.store import expiry, memories
 from hermes_memory_pgvector.store.expiry import Rules
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.values import AddMemory, Moment, Origin
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
@@ -95,7 +94,7 @@ def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
     rules = Rules.of(parse({"file": {"ttl_days": 30}}).settings, datetime.now(UTC))
     pool = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=5)
     try:
-        with pool.transaction(Deadline.after(10), reach=UPKEEP) as other:
+        with pool.transaction(Deadline.after(10)) as other:
             assert expiry.is_alone(other)
             assert sweep_once(pool, rules, "home") is None
         monkeypatch.setattr(sweep, "FIRST_SECONDS", 0.0)

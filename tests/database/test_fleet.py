@@ -15,16 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin import logins
-from hermes_memory_pgvector.admin.logins import Wanted
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import heartbeat, status_file
-from hermes_memory_pgvector.errors import DatabaseRejected
 from hermes_memory_pgvector.setup import exposition
 from hermes_memory_pgvector.store import fleet
 from hermes_memory_pgvector.store.fleet import AgentWork, Process
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW, UPKEEP
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database
@@ -56,7 +52,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 def beat(pool: Pool, process: Process, counters: dict[str, float] | None = None, **more: Any) -> None:
     given = {"age": 5, "silent_seconds": 300, "state": {}, **more}
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(10)) as connection:
         fleet.beat(connection, process, counters=counters or {}, **given)
 
 
@@ -95,20 +91,20 @@ def test_sums_only_grow_when_processes_go(pool: Pool, database: Database, comman
         owner.execute("UPDATE agent_processes SET ended_at = now() - interval '2 days' WHERE id = 'p2'")
         owner.execute("UPDATE agent_processes SET seen_at = now() - interval '9 days' WHERE id = 'p3'")
     for _ in range(2):
-        with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+        with pool.transaction(Deadline.after(10)) as connection:
             fleet.expire(connection)
         assert told() == before
     beat(pool, ONE, {**COUNTERS, "recalls|tool": 5}, is_ended=True)
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(10)) as connection:
         fleet.expire(connection, ended_seconds=-1)
         assert fleet.processes(connection) == []
         assert {home: count for home, count, _ in fleet.past(connection)} == {"home-a": 2, "home-b": 1}
     assert told() == before
     # Two that add up at once would lose what the other one added.
     beat(pool, TWO, {"batches": 1}, is_ended=True)
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as first:
+    with pool.transaction(Deadline.after(10)) as first:
         assert fleet.expire(first, ended_seconds=-1) == 1
-        with pool.transaction(Deadline.after(10), reach=UPKEEP) as second:
+        with pool.transaction(Deadline.after(10)) as second:
             assert fleet.expire(second, ended_seconds=-1) == 0
 
 
@@ -118,7 +114,7 @@ def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands
     beat(pool, TWO, silent_seconds=-1)
     trouble = {"trouble": {"database reads": "no connection"}, "journal_records": 7, "journal_oldest_seconds": 60.5}
     beat(pool, OTHER, state=trouble)
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(10)) as connection:
         work = [AgentWork("marketing", "cli", 1, 2, 3, 4), AgentWork("trading", "", turns=1)]
         fleet.note_agents(connection, ONE, work)
         fleet.note_agents(connection, TWO, [AgentWork("marketing", "api_server", 1, 1, 1, 1)])
@@ -176,51 +172,6 @@ def test_killed_processes_by_the_thousand_and_their_successors_on_the_same_pid(
     assert "998 more are stale" in shown
     assert len(commands.call("status", "--fleet", "--json").json["processes"]) == 1004
     assert value(samples(commands.call("metrics").out), "records_stored_total", home="home-a") == 301
-
-
-def test_a_login_sees_its_own_processes_and_themes_alone(pool: Pool, database: Database, commands: Commands) -> None:
-    beat(pool, ONE)
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
-        fleet.note_agents(connection, ONE, [AgentWork("kitchen", "cli", 1), AgentWork("launch", "cli", 1)])
-    login = f"minion_{database.name}"
-    wanted = Wanted(login, ("kitchen",), may_write=False)
-    logins.grant(database.owner_dsn, wanted, password="x", actor="test", home_id="")
-    dsn = psycopg.conninfo.make_conninfo(database.runtime_dsn, user=login, password="x", passfile="")
-    own = Pool(lambda _: dsn, maximum=1, connect_seconds=5)
-    try:
-        beat(own, OTHER)
-        with own.transaction(Deadline.after(10), reach=UPKEEP) as connection:
-            # A theme that it was not granted is left out, the others are noted.
-            fleet.note_agents(connection, OTHER, [AgentWork("kitchen", "cli", 5), AgentWork("launch", "cli", 5)])
-            fleet.expire(connection, ended_seconds=-1, silent_seconds=-1)
-            assert {home for home, _, _ in fleet.past(connection)} == {"home-b"}
-        with own.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
-            assert fleet.processes(connection) == []
-            assert {(each.theme, each.home_id) for each in fleet.agents(connection, None, 9)} == {
-                ("kitchen", "home-a"), ("kitchen", "home-b"),
-            }  # fmt: skip
-        forged = (
-            "INSERT INTO past_processes (home_id, login, processes, last_seen, counters)"
-            " VALUES ('h', 'somebody', 1, now(), '{}')"
-        )
-        with psycopg.connect(dsn) as direct, pytest.raises(psycopg.errors.InsufficientPrivilege):
-            direct.execute(forged)
-        with pytest.raises(DatabaseRejected):
-            beat(own, OTHER, {"batches": "none of your business"})  # type: ignore[dict-item]
-        with pytest.raises(DatabaseRejected):
-            beat(own, OTHER, state=["nonsense"])
-        odd = {"trouble": {"x": {"y": "\x1b[31m"}}, "journal_records": 10**400, "journal_bytes": "many"}
-        beat(own, OTHER, {"batches": 10**400}, state=odd)
-    finally:
-        own.close()
-        logins.revoke(database.owner_dsn, login, actor="test", home_id="")
-    with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
-        found = fleet.processes(connection)
-    assert {each.process.id for each in found} == {"p1", "p3"}
-    told = commands.call("status", "--fleet")
-    assert told.code == 0
-    assert "\x1b" not in told.out
-    assert value(samples(commands.call("metrics").out), "batches_total", home="home-b") == fleet.MOST
 
 
 def test_an_agent_at_work_is_heard_of_and_its_end_too(
@@ -297,22 +248,22 @@ def test_an_idle_process_is_heard_of_seldom(
 def test_renamed_and_forgotten_themes_are_so_in_the_registry(
     pool: Pool, commands: Commands, database: Database
 ) -> None:
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(10)) as connection:
         fleet.note_agents(connection, ONE, [AgentWork("old", "cli", 1, 1, 1, 1), AgentWork("new", "cli", 1, 1, 1, 1)])
         fleet.note_agents(connection, OTHER, [AgentWork("old", "cli", 1, 1, 1, 1)])
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         connection.execute(
             "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('old', 's', 'user', 'x')"
         )
 
     def agents() -> dict[tuple[str, str], int]:
-        with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
+        with pool.transaction(Deadline.after(10)) as connection:
             return {(each.theme, each.home_id): each.turns for each in fleet.agents(connection, None, 9)}
 
     done = commands.call("remap", "old", "new", "--execute")
     assert done.code == 0, done.everything
     assert agents() == {("new", "home-a"): 2, ("new", "home-b"): 1}
-    with pool.transaction(Deadline.after(10), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(10)) as connection:
         fleet.note_agents(connection, ONE, [AgentWork("old", "cli", turns=5)])
     assert agents() == {("new", "home-a"): 7, ("new", "home-b"): 1}
     done = commands.call("forget", "--theme", "new", "--execute")
@@ -385,7 +336,7 @@ def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Pa
 def test_every_series_is_named_beforehand(commands: Commands, pool: Pool, database: Database) -> None:
     beat(pool, ONE, COUNTERS)
     (commands.home / "pgvector").mkdir()
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'memory', 'x')")
     told = {name for name, _ in samples(commands.call("metrics").out)}
     assert told == set(exposition.names())
@@ -396,7 +347,7 @@ def test_a_probe_is_silent_while_all_is_well_and_says_one_line_for_each_fault(
 ) -> None:
     fine = commands.call("doctor", "--check", "--only", "database,journal")
     assert (fine.code, fine.everything) == (0, "")
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         connection.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '', 'x')")
     assert commands.call("doctor", "--check", "--only", "database,journal").everything == ""
     strict = commands.call("doctor", "--check", "--strict", "--only", "database,journal")

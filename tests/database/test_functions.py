@@ -220,11 +220,10 @@ def test_move_lexemes_exchanges_the_markers(owner: psycopg.Connection[TupleRow])
     assert set(value(owner, "tsvector_to_array(lexemes) FROM memory_entries")) == {"~=dm-b", "zebra"}
 
 
-def test_raise_candidates_never_lowers(database: Database, owner: psycopg.Connection[TupleRow]) -> None:
-    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
-        for needed, now in ((3200, 3200), (100, 3200), (1_000_000, 25_600)):
-            runtime.execute("SELECT hermes_raise_candidates(1, %s)", (needed,))
-            assert value(owner, "candidates FROM embedding_models WHERE id = 1") == now
+def test_words_are_the_same_and_the_owners_alone(owner: psycopg.Connection[TupleRow], database: Database) -> None:
+    assert value(owner, "hermes_words('a:1 b')::text") == "'a':1 'b'"
+    with psycopg.connect(database.runtime_dsn) as runtime, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        runtime.execute("EXPLAIN SELECT FROM conversations WHERE hermes_words(lexemes) @@ 'a'::tsquery")
 
 
 def test_rank_halves_with_the_half_life(owner: psycopg.Connection[TupleRow]) -> None:
@@ -295,7 +294,7 @@ def test_refresh_statistics_takes_over_what_analyze_knows(database: Database) ->
             "INSERT INTO conversations (session_id, role, content)"
             " SELECT 's', 'user', 'zebra ' || n FROM generate_series(1, 300) AS n; ANALYZE conversations"
         )
-    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
         runtime.execute("SELECT hermes_refresh_statistics()")
         assert value(runtime, "hermes_term_fractions('conversations', ARRAY['zebra'])") == [1.0]
 
@@ -410,7 +409,7 @@ def test_find_texts_looks_into_every_column_of_every_table(
         "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
     )
     asked = "SELECT table_name, rows, newer, in_names FROM hermes_find_texts(%s, %s, now())"
-    with psycopg.connect(database.operator_dsn) as runtime:
+    with psycopg.connect(database.runtime_dsn) as runtime:
         rows = runtime.execute(asked, (["quokka"], None)).fetchall()
         some = runtime.execute(asked, (["quokka"], ["t"])).fetchall()
     found = {name: rest for name, *rest in rows if any(rest)}
@@ -431,6 +430,6 @@ def test_analyze_makes_the_planner_forget_words_that_are_gone(
         " AS k (told) WHERE told LIKE '%%quokka%%'"
     )
     assert value(owner, known) > 0
-    with psycopg.connect(database.operator_dsn, autocommit=True) as runtime:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as runtime:
         runtime.execute("SELECT hermes_analyze()")
     assert value(owner, known) == 0

@@ -26,7 +26,7 @@ from testing.waiting import wait_until
 
 @contextmanager
 def connected(database: Database, *, autocommit: bool = False) -> Iterator[Connection]:
-    with psycopg.connect(database.operator_dsn, autocommit=autocommit) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=autocommit) as connection:
         yield connection
 
 

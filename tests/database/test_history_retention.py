@@ -31,7 +31,7 @@ _themes = itertools.count(1)
 def connection(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Connection]:
     with (
         new_database(postgres_server, template=migrated_template.name) as database,
-        psycopg.connect(database.operator_dsn, autocommit=True) as opened,
+        psycopg.connect(database.runtime_dsn, autocommit=True) as opened,
     ):
         yield opened
 

@@ -46,7 +46,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 def test_restore_waits_for_a_mirror_of_any_home_before_it_takes_a_theme(commands: Commands, database: Database) -> None:
     stored = Stored(database.owner_dsn)
-    with psycopg.connect(database.operator_dsn) as mirror:
+    with psycopg.connect(database.runtime_dsn) as mirror:
         gate.enter(mirror)
         mirror_files.lock_home(mirror, "home-a")
         restore = commands.start("restore", "--theme", "market", "--at", "2026-02-25T06:15:30", "--execute")

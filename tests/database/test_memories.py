@@ -13,7 +13,6 @@ from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.agent import AgentHome
 from testing.postgres import Database
@@ -200,7 +199,6 @@ def test_an_operation_that_arrives_late_takes_its_place(agent_home: AgentHome, a
     script = """
 import threading
 from hermes_memory_pgvector.writer.writer import Writer
-from hermes_memory_pgvector.store.reach import WRITER
 # The writer's turn never comes: what is recorded stays in the journal.
 Writer.run_once = lambda self: 60.0
 agent = provider("marketing")
@@ -255,7 +253,7 @@ def test_what_a_batch_of_memories_costs_grows_with_its_size(database: Database) 
             for n in range(count)
         ]
         began = time.process_time()
-        with pool.transaction(Deadline.after(60), reach=WRITER) as connection:
+        with pool.transaction(Deadline.after(60)) as connection:
             memories.store(connection, adds, None)
         return time.process_time() - began
 

@@ -23,7 +23,7 @@ def test_an_empty_database_gets_the_whole_schema_once(empty_database: Database) 
     second = migrate.apply(empty_database.owner_dsn, model=MODEL)
     assert (first.applied, second.applied) == (["base"], [])
     assert first.model_id == second.model_id
-    with psycopg.connect(empty_database.operator_dsn) as connection:
+    with psycopg.connect(empty_database.runtime_dsn) as connection:
         assert schema.verify(connection).version == schema.wanted_version()
 
 
@@ -36,7 +36,7 @@ def test_ten_migrations_at_once_all_succeed(empty_database: Database) -> None:
 
 def test_a_server_without_contrib_will_do(postgres_16_database: Database) -> None:
     migrate.apply(postgres_16_database.owner_dsn, model=MODEL)
-    with psycopg.connect(postgres_16_database.operator_dsn) as connection:
+    with psycopg.connect(postgres_16_database.runtime_dsn) as connection:
         schema.verify(connection)
 
 
@@ -128,7 +128,7 @@ def test_the_runtime_role_can_write_rows_and_nothing_else(database: Database) ->
         "CREATE ROLE other",
         "COPY conversations TO PROGRAM 'true'",
     ]
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
         for statement in forbidden:
@@ -156,12 +156,12 @@ def test_a_missing_role_is_created_and_another_role_can_be_chosen(empty_database
 
 
 def test_a_new_model_asks_for_vectors_of_every_row(database: Database) -> None:
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
     outcome = migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 1024))
     assert outcome.vectors_wanted == 2
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         models = connection.execute("SELECT name, dim FROM embedding_models WHERE is_current").fetchall()
     assert models == [("other-model", 1024)]
 
@@ -196,7 +196,7 @@ def test_functions_are_made_anew_for_every_model_in_place_of_older_ones(database
 
 def test_the_views_show_text_and_current_vector_side_by_side(database: Database) -> None:
     vector = "[" + ",".join(["0.5"] * 64) + "]"
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         connection.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'hello')")
         connection.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'fact')")
         connection.execute(

@@ -127,7 +127,7 @@ def test_a_theme_is_searched_from_its_codes_alone(filled: tuple[Database, Store]
 def test_the_rare_theme_gets_its_ten_rows_after_many_calls(filled: tuple[Database, Store]) -> None:
     """Plans are kept per connection, here made for another theme: the answer must stay the same."""
     database, store = filled
-    with psycopg.connect(database.operator_dsn, autocommit=True, prepare_threshold=1) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True, prepare_threshold=1) as connection:
         first = ask(connection, store, "small")
         for _ in range(20):
             ask(connection, store, "large")

@@ -15,7 +15,6 @@ from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, Data
 from hermes_memory_pgvector.store.errors import translate
 from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.pool import Pool, complete_conninfo
-from hermes_memory_pgvector.store.reach import NOTHING
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import promptly, wait_until
@@ -116,7 +115,7 @@ def test_a_broken_connection_leaves_no_text_of_the_server_in_the_log(
 
 def _end_in_the_middle(pool: Pool, database: Database) -> None:
     with (
-        pool.reading(Deadline.after(10), NOTHING) as connection,
+        pool.reading(Deadline.after(10)) as connection,
         psycopg.connect(database.owner_dsn, autocommit=True) as owner,
     ):
         owner.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
@@ -141,7 +140,7 @@ def test_a_connection_left_in_a_transaction_is_not_used_again(pool: Pool) -> Non
 
 
 def test_no_setting_outlives_its_transaction(pool: Pool) -> None:
-    with pool.transaction(Deadline.after(7), reach=NOTHING) as connection:
+    with pool.transaction(Deadline.after(7)) as connection:
         (inside,) = connection.execute("SHOW statement_timeout").fetchone() or ("",)
         assert inside not in ("0", "")
     with pool.connection(Deadline.after(10)) as connection:

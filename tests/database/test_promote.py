@@ -71,8 +71,6 @@ SEED = (
     "INSERT INTO journals_ended (bucket, writers) VALUES ('b', '{{w}}')",
     "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
-    "INSERT INTO login_grants (login, may_write, may_create) VALUES ('minion', true, false)",
-    "INSERT INTO login_themes (login, theme) VALUES ('minion', 'theme 1')",
     "INSERT INTO quarantines (actor, is_rule) VALUES ('somebody', false)",
     "INSERT INTO quarantined_turns SELECT c.agent_identity, c.id, q.id FROM quarantines AS q,"
     " (SELECT agent_identity, id FROM conversations ORDER BY id LIMIT 3) AS c",
@@ -246,8 +244,7 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
 
     old = installation.start()
     here, there = fingerprints(old.owner_dsn), fingerprints(installation.target.owner_dsn)
-    assert "1 login for single themes" in str(done["notes"])
-    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases", "login_themes"):
+    for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases"):
         assert here[table] == there[table]
     _is_closed(old)
     # What is left there can still be read, and is all in the new place.

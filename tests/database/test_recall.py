@@ -19,7 +19,6 @@ from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import translated
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import Reach
 from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import Database
 
@@ -113,7 +112,7 @@ def test_a_text_without_meaning_is_searched_by_words(store: Store) -> None:
 
 def test_nothing_to_ask_for_is_answered_without_the_database() -> None:
     @contextmanager
-    def unreachable(_: Deadline, __: Reach) -> Iterator[Any]:
+    def unreachable(_: Deadline) -> Iterator[Any]:
         raise AssertionError("the database was asked")
         yield
 
@@ -122,7 +121,7 @@ def test_nothing_to_ask_for_is_answered_without_the_database() -> None:
 
 def test_a_database_error_reaches_the_caller(store: Store) -> None:
     @contextmanager
-    def failing(_: Deadline, __: Reach) -> Iterator[Any]:
+    def failing(_: Deadline) -> Iterator[Any]:
         with translated(), store.connection.transaction():
             store.connection.execute("SET LOCAL statement_timeout = '20ms'")
             store.connection.execute("SELECT pg_sleep(5)")
@@ -287,9 +286,9 @@ def test_neighbours_are_asked_for_only_on_request(store: Store) -> None:
     uses: list[Deadline] = []
 
     @contextmanager
-    def counting(deadline: Deadline, reach: Reach) -> Iterator[Any]:
+    def counting(deadline: Deadline) -> Iterator[Any]:
         uses.append(deadline)
-        with store.reading(deadline, reach) as connection:
+        with store.reading(deadline) as connection:
             yield connection
 
     recall = Recall(counting, None, Wishes())
@@ -309,12 +308,12 @@ def test_hits_are_answered_also_when_their_neighbours_cannot_be_had(database: Da
     uses: list[Deadline] = []
 
     @contextmanager
-    def breaking(deadline: Deadline, reach: Reach) -> Iterator[Any]:
+    def breaking(deadline: Deadline) -> Iterator[Any]:
         uses.append(deadline)
         if len(uses) == 2:
             with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
                 owner.execute("REVOKE SELECT ON conversations FROM hermes")
-        with translated(), store.reading(deadline, reach) as connection:
+        with translated(), store.reading(deadline) as connection:
             yield connection
 
     asked = question("zebra", wants_neighbours=True)

@@ -18,7 +18,6 @@ from hermes_memory_pgvector.store import gate, memories, remap, turns
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
@@ -83,7 +82,7 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     assert {theme for (theme,) in stored.rows("SELECT agent_identity FROM pending_vectors")} == {"marketing"}
     assert stored.rows("SELECT count(*) FROM conversations WHERE lexemes::text LIKE '%%~=sales%%'") == [(0,)]
     # The entries are still what the history makes of them.
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         left = fold(item.operation for item in memories.history(connection, "marketing", "memory"))
     assert set(left) == {"Tea is green", "Gone soon"}
     # What is written to the old name follows, and so does what is asked under it.
@@ -150,7 +149,7 @@ def test_a_move_that_was_interrupted_goes_on(
 
     try:
         while True:
-            with pool.transaction(Deadline.after(10), reach=OVERVIEW) as connection:
+            with pool.transaction(Deadline.after(10)) as connection:
                 plan = remapping.plan(connection, "sales", "marketing")
             agent_home.provider("sales").sync_turn(f"Meanwhile {interruptions}", "Yes, go on", session_id="meanwhile")
             agent_home.settle()

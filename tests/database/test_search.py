@@ -371,7 +371,7 @@ def test_a_row_is_in_the_index_under_its_theme_alone(store: Store) -> None:
 
 def test_the_runtime_role_cannot_change_the_registry_of_models(database: Database) -> None:
     with (
-        psycopg.connect(database.operator_dsn) as connection,
+        psycopg.connect(database.runtime_dsn) as connection,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
-        connection.execute("UPDATE embedding_models SET candidates = 100")
+        connection.execute("UPDATE embedding_models SET is_current = false")

@@ -53,6 +53,7 @@ ACROSS_THEMES = {
     "expire/count": "how many rows are older than their theme keeps them; no content",
     "expire/delegations": "what is older than its theme keeps it, for upkeep; keys only",
     "expire/turns": "what is older than its theme keeps it, for upkeep; keys only",
+    "history/files": "the homes' files as last compared, and when somebody was at work in them; no row of a theme",
     "history/due": "which themes have old history, for upkeep; no content",
     "overview/missing_vectors": "how many rows have no vector; no content",
     "quarantine/list": "how many rows are held back; no content",
@@ -314,7 +315,7 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
         return f"${names.index(match.group(1)) + 1}"
 
     text = file.read_text(encoding="utf-8")
-    with psycopg.connect(statement_database.operator_dsn) as connection:
+    with psycopg.connect(statement_database.runtime_dsn) as connection:
         texts = [text]
         if "_vectors}" in text:
             texts = [model_statement(name_of(file), 1).as_string(connection)]

@@ -12,9 +12,9 @@ SAY = "INSERT INTO conversations (agent_identity, session_id, role, content) VAL
 
 def test_every_turn_is_told_once_even_if_it_is_committed_late(database: Database) -> None:
     with (
-        psycopg.connect(database.operator_dsn, autocommit=True) as reader,
-        psycopg.connect(database.operator_dsn) as slow,
-        psycopg.connect(database.operator_dsn, autocommit=True) as quick,
+        psycopg.connect(database.runtime_dsn, autocommit=True) as reader,
+        psycopg.connect(database.runtime_dsn) as slow,
+        psycopg.connect(database.runtime_dsn, autocommit=True) as quick,
     ):
         quick.execute(SAY, ("market", "before"))
         everything, garden = Tail(reader), Tail(reader, "garden")

@@ -14,7 +14,7 @@ TODAY = date(2026, 6, 15)
 
 def test_growth_is_what_came_today_and_this_week(database: Database) -> None:
     noon = datetime.fromisoformat("2026-06-15T12:00:00+00:00")
-    with psycopg.connect(database.operator_dsn, autocommit=True) as connection:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         for days, number in ((0, 1), (6, 2), (7, 4)):
             connection.execute(
                 "INSERT INTO conversations (agent_identity, session_id, role, content, ts)"

@@ -45,7 +45,7 @@ def lexemes(home: AgentHome) -> list[str]:
 def test_a_turn_with_other_words_leaves_its_former_words_nowhere(talk: AgentHome, database: Database) -> None:
     before = talk.stored.rows(ROWS)
     assert ["quokka" in text for text in lexemes(talk)] == [True, True, True, False, False, False]
-    with psycopg.connect(database.operator_dsn) as operator:
+    with psycopg.connect(database.runtime_dsn) as operator:
         turn = browse.find_turn(operator, before[0][0])
         assert turn is not None
         assert corrections.edit_turn(operator, turn, "The wombat plan is this one", {}, wants_vector=True)

@@ -287,7 +287,7 @@ def test_the_runtime_role_may_look_and_nothing_else(database: Database, store: S
         with pytest.raises(DatabaseDenied) as refused, VectorIndexes.open(database.runtime_dsn) as indexes:
             change(indexes)
         assert refused.value.sqlstate == "42501"
-    with psycopg.connect(database.operator_dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with psycopg.connect(database.runtime_dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("INSERT INTO theme_indexes (agent_identity, model_id, index_name) VALUES ('x', 1, 'x')")
 
 

@@ -22,7 +22,7 @@ from testing.waiting import is_blocked, wait_until
 
 @pytest.fixture
 def connection(database: Database) -> Iterator[Connection]:
-    with psycopg.connect(database.operator_dsn, autocommit=True) as opened:
+    with psycopg.connect(database.runtime_dsn, autocommit=True) as opened:
         yield opened
 
 
@@ -76,8 +76,8 @@ def test_an_edit_waits_for_vectors_that_are_being_stored_and_drops_them(
     claimed = claim(connection)
     with (
         ThreadPoolExecutor(1) as pool,
-        psycopg.connect(database.operator_dsn) as operator,
-        psycopg.connect(database.operator_dsn) as embedder,
+        psycopg.connect(database.runtime_dsn) as operator,
+        psycopg.connect(database.runtime_dsn) as embedder,
     ):
         store(embedder, claimed)
         edits = pool.submit(corrections.edit_turn, operator, turn, "My card is hidden", {}, wants_vector=True)

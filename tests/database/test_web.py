@@ -20,7 +20,6 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.quarantine import Rule
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import AddMemory, Kind, MemoryOperation, Moment, Origin, ReplaceMemory
@@ -416,7 +415,7 @@ def test_a_quarantine_is_shown_with_its_rule_and_ended_after_confirmation(page: 
     home = page.home
     engine, _ = engine_for(home)
     rule = Rule(session_id="s1")
-    with engine.pool.transaction(Deadline.after(5), reach=OPERATOR) as connection:
+    with engine.pool.transaction(Deadline.after(5)) as connection:
         made = quarantine.plan(connection, rule, Actor("mira", "home-a"), execute=True).made
     assert made is not None
     assert page.read("quarantine", theme="garden") == {"batches": []}

@@ -82,7 +82,7 @@ def test_the_columns_people_query_are_documented_with_their_types(database: Data
 def test_the_queries_by_hand_run_as_the_runtime_role(database: Database) -> None:
     queries = list(page("docs/reference/database.md").blocks("sql"))
     assert queries
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         for query in queries:
             connection.execute(query)
         connection.rollback()
@@ -151,7 +151,7 @@ def test_every_message_that_troubleshooting_quotes_is_one_we_print() -> None:
 )
 def test_ranks_are_weighted_as_explained(database: Database, arguments: str, phrase: str) -> None:
     query = sql.SQL(f"SELECT hermes_rank({arguments}, interval '0', 0)")
-    with psycopg.connect(database.operator_dsn) as connection:
+    with psycopg.connect(database.runtime_dsn) as connection:
         row: Any = connection.execute(query).fetchone()
     weight = round(float(row[0]), 3)
     assert phrase.format(int(weight) if weight == int(weight) else weight) in page("docs/explanation/recall.md").text

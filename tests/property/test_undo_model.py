@@ -129,7 +129,7 @@ def connection(postgres_server: object, migrated_template: Database) -> Iterator
 
     with (
         new_database(postgres_server, template=migrated_template.name) as database,  # type: ignore[arg-type]
-        psycopg.connect(database.operator_dsn, autocommit=True) as opened,
+        psycopg.connect(database.runtime_dsn, autocommit=True) as opened,
     ):
         yield opened
 

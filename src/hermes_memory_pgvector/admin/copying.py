@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -26,12 +26,6 @@ HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER = b"\xff\xff"
 BY_BINARY = {"halfvec": "halfvec_send"}
 """Types whose binary form is a shorter text to take a checksum of."""
-MINDERS: tuple[tuple[LiteralString, LiteralString], ...] = (
-    ("DISABLE TRIGGER USER", "ENABLE TRIGGER USER"),
-    ("NO FORCE ROW LEVEL SECURITY", "FORCE ROW LEVEL SECURITY"),
-)
-"""What is switched off while rows are copied to a table, and on again."""
-
 Sum = tuple[int, int]
 """A number of rows and their checksum."""
 
@@ -187,13 +181,11 @@ class Copying:
         with self._target.transaction():
             self._target.execute("SELECT set_config('hermes.moves', 'yes', true)")
             row: Any = self._target.execute(admin_statement("moving/minders"), (table.name,)).fetchone()
-            # Postgres refuses COPY to whoever is held to row-level security.
-            minders = [name for name, is_there in zip(MINDERS, row, strict=True) if is_there]
-            for off, _ in minders:
-                self._target.execute(sql.SQL("ALTER TABLE {} {}").format(table.identifier, sql.SQL(off)))
+            if row[0]:
+                self._target.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(table.identifier))
             yield
-            for _, on in minders:
-                self._target.execute(sql.SQL("ALTER TABLE {} {}").format(table.identifier, sql.SQL(on)))
+            if row[0]:
+                self._target.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table.identifier))
 
 
 def fingerprint(connection: psycopg.Connection, table: Table, columns: Sequence[tuple[str, str]]) -> Fingerprint:

@@ -16,7 +16,6 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin.adoption import Adopted, Adoption, other_installations
-from hermes_memory_pgvector.admin.logins import give_all_rights
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
 from hermes_memory_pgvector.admin.sql_functions import drop_functions, kind_functions, model_functions, shared_functions
 from hermes_memory_pgvector.admin.statements import admin_statement, sql_text
@@ -80,7 +79,6 @@ def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -
         yield _views_sql(1, schema).as_string(None)
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
-    yield "-- row-level security\n" + _policies_sql([runtime_role]).as_string(None)
 
 
 def apply(
@@ -139,8 +137,6 @@ def apply(
             _ensure_role(connection, runtime_role, runtime_password, outcome)
             fleet = _fleet(connection, runtime_role)
             _grant(connection, runtime_role, fleet, outcome)
-            secure(connection, fleet)
-            give_all_rights(connection)
         # With fresh statistics, the first searches are planned like later ones.
         if outcome.applied:
             connection.execute("ANALYZE memory_entries, conversations")
@@ -326,12 +322,7 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
 
 
 def _fleet(connection: psycopg.Connection, role: str) -> list[str]:
-    """The roles that run the fleet's agents, with this one: not the logins that were granted single themes."""
-    if connection.execute("SELECT 1 FROM login_grants WHERE login = %s", (role,)).fetchone() is not None:
-        raise SchemaError(
-            f'"{role}" is a login that was granted single themes, not the role of the fleet; '
-            "name another one: hermes-pgvector migrate --runtime-role ROLE"
-        )
+    """The roles that run agents, with this one."""
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None
     return sorted({*fleet_roles(connection), *([role] if exists else [])})
 
@@ -383,22 +374,9 @@ def _views_sql(model_id: int, schema: str) -> sql.Composed:
     return sql.SQL(sql_text("views.sql")).format(schema=sql.Identifier(schema), **vector_tables(model_id))
 
 
-def secure(connection: psycopg.Connection, fleet: Sequence[str]) -> None:
-    """Put row-level security under every table that has a theme."""
-    connection.execute(_policies_sql(fleet))
-
-
-def _policies_sql(fleet: Sequence[str]) -> sql.Composed:
-    roles = sql.SQL("ARRAY[{}]").format(sql.SQL(", ").join(map(sql.Literal, fleet)))
-    return sql.SQL(sql_text("policies.sql")).format(fleet=roles)
-
-
 def fleet_roles(connection: psycopg.Connection) -> list[str]:
-    """The roles that run the fleet's agents: not the logins that were granted single themes."""
-    rows = connection.execute(admin_statement("roles/fleet_roles")).fetchall()
-    if not rows:
-        rows = connection.execute(admin_statement("roles/runtime_roles")).fetchall()
-    return [str(row[0]) for row in rows]
+    """The roles that run agents."""
+    return [str(row[0]) for row in connection.execute(admin_statement("roles/runtime_roles")).fetchall()]
 
 
 def _note_adoption(outcome: Outcome, adopted: Adopted) -> None:

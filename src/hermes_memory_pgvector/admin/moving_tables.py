@@ -80,8 +80,6 @@ TABLES = (
     Table("pending_vectors", "id", THEME),
     Table("journal_writers"),
     Table("journals_ended"),
-    Table("login_grants"),
-    Table("login_themes"),
 )
 """All but the vector tables, of which each model has two."""
 STAYING = ("hermes_pgvector_migrations", "hermes_pgvector_installation", "theme_indexes")

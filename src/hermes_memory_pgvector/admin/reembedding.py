@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.admin import owner
-from hermes_memory_pgvector.admin.migrate import fleet_roles, make_views_and_grants, secure
+from hermes_memory_pgvector.admin.migrate import fleet_roles, make_views_and_grants
 from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model, make_current
 from hermes_memory_pgvector.admin.statements import admin_statement
 from hermes_memory_pgvector.errors import CareError, DatabaseDenied, DatabaseUnavailable, SchemaError
@@ -54,7 +54,6 @@ def begin(dsn: str, spec: ModelSpec) -> EmbeddingModel:
                 raise CareError(f"the database's vectors are of {spec.name} ({spec.dim} dimensions) already")
             model_id = ensure_model(connection, spec, is_current=False)
             connection.execute(admin_statement("reembed/copy_grants").format(**_names(model_id, current.id)))
-            secure(connection, fleet_roles(connection))
             connection.execute(admin_statement("reembed/begin"), (model_id,))
             change = reembedding.under_way(connection)
             assert change is not None

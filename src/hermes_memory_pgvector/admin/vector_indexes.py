@@ -26,7 +26,6 @@ from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, Sche
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND, translated
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.values import EmbeddingModel, is_private_theme
 
 Connection = psycopg.Connection[TupleRow]
@@ -136,15 +135,11 @@ class VectorIndexes:
             )
         with connection, translated():
             schema.verify(connection)
-            # Whoever may only look still sees how large each theme is.
-            connection.execute("SELECT set_config('hermes.purpose', 'overview', false)")
             model = current_model(connection)
             if model is None:
                 raise SchemaError(f"there are no vector tables yet; run: {MIGRATE_COMMAND}")
             # The login may have a time limit that suits agents; a build takes as long as it takes.
             connection.execute("SELECT set_config('statement_timeout', '0', false)")
-            # It counts every theme's rows, also as the agents' role. The connection is nobody else's.
-            connection.execute("SELECT set_config('hermes.purpose', %s, false)", [OPERATOR.purpose])
             yield cls(dsn, connection, model)
 
     def survey(self, *, large: int = LARGE) -> Survey:

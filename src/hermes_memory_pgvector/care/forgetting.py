@@ -36,7 +36,6 @@ from hermes_memory_pgvector.store import erasure, gate, installation, named_rows
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.named_rows import Counted, FoundMemory, FoundTurn, SessionTurn, Until
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 from hermes_memory_pgvector.store.receipts import Begun, Receipt
 from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.store.turn_context import mend
@@ -113,7 +112,7 @@ class Forgetting:
         themes: list[Counted] = []
         memories: list[FoundMemory] = []
         sample: list[FoundTurn] = []
-        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             begun = receipts.unfinished(connection, self._request(connection))
             for selection in self.selections:
                 themes += named_rows.count_turns(connection, selection, until)
@@ -167,7 +166,7 @@ class Forgetting:
         self.progress("statistics")
         with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
             erasure.refresh_statistics(connection)
-        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             unreached += leftovers.unreached(connection, self._folders())
             for selection in self.selections:
                 erasure.drop_names_of_quarantines(connection, selection)
@@ -190,7 +189,7 @@ class Forgetting:
 
     def unfinished(self) -> Begun | None:
         """The receipt of the same request that was interrupted."""
-        with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             return receipts.unfinished(connection, self._request(connection))
 
     def _request(self, connection: Connection) -> bytes:
@@ -210,14 +209,14 @@ class Forgetting:
             self.progress("memories")
             self._erase_histories(selection, begun, erased)
             self._erase_stamps(selection, begun, erased)
-            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+            with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
                 places = erasure.named_files(connection, selection, erasure.key(connection))
             for place in places:
                 with self._closed() as connection:
                     erasure.erase_file(connection, selection, begun.id, begun.until.at, place, erased)
 
     def _erase_turns(self, selection: Selection, begun: Begun, erased: Erased) -> None:
-        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
             sessions = named_rows.named_sessions(connection, selection, begun.until)
         self._erase_sessions(selection, begun, erased, sessions)
         # What was stored while we looked: few rows, and none after this look.
@@ -231,11 +230,11 @@ class Forgetting:
     ) -> None:
         for start in range(0, len(sessions), SESSIONS_TOGETHER):
             part = sessions[start : start + SESSIONS_TOGETHER]
-            with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
                 turns = named_rows.session_turns(connection, selection, begun.until, part)
             work = _Turns.of(turns)
             for keys in _portions(work.late, ERASED_TOGETHER):
-                with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+                with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
                     erased.add("mended", mend(connection, keys, work.meant_ids))
             for keys in _portions(work.meant, ERASED_TOGETHER):
                 with self._closed(begun, erased) as connection:
@@ -263,18 +262,18 @@ class Forgetting:
         erased: Erased,
     ) -> None:
         """Delete rows that nothing brings back by itself, and that no writer waits for."""
-        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
             found = find(connection, selection, begun.until, MANY)
         for keys in _portions(found, PAGE):
-            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+            with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
                 erased.add(name, drop(connection, keys))
                 receipts.note_counts(connection, begun.id, erased.counts)
 
     def _erase_histories(self, selection: Selection, begun: Begun, erased: Erased) -> None:
-        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
             histories = named_rows.find_histories(connection, selection, begun.until)
         for theme, target in histories:
-            with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+            with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
                 planned = named_rows.plan_history(connection, selection, begun.until, theme, target)
             with self._closed(begun, erased) as connection:
                 erasure.erase_history(connection, selection, planned, begun.id, begun.until, erased)
@@ -287,7 +286,7 @@ class Forgetting:
     def _erase_stamps(self, selection: Selection, begun: Begun, erased: Erased) -> None:
         if selection.match is None:
             return
-        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
             found = named_rows.find_stamped(connection, selection, begun.until, MANY)
         by_table: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for table, theme, row_id in found:
@@ -300,7 +299,7 @@ class Forgetting:
     def _erase_items(self, begun: Begun, said_us: int, erased: Erased) -> None:
         """Whatever waits in a file or was rejected, and is meant, has not been a row: it gets its tombstone, too."""
         judge = self._judge(said_us, erased)
-        with self.pool.transaction(Deadline.after(SCAN_SECONDS), reach=OVERVIEW) as connection:
+        with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:
             own, opened = erasure.key(connection), gate.look(connection)
             letters = list(erasure.dead_letters(connection))
         rejected = (item for _, payload in letters for item in items_of_payload(payload))
@@ -317,7 +316,7 @@ class Forgetting:
     def _change_letters(self, letters: Sequence[tuple[int, bytes]], judge: Judge, begun: Begun, erased: Erased) -> None:
         changes = [(number, was, now) for number, was in letters if (now := _without(was, judge)) != was]
         for part in _portions(changes, PAGE):
-            with self.pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR) as connection:
+            with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
                 for number, was, now in part:
                     erased.add("dead_letters", erasure.change_dead_letter(connection, number, was, now))
                 receipts.note_counts(connection, begun.id, erased.counts)
@@ -383,9 +382,7 @@ class Forgetting:
     @contextmanager
     def _closed(self, begun: Begun | None = None, erased: Erased | None = None) -> Iterator[Connection]:
         """A transaction beside which nothing is stored; it notes what was erased so far."""
-        with self.pool.transaction(
-            Deadline.after(STEP_SECONDS), reach=OPERATOR, lock_seconds=GATE_SECONDS
-        ) as connection:
+        with self.pool.transaction(Deadline.after(STEP_SECONDS), lock_seconds=GATE_SECONDS) as connection:
             gate.close(connection)
             yield connection
             if begun is not None and erased is not None:

@@ -11,7 +11,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.store import gate, named_rows, remap
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.store.remap import Contents, Moved
 from hermes_memory_pgvector.values import is_private_theme
 
@@ -68,12 +67,12 @@ def carry_out(
 ) -> dict[str, int]:
     """Move everything; whoever is killed meanwhile runs it again, and it goes on."""
     moved = Moved()
-    with pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR, lock_seconds=GATE_SECONDS) as connection:
+    with pool.transaction(Deadline.after(STEP_SECONDS), lock_seconds=GATE_SECONDS) as connection:
         gate.close(connection)
         remap.begin(connection, wanted.old, wanted.new)
     more = True
     while more:
-        with pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR, lock_seconds=GATE_SECONDS) as connection:
+        with pool.transaction(Deadline.after(STEP_SECONDS), lock_seconds=GATE_SECONDS) as connection:
             gate.close(connection)
             more = remap.step(connection, wanted.old, wanted.new, moved)
             if not more:

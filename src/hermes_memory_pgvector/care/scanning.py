@@ -16,7 +16,6 @@ from hermes_memory_pgvector.store import browse, corrections, gate, other_words,
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.other_words import Text
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker
 from hermes_memory_pgvector.values import Kind, MemoryOperation, Target
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -74,7 +73,7 @@ class Scan:
 
     def run(self) -> Findings:
         """Scan everything; an audit row says what was masked, also when only a part was."""
-        with self._pool.transaction(Deadline.after(STEP_SECONDS), reach=OVERVIEW) as connection:
+        with self._pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             if self._theme is not None:
                 themes.require(connection, self._theme)
             groups = other_words.histories(connection, self._theme)
@@ -95,7 +94,7 @@ class Scan:
                 after = page(connection, after)
 
     def _step(self) -> AbstractContextManager[Connection]:
-        return self._pool.transaction(Deadline.after(STEP_SECONDS), reach=OPERATOR)
+        return self._pool.transaction(Deadline.after(STEP_SECONDS))
 
     def _memories(self, theme: str, target: Target) -> None:
         with self._step() as connection:

@@ -30,7 +30,6 @@ from hermes_memory_pgvector.mirror.memory_file import read as read_entries
 from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import erasure, receipts
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.store.receipts import FoundTexts, Receipt
 from hermes_memory_pgvector.store.selection import NAMES, Selection, contains, spellings, stamps_of, texts_of
 from hermes_memory_pgvector.store.tombstones import Tombstones, micros
@@ -81,7 +80,7 @@ def verify(
     """Search everything that can be read for what a receipt says is forgotten."""
     wanted: Text | None = None
     texts: dict[str, FoundTexts] = {}
-    with pool.transaction(Deadline.after(VERIFY_SECONDS), reach=OVERVIEW) as connection:
+    with pool.transaction(Deadline.after(VERIFY_SECONDS)) as connection:
         receipt = receipts.find(connection, number)
         if receipt is None:
             raise ConfigError(f"there is no receipt {number}; see: hermes-pgvector forget --receipts")

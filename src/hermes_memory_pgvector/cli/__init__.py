@@ -27,8 +27,6 @@ from hermes_memory_pgvector.cli import (
     edit,
     export,
     forget,
-    grant,
-    grants,
     history,
     import_,
     index,
@@ -48,7 +46,6 @@ from hermes_memory_pgvector.cli import (
     remap,
     restore,
     restore_backup,
-    revoke_login,
     scan,
     sessions,
     show,
@@ -84,7 +81,7 @@ COMMANDS = (
     history, undo, restore, edit, mute, unmute, quarantine, remap,
     forget, prune, scan, audit,
     import_, export, promote, backup, restore_backup,
-    reembed, backfill, index, journal, metrics, ui, mcp, grant, grants, revoke_login,
+    reembed, backfill, index, journal, metrics, ui, mcp,
 )  # fmt: skip
 FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")
 """What stands on the first page of help."""

@@ -11,7 +11,6 @@ from hermes_memory_pgvector.cli import options, reach
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW, UPKEEP
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _enqueue(engine: Engine, model: EmbeddingModel, theme: str | None, limit: in
     asked = 0
     for page in _missing(engine, model, theme):
         wanted = page if limit is None else page[: limit - asked]
-        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             vectors.enqueue(connection, wanted)
         asked += len(wanted)
         if len(wanted) < len(page):
@@ -105,7 +104,7 @@ def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterat
 
     before: int | None = None
     while True:
-        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS), reach=OVERVIEW) as connection:
+        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             memories = overview.missing_memories(connection, model, theme, before, PAGE_ROWS)
         if not memories:
             break
@@ -115,7 +114,7 @@ def _missing(engine: Engine, model: EmbeddingModel, theme: str | None) -> Iterat
     shortest = SUBSTANTIVE_CHARS if policy == "substantive_only" else 0
     before = None
     while policy != "none":
-        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS), reach=OVERVIEW) as connection:
+        with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             turns = overview.missing_turns(connection, model, theme, before, PAGE_ROWS)
         if not turns:
             break
@@ -142,5 +141,5 @@ def _embed(engine: Engine, asked: int, *, quiet: bool) -> None:
 def _remaining(engine: Engine, theme: str | None) -> int:
     from hermes_memory_pgvector.store import overview
 
-    with engine.pool.transaction(Deadline.after(DATABASE_SECONDS), reach=OVERVIEW) as connection:
+    with engine.pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
         return overview.count_pending(connection, theme)

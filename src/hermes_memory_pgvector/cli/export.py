@@ -10,7 +10,6 @@ from hermes_memory_pgvector.cli import options, reach, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW, within
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 NAME = "export"
@@ -61,8 +60,7 @@ def run(args: argparse.Namespace) -> int:
         pool = stack.enter_context(parts.open_pool(home, load(home).settings))
         if wanted.theme is not None:
             reach.require_theme(pool, wanted.theme)
-        scope = OVERVIEW if wanted.theme is None else within(wanted.theme)
-        connection = stack.enter_context(taking_along.snapshot(pool, Deadline.after(READ_SECONDS), scope))
+        connection = stack.enter_context(taking_along.snapshot(pool, Deadline.after(READ_SECONDS)))
         schema.verify(connection)
         rows = export.rows(connection, wanted, is_redacted=args.redact)
         with (

@@ -13,7 +13,6 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.terminal.sink import Styled
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
@@ -260,7 +259,7 @@ def _list(pool: Pool, *, json: bool) -> int:
 def _check_themes(pool: Pool, home: Path, settings: Settings, themes: Sequence[str]) -> None:
     from hermes_memory_pgvector.care.forgetting import check_theme, waiting_themes
 
-    with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+    with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
         waiting = waiting_themes(home, settings)
         for theme in themes:
             check_theme(connection, theme, waiting)

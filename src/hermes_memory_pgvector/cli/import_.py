@@ -17,7 +17,6 @@ from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_p
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OPERATOR
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.text.names import theme_name
 
@@ -385,7 +384,7 @@ def _note(pool: Pool, home: Path, subject: str, tally: Tally) -> None:
 
     theme = next(iter(tally.themes)) if len(tally.themes) == 1 else ""
     counts = {"stored": tally.new, "known": tally.known}
-    with pool.transaction(Deadline.after(READ_SECONDS), reach=OPERATOR) as connection:
+    with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
         audit.record(connection, actor.operator(home), "import", theme=theme, subject=subject, counts=counts)
 
 

@@ -19,7 +19,6 @@ from hermes_memory_pgvector.errors import (
     ServerError,
 )
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 from hermes_memory_pgvector.terminal import program as tree
 
 if TYPE_CHECKING:
@@ -220,7 +219,7 @@ def _list(home: Path, limit: int, *, json: bool) -> int:
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS)) as connection,
     ):
         letters = dead_letters.newest(connection, limit)
     if json:
@@ -269,9 +268,8 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
         try:
             with (
                 parts.open_engine(home) as engine,
-                engine.pool.transaction(Deadline.after(RETRY_SECONDS), reach=OPERATOR) as connection,
+                engine.pool.transaction(Deadline.after(RETRY_SECONDS)) as connection,
             ):
-                _refuse_beyond_grant(connection, letter.id, {item.theme for item in items})
                 # Stored and gone in one transaction: however often it is tried, the record is stored once.
                 if not dead_letters.drop(connection, letter.id):
                     raise ConfigError(f"dead letter {letter.id} was stored or deleted meanwhile")
@@ -292,19 +290,6 @@ def _retry(home: Path, letter_id: int, *, json: bool) -> int:
     return 1 if reason else 0
 
 
-def _refuse_beyond_grant(connection: Connection, letter_id: int, themes: set[str]) -> None:
-    """What a login of single themes has left is not stored with our rights where it has none."""
-    from hermes_memory_pgvector.store import dead_letters
-
-    found = dead_letters.beyond_grant(connection, letter_id, themes)
-    if found is not None:
-        login, beyond = found
-        raise ConfigError(
-            f"login {login!r} left record {letter_id} and may not write to {', '.join(beyond)}; nothing was stored. "
-            "Once it is granted the theme, its own process stores the record"
-        )
-
-
 def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
     from hermes_memory_pgvector.store import dead_letters
 
@@ -312,7 +297,7 @@ def _drop(home: Path, letter_id: int, *, execute: bool, json: bool) -> int:
     if execute:
         with (
             parts.open_pool(home, load(home).settings) as pool,
-            pool.transaction(Deadline.after(READ_SECONDS), reach=OPERATOR) as connection,
+            pool.transaction(Deadline.after(READ_SECONDS)) as connection,
         ):
             if dead_letters.drop(connection, letter.id):
                 _audit(connection, home, "drop", letter)
@@ -346,7 +331,7 @@ def _find(home: Path, letter_id: int) -> tuple[DeadLetter, bytes]:
 
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS)) as connection,
     ):
         found = dead_letters.find(connection, letter_id)
     if found is None:

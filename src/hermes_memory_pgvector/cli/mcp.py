@@ -68,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.engine.registry import close_all
     from hermes_memory_pgvector.mcp.memory import SharedMemory
-    from hermes_memory_pgvector.mcp.rights import why_reads_only
     from hermes_memory_pgvector.web.access import NO_MEMORY, is_set_up
 
     home = options.home_of(args)
@@ -76,11 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(NO_MEMORY)
     settings = load(home).settings
     theme = _theme(args.theme, settings)
-    reads_only = why_reads_only(home, settings, theme)
-    if reads_only and not args.read_only:
-        terminal.complain(f"{reads_only}. Until then recall alone is offered")
-    may_write = not args.read_only and not reads_only
-    memory = SharedMemory(home, theme, may_write=may_write, trust=Trust(args.trust))
+    memory = SharedMemory(home, theme, may_write=not args.read_only, trust=Trust(args.trust))
     _log_to_stderr()
     try:
         if args.listen is None:

@@ -11,7 +11,6 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     theme = None if args.theme is None else options.named("--theme", theme_name(args.theme))
     rules = _rules(args, settings, theme)
     with parts.open_pool(home, settings) as pool:
-        with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             schema.verify(connection)
             if theme is not None:
                 require(connection, theme)

@@ -11,7 +11,6 @@ from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW, within
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.pool import Connection, Pool
@@ -21,7 +20,7 @@ READ_SECONDS = 60.0
 
 @contextmanager
 def reading(args: argparse.Namespace, *, theme: str | None = None) -> Iterator[Connection]:
-    """A connection to a database that has our schema; with a theme, it sees that one alone."""
+    """A connection to a database that has our schema; a theme that is named has to exist."""
     from hermes_memory_pgvector.care import themes
     from hermes_memory_pgvector.store import schema
 
@@ -29,11 +28,11 @@ def reading(args: argparse.Namespace, *, theme: str | None = None) -> Iterator[C
     deadline = Deadline.after(READ_SECONDS)
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.transaction(deadline, reach=OVERVIEW, pause_seconds=READ_SECONDS) as connection,
+        pool.transaction(deadline, pause_seconds=READ_SECONDS) as connection,
     ):
         schema.verify(connection)
         if theme is not None:
-            pool.say(connection, within(themes.require(connection, theme)))
+            themes.require(connection, theme)
         yield connection
 
 
@@ -44,7 +43,7 @@ def changing(args: argparse.Namespace) -> Iterator[Connection]:
 
     home = options.home_of(args)
     deadline = Deadline.after(READ_SECONDS)
-    with parts.open_pool(home, load(home).settings) as pool, pool.transaction(deadline, reach=OPERATOR) as connection:
+    with parts.open_pool(home, load(home).settings) as pool, pool.transaction(deadline) as connection:
         schema.verify(connection)
         yield connection
 
@@ -54,6 +53,6 @@ def require_theme(pool: Pool, theme: str) -> None:
     from hermes_memory_pgvector.care import themes
     from hermes_memory_pgvector.store import schema
 
-    with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+    with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
         schema.verify(connection)
         themes.require(connection, theme)

@@ -12,7 +12,6 @@ from hermes_memory_pgvector.cli import entries, explaining, options, reach, time
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, UsageError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _other_themes(engine: Engine, theme: str) -> list[str]:
     from hermes_memory_pgvector.care import themes
     from hermes_memory_pgvector.values import is_private_theme
 
-    with engine.pool.transaction(Deadline.after(BUDGET_SECONDS), reach=OVERVIEW) as connection:
+    with engine.pool.transaction(Deadline.after(BUDGET_SECONDS)) as connection:
         found = [each.theme for each in themes.overview(connection) if not is_private_theme(each.theme)]
     return [] if theme in found else [terminal.one_line(each) for each in found[:MOST_OTHERS]]
 

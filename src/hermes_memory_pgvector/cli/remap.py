@@ -11,7 +11,6 @@ from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     settings = load(home).settings
     with parts.open_pool(home, settings) as pool:
-        with pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             schema.verify(connection)
             plan = remapping.plan(connection, old, new)
         counts = remapping.carry_out(pool, plan, actor.operator(home)) if args.execute else None

@@ -14,7 +14,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.setup.checks.model import REEMBED, difference, share
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.terminal.sink import Styled
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def read(home: Path, settings: Settings, top: int) -> Stored:
     rules = expiry.Rules.of(settings, datetime.now(UTC)).of_home(home_id(home), None)
     with (
         parts.open_pool(home, settings) as pool,
-        pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection,
+        pool.transaction(Deadline.after(READ_SECONDS)) as connection,
     ):
         schema.verify(connection)
         return Stored(

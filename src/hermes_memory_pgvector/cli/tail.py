@@ -13,7 +13,6 @@ from hermes_memory_pgvector.cli import options, reach, rows, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.terminal.sink import Part
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     home = options.home_of(args)
     with parts.open_pool(home, load(home).settings) as pool, _until_interrupted() as stopped:
-        with pool.transaction(
-            Deadline.after(reach.READ_SECONDS), reach=OVERVIEW, pause_seconds=reach.READ_SECONDS
-        ) as connection:
+        with pool.transaction(Deadline.after(reach.READ_SECONDS), pause_seconds=reach.READ_SECONDS) as connection:
             schema.verify(connection)
             if args.theme is not None:
                 themes.require(connection, args.theme)
@@ -54,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
                 for row in reversed(page.rows):
                     _tell(args, rows.row_document(row), f"{row.target or row.role}", row.content)
         while not stopped.wait(PAUSE_SECONDS):
-            with pool.transaction(
-                Deadline.after(reach.READ_SECONDS), reach=OVERVIEW, pause_seconds=reach.READ_SECONDS
-            ) as connection:
+            with pool.transaction(Deadline.after(reach.READ_SECONDS), pause_seconds=reach.READ_SECONDS) as connection:
                 news = tail.look(connection)
             _tell_news(args, news)
     return 0

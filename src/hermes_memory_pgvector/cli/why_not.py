@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.names import theme_name
 
 NAME = "why-not"
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         def search(asked: Question) -> list[Hit]:
             return list(engine.search([asked], deadline)[0].hits)
 
-        with engine.pool.transaction(deadline, reach=OVERVIEW) as connection:
+        with engine.pool.transaction(deadline) as connection:
 
             def nearness(asked: Question, theme: str, row_id: int) -> tuple[float | None, float]:
                 ready = engine.recall.prepare(asked, deadline)

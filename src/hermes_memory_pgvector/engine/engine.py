@@ -27,7 +27,6 @@ from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
-from hermes_memory_pgvector.engine.granted import StoreGranted
 from hermes_memory_pgvector.engine.heartbeat import Heartbeat, Life
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
@@ -280,7 +279,6 @@ class Engine:
                 "mirror": self._mirror_files.run,
                 "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
-                "granted themes": StoreGranted(self.pool, self.writer).run,
                 "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
                 "recall log": self._keep_recall_log.run,

@@ -26,7 +26,6 @@ from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memory_erasure import added, removed
 from hermes_memory_pgvector.store.memory_state import Entry, State, fold, select
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.store.selection import Selection, stamps_of
 from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.text.secrets import Masker
@@ -122,7 +121,7 @@ class Judge:
         """What becomes of each item."""
         if not items:
             return []
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=OVERVIEW) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             opened = gate.look(connection)
             known = opened.tombstones(connection, [*items, *map(self._masked, items)])
             states = _States(connection, opened, self._still_waiting(connection, opened))

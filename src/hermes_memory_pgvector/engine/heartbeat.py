@@ -23,7 +23,6 @@ from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.store import fleet
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import UPKEEP
 
 FIRST_SECONDS = 15.0
 BUSY_SECONDS = 60.0
@@ -123,7 +122,7 @@ class Heartbeat:
         )
         done, mark = life.attendance.due()
         agents = [fleet.AgentWork(each.theme, each.kind, **each.counts) for each in done]
-        with self._pool.transaction(deadline, reach=UPKEEP) as connection:
+        with self._pool.transaction(deadline) as connection:
             fleet.beat(
                 connection,
                 process,

@@ -16,7 +16,6 @@ from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.expiry import Expired, Rules
 from hermes_memory_pgvector.store.named_rows import Until
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -32,7 +31,7 @@ ROUNDS = 2
 
 def sweep_once(pool: Pool, rules: Rules, home_id: str, actor: str = ACTOR) -> Expired | None:
     """Delete some of what is due, in one transaction; None when another process is at it."""
-    with pool.transaction(Deadline.after(STEP_SECONDS), reach=UPKEEP) as connection:
+    with pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
         if not expiry.is_alone(connection):
             return None
         expired = expiry.expire_turns(connection, rules, expiry.BATCH)

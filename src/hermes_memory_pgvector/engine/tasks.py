@@ -19,7 +19,7 @@ from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
-from hermes_memory_pgvector.errors import DatabaseDenied, MemoryPluginError
+from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
@@ -28,7 +28,6 @@ from hermes_memory_pgvector.store import audit_log, gate, history_retention, rec
 from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import NOTHING, UPKEEP
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.writer import Writer
@@ -228,7 +227,7 @@ class WordStatistics:
         stored, now = self._writer.status().stored, time.monotonic()
         is_recent = self._refreshed_at is not None and now - self._refreshed_at < STATISTICS_SECONDS
         if stored != self._stored and not is_recent and not self._writer.breaker.is_open:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=NOTHING) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
                 refresh_statistics(connection)
             self._refreshed_at, self._stored = now, stored
         return STATISTICS_SECONDS
@@ -251,7 +250,7 @@ class ShortenHistory:
             return STATISTICS_SECONDS
         self._due_at = now + CHECK_SECONDS
         before = datetime.now(UTC) - timedelta(days=self._days)
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             # As every writer does: whoever erases has the gate closed while waiting for a theme.
             gate.enter(connection)
             due = history_retention.due(connection, before, HISTORY_THEMES)
@@ -297,14 +296,6 @@ class KeepRecallLog:
     def _store(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
         try:
             self._insert(answers, deadline)
-        except DatabaseDenied as error:
-            if error.sqlstate != gate.NO_PRIVILEGE:
-                self._log.give_back(answers)
-                raise
-            # Somebody asked in a theme that this login was not granted: that must not hold up the others.
-            for theme in dict.fromkeys(each.theme for each in answers):
-                with contextlib.suppress(DatabaseDenied):
-                    self._insert([each for each in answers if each.theme == theme], deadline)
         except MemoryPluginError:
             self._log.give_back(answers)
             raise
@@ -312,7 +303,7 @@ class KeepRecallLog:
     def _insert(self, answers: Sequence[LoggedAnswer], deadline: Deadline) -> None:
         if not answers:
             return
-        with self._pool.transaction(deadline, reach=UPKEEP) as connection:
+        with self._pool.transaction(deadline) as connection:
             told = self._log.without_made_up_themes(answers, theme_names(connection))
             recall_log.insert(connection, told)
 

@@ -27,7 +27,6 @@ from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.tools import CONTENT_CHARS, BadArgument
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Holding
-from hermes_memory_pgvector.store.reach import within
 from hermes_memory_pgvector.text.clean import clean, entries_of
 from hermes_memory_pgvector.text.names import printable
 from hermes_memory_pgvector.values import (
@@ -216,7 +215,7 @@ class SharedMemory:
                 raise BadArgument(OUT_OF_REACH)
             if engine.journal.last_seq and not engine.writer.flush(deadline):
                 raise BadArgument(OUT_OF_REACH)
-            with engine.pool.transaction(deadline, reach=within(self.theme, own=self.theme)) as connection:
+            with engine.pool.transaction(deadline) as connection:
                 found = memories.containing(connection, self.theme, targets, text, MATCHES)
         except MemoryPluginError:
             raise BadArgument(OUT_OF_REACH) from None

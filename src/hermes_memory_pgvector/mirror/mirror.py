@@ -22,7 +22,6 @@ from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
 from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -123,7 +122,7 @@ class Mirror:
     def _make_equal(
         self, target: Target, entries: list[str], written: datetime, own_theme: str, model_id: int | None
     ) -> None:
-        with self._pool.transaction(Deadline.after(MIRROR_SECONDS), reach=WRITER) as connection:
+        with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
             # First of all: whoever erases holds the gate while waiting for the file.
             opened = gate.enter(connection)
             known = mirror_files.open_file(connection, self._home_id, target)

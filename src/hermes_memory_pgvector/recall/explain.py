@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.recall.recall import Recall, reach_of
+from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store import explain as channels_of
 from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.search import search
@@ -77,7 +77,7 @@ def explain(
     ready = recall.prepare(question, deadline)
     prepared = time.perf_counter()
     thresholds = recall.thresholds(question, ready.meaning)
-    with pool.transaction(deadline, reach=reach_of([question])) as connection:
+    with pool.transaction(deadline) as connection:
         connected = time.perf_counter()
         hits = search(connection, question, ready.meaning, ready.wording, thresholds)
         searched = time.perf_counter()

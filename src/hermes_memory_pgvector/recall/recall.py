@@ -26,10 +26,8 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.store import reach
 from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
 from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone
-from hermes_memory_pgvector.store.reach import UPKEEP, Reach, everywhere, within
 from hermes_memory_pgvector.store.search import (
     Check,
     Connection,
@@ -89,8 +87,8 @@ class RecallSettings(Protocol):
 
 Search = Callable[[Sequence[Question]], list["Answer"]]
 """Answers questions that share the same words, within the caller's deadline."""
-Reading = Callable[[Deadline, Reach], AbstractContextManager[Connection]]
-"""Lends a connection for one read: a transaction that sees what it says it is about, and ends at the deadline."""
+Reading = Callable[[Deadline], AbstractContextManager[Connection]]
+"""Lends a connection for one read: a transaction that ends at the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +177,21 @@ class Recall:
         """The answers by one model's vectors or by words, and the models as they are after that."""
         meaning, wording = ready.meaning, ready.wording
         models: PendingModels | None = None
-        with self._reading(deadline, reach_of(questions)) as connection:
+        with self._reading(deadline) as connection:
             pending = [
-                send(
-                    connection, question, _within_reach(question, meaning), wording, self.thresholds(question, meaning)
-                )
+                [
+                    send(connection, each, _within_reach(each, meaning), wording, self.thresholds(each, meaning))
+                    for each in _by_theme(question)
+                ]
                 for question in questions
             ]
             if self._embedders:
                 models = PendingModels(connection)
         # Results are read after the transaction, so that all statements and its end travel together.
-        answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
+        answers = [
+            Answer(_best([each.receive() for each in sent], question.limit), ready.degraded)
+            for question, sent in zip(questions, pending, strict=True)
+        ]
         return answers, () if models is None else self._current_model.note(models.receive())
 
     def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
@@ -202,7 +204,7 @@ class Recall:
     def _has_changed(self, deadline: Deadline) -> bool:
         """Whether the database's models are others than those we remember, which we do from now on."""
         before = self._current_model.remembered_models()
-        with self._reading(deadline, reach.NOTHING) as connection:
+        with self._reading(deadline) as connection:
             return self._current_model.read_models(connection) != before
 
     def prepare(self, question: Question, deadline: Deadline) -> Prepared:
@@ -228,7 +230,7 @@ class Recall:
             return answers
         try:
             asked = [questions[place] for place in empty]
-            with self._reading(deadline, reach_of(asked)) as connection:
+            with self._reading(deadline) as connection:
                 sizes = count_searched(connection, asked)
         except (DatabaseError, DeadlineExceeded) as error:
             logger.debug("answering without the number of rows searched: %s", type(error).__name__)
@@ -239,7 +241,7 @@ class Recall:
     def _with_neighbours(self, answer: Answer, deadline: Deadline) -> Answer:
         """The same hits with the turns before and after them, or the hits alone when those cannot be read."""
         try:
-            with self._reading(deadline, within(*(hit.theme for hit in answer.hits))) as connection:
+            with self._reading(deadline) as connection:
                 pending = send_neighbours(connection, answer.hits)
             return replace(answer, hits=tuple(pending.receive()))
         except (DatabaseError, DeadlineExceeded) as error:
@@ -248,7 +250,7 @@ class Recall:
 
     def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
         """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
-        with self._reading(deadline, UPKEEP) as connection:
+        with self._reading(deadline) as connection:
             model = self._current_model.read(connection)
             return None if model is None else verify_theme(connection, model, theme, samples=samples)
 
@@ -293,7 +295,7 @@ class Recall:
         models = self._current_model.remembered_models()
         if models:
             return models
-        with self._reading(deadline, reach.NOTHING) as connection:
+        with self._reading(deadline) as connection:
             return self._current_model.read_models(connection)
 
     def thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
@@ -351,15 +353,20 @@ class GuardedRecall:
         return answers
 
 
-def reach_of(questions: Sequence[Question]) -> Reach:
-    """What questions of one asker are about."""
-    first = questions[0]
-    if any(question.scope is Scope.ALL for question in questions):
-        if first.others is None:
-            return everywhere(first.theme)
-        shared = sorted(each for each in first.others if not is_private_theme(each))
-        return within(first.theme, *shared, own=first.theme)
-    return within(*(question.theme for question in questions), own="" if first.scope is Scope.NAMED else first.theme)
+def _by_theme(question: Question) -> list[Question]:
+    """What is searched for a question: every shared theme at once, or the asker's and each of those it may read."""
+    if question.scope is not Scope.ALL or question.others is None:
+        return [question]
+    shared = sorted(each for each in question.others if each != question.theme and not is_private_theme(each))
+    own = replace(question, scope=Scope.CURRENT)
+    return [own, *(replace(question, scope=Scope.NAMED, theme=each) for each in shared)]
+
+
+def _best(found: Sequence[Sequence[Hit]], limit: int) -> tuple[Hit, ...]:
+    """The best of what several searches have found."""
+    if len(found) == 1:
+        return tuple(found[0])
+    return tuple(sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.rank)[:limit])
 
 
 def _keywords_only(reason: str) -> str:

@@ -16,7 +16,6 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.setup import journal_report, parts
-from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.setup.journal_report import JournalReport
@@ -86,7 +85,7 @@ def _read(
     writers = [writer for each in local for writer in journal_report.writers(each)]
     with (
         parts.open_pool(home, load(home).settings) as pool,
-        pool.transaction(deadline, reach=OVERVIEW) as connection,
+        pool.transaction(deadline) as connection,
     ):
         schema.verify(connection)
         told = Told(

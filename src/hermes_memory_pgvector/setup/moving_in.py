@@ -19,7 +19,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import journal_database, parts
 from hermes_memory_pgvector.setup.users import users_of
-from hermes_memory_pgvector.store.reach import OVERVIEW
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -92,7 +91,7 @@ def look_into(folder: Path, writers: Sequence[str]) -> tuple[tuple[Theme, ...], 
     if not has_data(folder):
         return (), {}
     deadline = Deadline.after(START_SECONDS)
-    with embedded_pool(folder) as pool, pool.transaction(deadline, reach=OVERVIEW) as connection:
+    with embedded_pool(folder) as pool, pool.transaction(deadline) as connection:
         try:
             schema.readable_version(connection)
         except SchemaError:

@@ -104,7 +104,6 @@ def carry_out(ends: Ends, *, role: str | None, actor: tuple[str, str], quiet: bo
             stage = OPEN
         if stage == OPEN:
             _open(ends, source, target, outcome, actor)
-            _note_logins(source, outcome)
         _follow(ends, login, outcome, quiet=quiet)
         indexes = source.approximate_indexes()
         if not ends.is_back and not outcome.left:
@@ -288,16 +287,6 @@ def _open(ends: Ends, source: Side, target: Side, outcome: Outcome, actor: tuple
             theme="",
             subject=f"from {ends.old_place} to {ends.new_place}"[:200],
             counts={"rows": outcome.rows or sum(source.counts().values())},
-        )
-
-
-def _note_logins(source: Side, outcome: Outcome) -> None:
-    """Roles belong to a server, and their passwords cannot be taken along."""
-    logins = source.counts()["login_grants"]
-    if logins:
-        outcome.notes.append(
-            f"{terminal.count(logins, 'login')} for single themes moved along as rows of login_grants; their roles "
-            "belong to a server: make them on the new one"
         )
 
 

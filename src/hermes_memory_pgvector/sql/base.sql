@@ -514,7 +514,7 @@ CREATE TABLE agent_processes (
 );
 CREATE INDEX agent_processes_seen ON agent_processes (seen_at);
 CREATE TABLE past_processes (
-    home_id   text        NOT NULL,
+    home_id   text        PRIMARY KEY,
     processes bigint      NOT NULL,
     last_seen timestamptz NOT NULL,
     counters  jsonb       NOT NULL CHECK (
@@ -550,28 +550,3 @@ FROM (SELECT e.agent_identity, 0::bigint AS id, (e.created_at AT TIME ZONE 'UTC'
       SELECT t.agent_identity, max(t.id), (t.ts AT TIME ZONE 'UTC')::date, 0, count(*), max(t.ts) FROM conversations AS t GROUP BY 1, 3
      ) AS counted
 GROUP BY counted.agent_identity, counted.day;
-
--- Until logins of single themes go: what each was granted, and whose the books of a home are.
-CREATE TABLE login_grants (
-    login      text        PRIMARY KEY,
-    may_write  boolean     NOT NULL,
-    may_create boolean     NOT NULL,
-    made_here  boolean     NOT NULL DEFAULT false,
-    granted_at timestamptz NOT NULL DEFAULT now(),
-    granted_by text        NOT NULL DEFAULT session_user
-);
-CREATE TABLE login_themes (
-    login    text        NOT NULL REFERENCES login_grants ON DELETE CASCADE,
-    theme    text        NOT NULL CHECK (theme <> ''),
-    is_begun boolean     NOT NULL DEFAULT false,
-    since    timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (login, theme)
-);
-CREATE INDEX login_themes_theme ON login_themes (theme);
-ALTER TABLE memory_files ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE journal_writers ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE journals_ended ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE dead_letters ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE erasure_receipts ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE agent_processes ADD COLUMN login text NOT NULL DEFAULT session_user;
-ALTER TABLE past_processes ADD COLUMN login text NOT NULL DEFAULT session_user, ADD PRIMARY KEY (home_id, login);

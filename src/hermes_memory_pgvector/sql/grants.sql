@@ -9,9 +9,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, theme_growth, embedding_models, lexeme_statistics, theme_indexes,
-    login_grants, login_themes, reembedding TO {role};
+    reembedding TO {role};
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.
 GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
+-- How many rows of a model are compared exactly.
+GRANT UPDATE (candidates) ON embedding_models TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.store.gate import NOT_GRANTED
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 
@@ -36,13 +34,6 @@ def newest(connection: Connection, limit: int) -> list[DeadLetter]:
     return [DeadLetter(*row) for row in rows]
 
 
-def not_granted(connection: Connection, after: int, limit: int) -> list[tuple[int, bytes]]:
-    """Number and payload of this login's records that were rejected for want of a grant, the oldest first."""
-    values = {"after": after, "told": NOT_GRANTED, "limit": limit}
-    rows: list[Any] = connection.execute(statement("journal/not_granted"), values).fetchall()
-    return [(int(letter), bytes(payload)) for letter, payload in rows]
-
-
 def find(connection: Connection, letter_id: int) -> tuple[DeadLetter, bytes] | None:
     """One rejected record with its payload."""
     row: Any = connection.execute(statement("journal/show_dead_letter"), {"id": letter_id}).fetchone()
@@ -50,13 +41,6 @@ def find(connection: Connection, letter_id: int) -> tuple[DeadLetter, bytes] | N
         return None
     payload = bytes(row[3])
     return DeadLetter(row[0], row[1], row[2], len(payload), row[4], row[5]), payload
-
-
-def beyond_grant(connection: Connection, letter_id: int, themes: Iterable[str]) -> tuple[str, list[str]] | None:
-    """The login of single themes that left a record, and those of these themes that it may not write to, if any."""
-    values = {"id": letter_id, "themes": sorted(set(themes))}
-    row: Any = connection.execute(statement("journal/beyond_grant"), values).fetchone()
-    return None if row is None else (str(row[0]), list(row[1]))
 
 
 def drop(connection: Connection, letter_id: int) -> bool:

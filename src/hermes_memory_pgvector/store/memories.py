@@ -75,7 +75,6 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
     if not placed:
         return []
     opened = gate.enter(connection)
-    opened.require(connection, (opened.renamed(item.operation).theme for item in placed))
     known = opened.tombstones(connection, [item.operation for item in placed])
     kept: list[Placed] = []
     for item in sorted(placed, key=lambda each: each.order):
@@ -255,7 +254,7 @@ def containing(connection: Connection, theme: str, targets: Sequence[Target], te
 
 def judge(connection: Connection, item: JudgeMemories) -> int:
     """Note how far to trust what some calls of the memory tool wrote; return how many entries they concern."""
-    item = gate.enter(connection).required(connection, item)
+    item = gate.enter(connection).renamed(item)
     values = {
         "theme": item.theme,
         "session_id": item.session_id,

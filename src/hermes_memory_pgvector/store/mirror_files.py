@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.errors import DatabaseDenied
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import Target
@@ -43,12 +42,6 @@ def open_file(connection: Connection, home_id: str, target: Target) -> list[str]
     key = {"home_id": home_id, "target": target}
     connection.execute(statement("mirror/create_file"), key)
     row: Any = connection.execute(statement("mirror/lock_file"), key).fetchone()
-    if row is None:
-        raise DatabaseDenied(
-            "this home's files were compared under another login of the database; "
-            f"to let this one go on with them: hermes-pgvector grant LOGIN --themes THEMES --home {home_id}",
-            sqlstate="42501",
-        )
     return list(row[0])
 
 

@@ -167,25 +167,3 @@ def masked_secrets(connection: Connection) -> dict[str, int]:
     """How many secrets were masked in what is stored, by kind; the most frequent first."""
     rows: list[Any] = connection.execute(statement("overview/redacted")).fetchall()
     return {str(kind): int(found) for kind, found in rows}
-
-
-@dataclass(frozen=True, slots=True)
-class GrantedLogin:
-    """A login that was granted single themes."""
-
-    login: str
-    rights: str
-    """What it does in its themes, as a verb."""
-    themes: tuple[str, ...]
-
-
-def login_obstacle(connection: Connection, login: str) -> str:
-    """Why a role can do more than single themes allow, whatever it was granted; empty when it cannot."""
-    row: Any = connection.execute(statement("logins/obstacle"), {"login": login}).fetchone()
-    return "" if row is None or row[0] is None else str(row[0])
-
-
-def granted_logins(connection: Connection) -> list[GrantedLogin]:
-    """The logins that see only some themes, as far as this role may know."""
-    rows: list[Any] = connection.execute(statement("overview/logins")).fetchall()
-    return [GrantedLogin(login, rights, tuple(themes)) for login, rights, themes in rows]

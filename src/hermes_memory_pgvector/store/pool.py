@@ -13,10 +13,9 @@ import logging
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -31,7 +30,6 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.errors import translate, translated
 from hermes_memory_pgvector.store.far_times import allow_far_times
-from hermes_memory_pgvector.store.reach import Reach
 from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.watchdog import Watchdog
 
@@ -47,7 +45,6 @@ LOCK_SECONDS = 10.0
 # How long a transaction may stand still between two statements: far longer than we ever take to send the next one.
 PAUSE_SECONDS = 10.0
 TRANSACTION_TIMEOUT_SINCE = 170_000
-NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -99,7 +96,7 @@ class Pool:
     def connection(self, deadline: Deadline) -> Iterator[Connection]:
         """A connection in autocommit mode for the length of the block; its socket is cut at the deadline.
 
-        For what belongs to no theme: the schema, the installation, the server. It sees no tenant's row.
+        For what needs no transaction: the schema, the installation, the server.
         """
         connection = self._take(deadline)
         try:
@@ -109,13 +106,13 @@ class Pool:
             self._give_back(connection)
 
     @contextmanager
-    def reading(self, deadline: Deadline, reach: Reach) -> Iterator[Connection]:
+    def reading(self, deadline: Deadline) -> Iterator[Connection]:
         """Statements that travel together: until the first fetch they are one round trip and one transaction.
 
         It needs no BEGIN and COMMIT of its own: between two synchronisations the server keeps one open by itself.
         """
         with self.connection(deadline) as connection, connection.pipeline():
-            self._limit(connection, deadline, reach, 2.0, PAUSE_SECONDS)
+            self._limit(connection, deadline, 2.0, PAUSE_SECONDS)
             yield connection
 
     @contextmanager
@@ -123,16 +120,15 @@ class Pool:
         self,
         deadline: Deadline,
         *,
-        reach: Reach,
         lock_seconds: float = LOCK_SECONDS,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> Iterator[Connection]:
-        """A transaction that sees the rows it is about, and whose statements the server itself ends at the deadline.
+        """A transaction whose statements the server itself ends at the deadline.
 
         The server also ends it when we send nothing for `pause_seconds`.
         """
         with self.connection(deadline) as connection, connection.transaction():
-            self._limit(connection, deadline, reach, lock_seconds, pause_seconds)
+            self._limit(connection, deadline, lock_seconds, pause_seconds)
             yield connection
 
     @staticmethod
@@ -141,10 +137,8 @@ class Pool:
         return translated()
 
     @staticmethod
-    def _limit(
-        connection: Connection, deadline: Deadline, reach: Reach, lock_seconds: float, pause_seconds: float
-    ) -> None:
-        """Limits that the server keeps by itself, for this transaction only, and what the transaction is about.
+    def _limit(connection: Connection, deadline: Deadline, lock_seconds: float, pause_seconds: float) -> None:
+        """Limits that the server keeps by itself, for this transaction only.
 
         They also end what nobody here can end any more: a process frozen in the middle of a transaction, or a machine
         that lost its network, would otherwise hold its locks against every other home.
@@ -158,26 +152,8 @@ class Pool:
         if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
             # Between statements that travel together no other limit applies.
             limits["transaction_timeout"] = server_ms
-        Pool.say(connection, reach, limits)
-
-    @staticmethod
-    def say(connection: Connection, reach: Reach, limits: Mapping[str, int] = NO_LIMITS) -> None:
-        """Say in a transaction what it is about; `limits` are its time limits, in milliseconds."""
-        settings = {name: str(value) for name, value in limits.items()} | {"hermes.purpose": reach.purpose}
-        if not reach.themes:
-            settings["hermes.themes"] = ""
-            values = {"names": list(settings), "values": list(settings.values())}
-            connection.execute(statement("connection/limit_transaction"), values)
-            return
-        connection.execute(
-            statement("connection/name_themes"),
-            {
-                "names": list(settings),
-                "values": list(settings.values()),
-                "themes": list(reach.themes),
-                "own": reach.own,
-            },
-        )
+        values = {"names": list(limits), "values": [str(value) for value in limits.values()]}
+        connection.execute(statement("connection/limit_transaction"), values)
 
     def close(self) -> None:
         """Close what is idle and refuse new uses; what is in use closes when it is given back."""

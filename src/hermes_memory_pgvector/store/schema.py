@@ -26,9 +26,6 @@ class SchemaState:
     server: int
     role: str
     is_superuser: bool
-    login: str = ""
-    """The login, if it was granted single themes; empty for the fleet's own."""
-    may_write: bool = True
 
     @property
     def news(self) -> str:
@@ -82,11 +79,9 @@ def verify(connection: Connection) -> SchemaState:
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
-    granted: Any = connection.execute(statement("schema/login")).fetchone()
-    if not may_write and granted is None:
+    if not may_write:
         raise SchemaError(f'role "{role}" may not write; run: {MIGRATE_COMMAND} --runtime-role {role}')
-    login, may_write = granted or ("", True)
-    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser), login, bool(may_write))
+    return SchemaState(int(version), str(pgvector), int(server), str(role), bool(is_superuser))
 
 
 def readable_version(connection: Connection) -> int:

@@ -15,7 +15,6 @@ from psycopg.sql import SQL, Composed
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import corrections, gate
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW, Reach
 from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, RecordDelegation
@@ -85,14 +84,13 @@ class Edge(NamedTuple):
 
 
 @contextmanager
-def snapshot(pool: Pool, deadline: Deadline, reach: Reach = OVERVIEW) -> Iterator[Connection]:
+def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
     """A connection to the database as it is at this moment, however long the reading takes."""
     with pool.connection(deadline) as connection:
         connection.isolation_level = IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         try:
             with connection.transaction():
-                pool.say(connection, reach)
                 yield connection
         finally:
             connection.isolation_level = None

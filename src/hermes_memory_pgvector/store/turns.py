@@ -91,13 +91,13 @@ def stored_keys(
 
 def forget(connection: Connection, item: ForgetTurns) -> int:
     """Take back turns by their keys; return how many rows went."""
-    item = gate.enter(connection).required(connection, item)
+    item = gate.enter(connection).renamed(item)
     return connection.execute(statement("turns/forget"), _undone(item, item.turns)).rowcount
 
 
 def forget_tail(connection: Connection, item: ForgetTail) -> int:
     """Take back the last exchanges that were stored after the turns that remain; return how many rows went."""
-    item = gate.enter(connection).required(connection, item)
+    item = gate.enter(connection).renamed(item)
     named = {**_undone(item, item.kept), "exchanges": item.exchanges}
     return connection.execute(statement("turns/forget_tail"), named).rowcount
 

@@ -158,9 +158,3 @@ def _columns(keys: Any) -> dict[str, Any]:
         "kinds": [key[1] for key in listed],
         "ids": [key[2] for key in listed],
     }
-
-
-def may_store(connection: Connection) -> bool:
-    """Whether this login may give rows their vectors."""
-    row: Any = connection.execute(statement("vectors/may_store")).fetchone()
-    return bool(row[0])

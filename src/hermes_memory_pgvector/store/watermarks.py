@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from hermes_memory_pgvector.errors import DatabaseDenied
+from hermes_memory_pgvector.errors import DatabaseUnavailable
 from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.schema import wanted_version
 from hermes_memory_pgvector.store.statements import statement
@@ -25,11 +25,7 @@ def lock(connection: Connection, writers: Sequence[str], home_id: str) -> dict[s
         found = {str(writer): int(cast(int, seq)) for writer, seq in rows}
         if len(found) == len(set(writers)):
             return found
-    raise DatabaseDenied(
-        "this home's journal was begun under another login of the database; "
-        f"to let this one go on with it: hermes-pgvector grant LOGIN --themes THEMES --home {home_id}",
-        sqlstate="42501",
-    )
+    raise DatabaseUnavailable("the marks of this home's journals were moved away each time they were to be locked")
 
 
 def advance(connection: Connection, marks: Mapping[str, int]) -> None:

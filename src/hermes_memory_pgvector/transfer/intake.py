@@ -14,7 +14,6 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import gate, turns
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import AddTurn, RecordDelegation
@@ -37,10 +36,10 @@ Transaction = Callable[[], AbstractContextManager[Connection]]
 def storing(pool: Pool, *, is_dry: bool) -> Iterator[Transaction]:
     """Transactions for portions; those of a dry run are one, which is taken back, so it counts what a run would."""
     if not is_dry:
-        yield lambda: pool.transaction(Deadline.after(STORE_SECONDS), reach=WRITER)
+        yield lambda: pool.transaction(Deadline.after(STORE_SECONDS))
         return
     with (
-        pool.transaction(Deadline.after(DRY_SECONDS), reach=WRITER) as connection,
+        pool.transaction(Deadline.after(DRY_SECONDS)) as connection,
         connection.transaction(force_rollback=True),
     ):
         yield lambda: nullcontext(connection)

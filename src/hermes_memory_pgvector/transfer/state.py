@@ -25,7 +25,6 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.store import gate, overview, turns
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.transfer.intake import TurnIntake, storing
@@ -156,7 +155,7 @@ class _Import:
         """Themes that have another name by now."""
 
     def run(self) -> None:
-        with self._pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        with self._pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             themes = overview.theme_names(connection)
             self._aliases = self._intake.aliases = gate.look(connection).aliases
         may_name = self._source.rules.may_name
@@ -357,7 +356,7 @@ class _Import:
     def _stored(self, group: Sequence[_Part]) -> dict[tuple[str, str], list[StoredKey]]:
         found: dict[tuple[str, str], list[StoredKey]] = {}
         themes = sorted({theme for part in group for theme in self._candidates(part)})
-        with self._pool.transaction(Deadline.after(READ_SECONDS), reach=OVERVIEW) as connection:
+        with self._pool.transaction(Deadline.after(READ_SECONDS)) as connection:
             rows = turns.stored_keys(connection, themes, [part.name for part in group])
         for theme, session_id, digest, ordinal, at_us in rows:
             found.setdefault((theme, session_id), []).append(StoredKey(digest, ordinal, at_us))

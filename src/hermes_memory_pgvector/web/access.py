@@ -21,7 +21,6 @@ from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.store import schema
 from hermes_memory_pgvector.store.pool import MAX_IDLE_SECONDS, Connection
-from hermes_memory_pgvector.store.reach import OPERATOR, OVERVIEW
 
 SECONDS = 15.0
 """How long a page waits for an answer before it is told that there is none."""
@@ -50,7 +49,7 @@ def engine_of(home: Path) -> Engine:
 def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
     """A connection to a database that has our schema."""
     deadline = Deadline.after(seconds)
-    with engine_of(home).pool.transaction(deadline, reach=OVERVIEW, pause_seconds=seconds) as connection:
+    with engine_of(home).pool.transaction(deadline, pause_seconds=seconds) as connection:
         schema.verify(connection)
         yield connection
 
@@ -58,7 +57,7 @@ def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
 @contextmanager
 def changing(home: Path) -> Iterator[Connection]:
     """A transaction on a database that has our schema; an error takes everything back."""
-    with engine_of(home).pool.transaction(Deadline.after(SECONDS), reach=OPERATOR) as connection:
+    with engine_of(home).pool.transaction(Deadline.after(SECONDS)) as connection:
         schema.verify(connection)
         yield connection
 

@@ -25,7 +25,6 @@ from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Met
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Pool
-from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
 from hermes_memory_pgvector.writer.chunks import document_pieces
@@ -56,9 +55,6 @@ class BacklogStatus:
     breaker: BreakerStatus
 
 
-READS_ONLY = "this login may only read: rows get their vectors from processes with another one"
-
-
 class Backlog:
     """Embeds waiting rows. One thread calls `run`; any thread may call the rest."""
 
@@ -87,7 +83,6 @@ class Backlog:
         self._requested = 1
         self._served = 0
         self._look_again_at = 0.0
-        self._may_store = True
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
         self._problem = ""
@@ -138,7 +133,7 @@ class Backlog:
             self._look_again_at = time.monotonic() + MISMATCH_SECONDS
             return False
         lease = self._embed_seconds + LEASE_MARGIN_SECONDS
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             if self._current_model.read(connection) != model:
                 # It has just changed: what we would make is of no use, or of less.
                 self.breaker.released()
@@ -155,11 +150,11 @@ class Backlog:
         try:
             made, without = self._embed(rows)
         except EmbeddingError:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
                 vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
             raise
         try:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
                 vectors.store(connection, model, made, without)
         except DatabaseDenied:
             # The model's vectors may have been dropped since; the rows are due again when the lease ends.
@@ -195,7 +190,7 @@ class Backlog:
             model = self._read_model()
         if info is None:
             info = self._choose(model)
-        self._note(mismatch(model, info) if self._may_store else READS_ONLY)
+        self._note(mismatch(model, info))
         problem = self._problem
         self._usable = None if problem else model
         return self._usable
@@ -226,7 +221,6 @@ class Backlog:
 
     def _read_model(self) -> EmbeddingModel | None:
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            self._may_store = vectors.may_store(connection)
             return self._current_model.read(connection)
 
 

@@ -16,7 +16,6 @@ from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import CareError, DatabaseUnavailable, EmbeddingUnavailable, MemoryPluginError
 from hermes_memory_pgvector.store import reembedding, vectors
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import UPKEEP
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel, Kind
 from hermes_memory_pgvector.writer.chunks import document_pieces
@@ -169,14 +168,14 @@ class Reembed:
             self._patiently(self._make, part)
 
     def _next_page(self, kind: Kind, after: tuple[str, int]) -> Sequence[Key]:
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             return self._wanting_keys(connection, kind, after)
 
     def _wanting_keys(self, connection: Connection, kind: Kind, after: tuple[str, int]) -> Sequence[Key]:
         return reembedding.wanting(connection, self._former, self._model, kind, after, BATCH_ROWS)
 
     def _read(self, keys: Sequence[Key]) -> list[Wanting]:
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             return self._wanting(connection, keys)
 
     def _wanting(self, connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
@@ -185,7 +184,7 @@ class Reembed:
 
     def _make(self, rows: Sequence[Wanting]) -> None:
         made, without = self._embed(rows, Deadline.after(self._embed_seconds))
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             vectors.insert(connection, self._model, made)
         self._note(rows, without)
         self._say()
@@ -209,7 +208,7 @@ class Reembed:
         self._pace.note(len(rows))
 
     def _count(self, problem: str = "") -> None:
-        with self._pool.transaction(Deadline.after(COUNT_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(COUNT_SECONDS)) as connection:
             made, wanting = reembedding.count(connection, self._former, self._model)
         self._done, self._total = made, made + wanting
         self._say(problem)
@@ -218,7 +217,7 @@ class Reembed:
         """Tell the database and whoever watches how far it is; Cancelled when there is nothing to be done any more."""
         progress = Progress(self._done, self._total, self._pace.rate(), problem)
         self._watch(progress)
-        with self._pool.transaction(Deadline.after(DATABASE_SECONDS), reach=UPKEEP) as connection:
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
             goes_on = reembedding.note_progress(
                 connection,
                 self._model,

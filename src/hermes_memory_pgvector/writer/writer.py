@@ -31,10 +31,9 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.service import Service
-from hermes_memory_pgvector.store import gate, schema, watermarks
+from hermes_memory_pgvector.store import schema, watermarks
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.reach import WRITER
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.intake import BATCH_ITEMS, Intake
 from hermes_memory_pgvector.writer.setbacks import Setbacks
@@ -60,7 +59,6 @@ WATCHED_SECONDS = 1000.0
 IDLE_SECONDS = 5.0
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
-MAX_TOLD = 100
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
 
 
@@ -124,9 +122,6 @@ class Writer(Service):
         self._stored = 0
         self._dead = 0
         self._setbacks = Setbacks()
-        self._not_granted = 0
-        self._told_reasons: set[str] = set()
-        """What this login was not granted, as the log says once."""
         self._last_error = ""
         self._is_verified = False
         self._logged_news = ""
@@ -139,8 +134,8 @@ class Writer(Service):
         if not self.breaker.allows():
             return max(0.05, self.breaker.retry_in())
         try:
-            if self._may_store():
-                self._drain_all()
+            self._verify()
+            self._drain_all()
         except (DatabaseDenied, SchemaError, Held) as error:
             if isinstance(error, SchemaError) and self._heal_schema():
                 # The tables are there now, so nobody is told to make them.
@@ -229,27 +224,17 @@ class Writer(Service):
     def _own_waits(self) -> bool:
         return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
 
-    def _may_store(self) -> bool:
-        """Whether the database takes records, as far as is known; it is asked once.
-
-        False for a login that may only read while there is nothing to store: then there is nothing to complain about.
-        """
+    def _verify(self) -> None:
+        """Make sure that the database takes records; it is asked once, and not while there is nothing to store."""
         if self._is_verified or not (self._own_waits() or self._journal.writers()):
-            return True
+            return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             state = schema.verify(connection)
-        if not state.may_write:
-            if any(self._journal.depth(each, 0).records for each in (self._journal.writer, *self._journal.writers())):
-                raise DatabaseDenied(gate.reads_only(state.login), sqlstate=gate.NO_PRIVILEGE)
-            self._visited_at = self._checked_at = time.monotonic()
-            self._visit_seconds = HOLD_SECONDS
-            return False
         news = state.news
         self._is_verified = True
         if news and news != self._logged_news:
             logger.warning("%s", news)
         self._logged_news = news
-        return True
 
     def _drain_all(self) -> None:
         own = self._journal.writer
@@ -445,7 +430,7 @@ class Writer(Service):
         self._intake.begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
-            with self._pool.transaction(deadline, reach=WRITER) as connection:
+            with self._pool.transaction(deadline) as connection:
                 marks = watermarks.lock(connection, writers, self._home_id)
                 for writer, mark in marks.items():
                     self._compare(writer, mark)
@@ -470,7 +455,7 @@ class Writer(Service):
 
     def _end(self, writers: list[str]) -> None:
         """Everything in these journals has arrived and their last files are about to go: end their watermarks, too."""
-        with self._pool.transaction(Deadline.after(BATCH_SECONDS), reach=WRITER) as connection:
+        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
             watermarks.end(connection, writers)
 
     def _arrived(self, marks: dict[str, int], count: int) -> None:
@@ -505,22 +490,7 @@ class Writer(Service):
 
     def _log_burials(self, burials: Sequence[tuple[str, str]]) -> None:
         for record, reason in burials:
-            if gate.NOT_GRANTED in reason:
-                self._not_granted += 1
-                if reason not in self._told_reasons and len(self._told_reasons) < MAX_TOLD:
-                    self._told_reasons.add(reason)
-                    logger.warning("what is said there is kept as dead letters and stored once it may be: %s", reason)
-                continue
             logger.warning("record %s was rejected and is kept as a dead letter: %s", record, reason)
-
-    @property
-    def not_granted(self) -> int:
-        """How many records were kept as dead letters because this login was not granted their theme."""
-        return self._not_granted
-
-    def was_granted(self) -> None:
-        """Some of them were stored since: what is refused from now on is news."""
-        self._told_reasons.clear()
 
     def _note(self, error: MemoryPluginError) -> None:
         self._last_error = str(error)

@@ -20,7 +20,6 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.setup import journal_database, parts, terminal
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.store.reach import OVERVIEW
 from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import ModelInfo
     from hermes_memory_pgvector.store.overview import ServerFacts
     from hermes_memory_pgvector.store.pool import Connection
-    from hermes_memory_pgvector.store.schema import SchemaState
     from hermes_memory_pgvector.values import EmbeddingModel
 
 DATABASE_SECONDS = 60.0
@@ -86,9 +84,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
     try:
         with parts.open_pool(home, settings) as pool:
             started = time.perf_counter()
-            with pool.transaction(
-                Deadline.after(DATABASE_SECONDS), reach=OVERVIEW, pause_seconds=DATABASE_SECONDS
-            ) as connection:
+            with pool.transaction(Deadline.after(DATABASE_SECONDS), pause_seconds=DATABASE_SECONDS) as connection:
                 overview.ping(connection)
                 overview.check_transactions(connection)
                 took = terminal.seconds(time.perf_counter() - started)
@@ -103,7 +99,6 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
                     yield warning("schema", state.news, "pip install -U hermes-memory-pgvector")
                 else:
                     yield ok("schema", f"version {state.version}, up to date")
-                yield from _logins(connection, state)
                 yield from _belonging(connection, home, settings)
                 yield from _vectors(connection, home, settings, seen)
                 yield from _mirror(connection, home, settings)
@@ -114,29 +109,6 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
         )
     except MemoryPluginError as error:
         yield problem("database", f"{parts.describe_database(home, settings)}: {error}", hint, unreachable=True)
-
-
-def _logins(connection: Connection, state: SchemaState) -> Iterator[Finding]:
-    """Who may see what."""
-    from hermes_memory_pgvector.store import overview
-
-    granted = overview.granted_logins(connection)
-    if state.login:
-        own = next(each for each in granted if each.login == state.login)
-        yield ok(
-            "login", f"{state.login} {own.rights} {', '.join(own.themes) or 'no theme yet'}, and sees nothing else"
-        )
-        return
-    told = "; ".join(f"{each.login} {each.rights} {', '.join(each.themes) or 'no theme yet'}" for each in granted)
-    yield ok("logins", f"{state.role} sees every theme" + (f"; {told}" if told else "; no login has themes of its own"))
-    for each in granted:
-        obstacle = overview.login_obstacle(connection, each.login)
-        if obstacle:
-            yield problem(
-                "logins",
-                f"{each.login} was granted single themes and can see every one: {obstacle}",
-                f"hermes-pgvector revoke-login {each.login}",
-            )
 
 
 def _belonging(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:

@@ -1,10 +1,7 @@
 -- Trigger: rows that arrive late, or get their words late, and that a quarantine is about, go there at once, whoever
--- brings them: a login of single themes sees neither the rules nor may it hold rows back or let them go.
---
--- Runs with the owner's rights, so whoever calls it must not be able to choose what it means: the search_path has Postgres's
--- own catalog alone, and everything of ours is named with its schema.
+-- brings them.
 CREATE OR REPLACE FUNCTION hermes_hold_late() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
     AS $$
     BEGIN
         IF NOT EXISTS (SELECT FROM {schema}.quarantines WHERE undone_at IS NULL AND is_rule) THEN

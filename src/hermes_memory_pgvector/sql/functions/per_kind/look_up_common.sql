@@ -1,21 +1,19 @@
 -- Rows that contain as many of these terms together as can be had, the first of them at least.
 --
--- For a question of common words only, the rarest first. Guarded like hermes_look_up_terms.
+-- For a question of common words only, the rarest first.
 CREATE OR REPLACE FUNCTION hermes_look_up_common(
     source {text_row}, theme text, all_themes boolean, narrow text[], since timestamptz, until timestamptz,
     queries tsquery[], wanted integer, excluded bigint[] DEFAULT NULL,
     OUT themes text[], OUT ids bigint[]
 )
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = on SET jit = off SET max_parallel_workers_per_gather = 0
     AS $$
 DECLARE
     every tsquery;
     query tsquery;
-    reach record;
 BEGIN
-    SELECT * INTO reach FROM {schema}.hermes_reach();
     FOR number IN REVERSE least(cardinality(queries), 5) .. 1 LOOP
         every := {schema}.hermes_theme_query(theme, all_themes);
         FOREACH query IN ARRAY queries[1:number] LOOP
@@ -26,9 +24,6 @@ BEGIN
               WHERE r.lexemes @@ every
                 AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT {schema}.hermes_is_private(r.agent_identity)
                          ELSE r.agent_identity || '' = theme END
-                AND (reach.is_open OR r.agent_identity = ANY (reach.themes)
-                     OR reach.is_public AND NOT {schema}.hermes_is_private(r.agent_identity)
-                     OR r.agent_identity LIKE ANY (reach.patterns))
                 AND (narrow IS NULL OR r.{place} = ANY (narrow))
                 AND (since IS NULL OR r.{ts} >= since) AND (until IS NULL OR r.{ts} < until)
                 AND (excluded IS NULL OR r.id NOT IN (SELECT unnest(excluded)))

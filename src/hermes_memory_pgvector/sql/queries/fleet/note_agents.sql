@@ -1,5 +1,4 @@
--- Agents were at work: so much more each. A theme that has another name now counts under that one; a login that was
--- granted single themes notes those alone.
+-- Agents were at work: so much more each. A theme that has another name now counts under that one.
 WITH given AS (
     SELECT coalesce(renamed.new, work.theme) AS theme, max(work.kind) AS kind, sum(work.sessions) AS sessions,
            sum(work.turns) AS turns, sum(work.memories) AS memories, sum(work.recalls) AS recalls
@@ -11,8 +10,6 @@ WITH given AS (
 INSERT INTO agents AS known (agent_identity, home_id, host, kind, version, sessions, turns, memories, recalls)
 SELECT given.theme, %(home_id)s, %(host)s, given.kind, %(version)s, given.sessions, given.turns, given.memories, given.recalls
 FROM given
-WHERE NOT EXISTS (SELECT FROM login_grants AS granted WHERE granted.login = session_user)
-   OR given.theme = ANY (hermes_login_themes(false)) OR given.theme LIKE ANY (hermes_login_patterns(false))
 ORDER BY given.theme
 ON CONFLICT (agent_identity, home_id) DO UPDATE SET
     last_seen = excluded.last_seen, host = excluded.host, version = excluded.version,

@@ -1,2 +1,2 @@
 -- Which of these hashes are tombstones, and until when is what they stand for forgotten?
-SELECT known.hash, known.until FROM hermes_forgotten(%(hashes)s::bytea[]) AS known;
+SELECT hash, max(forgotten_at) FROM tombstones WHERE hash = ANY (%(hashes)s::bytea[]) GROUP BY hash;

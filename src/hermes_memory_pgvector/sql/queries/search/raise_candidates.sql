@@ -1,2 +1,3 @@
 -- Raises the number of rows compared exactly for a model whose bits select too roughly.
-SELECT hermes_raise_candidates(%(id)s::integer, %(candidates)s::integer);
+UPDATE embedding_models SET candidates = least(25600, greatest(candidates, %(candidates)s::integer))
+WHERE id = %(id)s::integer;
