@@ -89,21 +89,21 @@ def test_there_is_no_room_for_text(database: Database, values: dict[str, str]) -
 
 
 def test_the_command_shows_newest_first_in_pages(commands: Commands, database: Database) -> None:
-    assert commands.call("audit").out == "Nothing is in the log for this.\n"
+    assert commands.call("list", "audit").out == "Nothing is in the log for this.\n"
     with psycopg.connect(database.runtime_dsn) as connection:
         for number in range(5):
             theme, action = ("market", "forget") if number % 2 else ("garden", "mute")
             audit.record(connection, SOMEBODY, action, theme=theme, counts={"turns": number})
-    first = commands.call("audit", "--limit", "2", "--json").json
-    assert [row["counts"]["turns"] for row in first["audit"]] == [4, 3]
-    rest = commands.call("audit", "--before", str(first["next"]), "--json").json
-    assert [row["counts"]["turns"] for row in rest["audit"]] == [2, 1, 0]
+    first = commands.call("list", "audit", "--limit", "2", "--json").json
+    assert [row["counts"]["turns"] for row in first["rows"]] == [4, 3]
+    rest = commands.call("list", "audit", "--page", first["next"], "--json").json
+    assert [row["counts"]["turns"] for row in rest["rows"]] == [2, 1, 0]
     assert rest["next"] is None
-    assert len(commands.call("audit", "--theme", "market", "--json").json["audit"]) == 2
-    assert len(commands.call("audit", "--action", "mute", "--json").json["audit"]) == 3
-    assert commands.call("audit", "--since", "1h", "--json").json["audit"] != []
-    assert commands.call("audit", "--until", "2020-01-01", "--json").json["audit"] == []
-    out = commands.call("audit").out
+    assert len(commands.call("list", "audit", "--theme", "market", "--json").json["rows"]) == 2
+    assert len(commands.call("list", "audit", "--action", "mute", "--json").json["rows"]) == 3
+    assert commands.call("list", "audit", "--since", "1h", "--json").json["rows"] != []
+    assert commands.call("list", "audit", "--until", "2020-01-01", "--json").json["rows"] == []
+    out = commands.call("list", "audit").out
     assert "ada@desk" in out
     assert "turns: 4" in out
 
@@ -111,7 +111,7 @@ def test_the_command_shows_newest_first_in_pages(commands: Commands, database: D
 def test_what_another_login_says_of_itself_stands_beside_its_name(commands: Commands, database: Database) -> None:
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute("INSERT INTO audit_log (login, actor, action) VALUES ('minion', 'root@host', 'forget')")
-    assert "root@host (minion)" in commands.call("audit").out
+    assert "root@host (minion)" in commands.call("list", "audit").out
 
 
 def test_an_operator_is_the_systems_user_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

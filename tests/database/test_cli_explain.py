@@ -1,4 +1,4 @@
-"""recall --explain, why and why-not: how an answer came about, and what kept a row out of it."""
+"""why --query, why and why-not: how an answer came about, and what kept a row out of it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def name_of(stored: Stored, content: str) -> str:
 
 
 def test_explain_shows_each_channel_and_where_the_time_went(commands: Commands, stored: Stored) -> None:
-    question = ("recall", "who signs the harbour permit", "--theme", "market", "--explain")
+    question = ("why", "--query", "who signs the harbour permit", "--theme", "market")
     with nothing_changes(stored):
         found = commands.call(*question, "--json").json
     first = found["results"][0]
@@ -125,9 +125,9 @@ def test_explain_shows_each_channel_and_where_the_time_went(commands: Commands, 
 
 
 def test_explain_tells_the_time_a_question_names(commands: Commands) -> None:
-    found = commands.call("recall", "what was said in March 2026", "--theme", "market", "--explain", "--json").json
+    found = commands.call("why", "--query", "what was said in March 2026", "--theme", "market", "--json").json
     assert found["explain"][0]["period"]["start"].startswith("2026-03-01")
-    out = commands.call("recall", "what was said in March 2026", "--theme", "market", "--explain").out
+    out = commands.call("why", "--query", "what was said in March 2026", "--theme", "market").out
     assert "2026-03-01 00:00:00 to 2026-04-01 00:00:00 UTC" in out
 
 
@@ -254,7 +254,7 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
         ).json
         assert shown["stage"] == "already shown"
         assert commands.call("why", "--theme", "market", "--session", "nobody").out.startswith("Recall was not asked")
-        themes = commands.call("themes", "--json").json["themes"]
+        themes = commands.call("list", "themes", "--json").json["rows"]
         assert themes[0]["last_recall"] is not None
 
 

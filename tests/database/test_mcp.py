@@ -170,8 +170,8 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
 
     shown = commands.call("list", "--origin", "mcp", "--json").json["rows"]
     assert [row["content"] for row in shown] == contents
-    assert commands.call("history", "--theme", "market", "--json").json["events"][-1]["by"] == "tool"
-    assert "other agents (mcp)" in commands.call("show", f"m{shown[0]['id']}").out
+    assert commands.call("list", "events", "--theme", "market", "--json").json["rows"][-1]["by"] == "tool"
+    assert "other agents (mcp)" in commands.call("show", shown[0]["id"]).out
     assert home_id(commands.home) == commands.call("homes", "list", "--json").json[0]["home"]
     assert commands.call("homes", "adopt", "mcp", "--execute").code == 1
 
@@ -311,7 +311,7 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
         assert elsewhere.call("export", "--output", again).code == 0
         assert Path(again).read_bytes() == Path(file).read_bytes()
 
-    undone = commands.call("history", "--theme", "market", "--json").json["events"][0]
+    undone = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
     assert (undone["action"], undone["by"]) == ("replace", "mcp")
     assert commands.call("undo", f"e{undone['event']}", "--execute").code == 0
     assert {row[0] for row in stored.rows(HELD)} == {"The zebra is called Anna.", "The zebra was born in May."}

@@ -144,7 +144,7 @@ def test_a_model_is_changed_and_the_old_vectors_are_dropped_on_request(fleet: Fl
     assert fleet.stored.rows("SELECT to_regclass('turn_vectors_1'), to_regclass('memory_vectors_1')") == [(None, None)]
     assert fleet.reembed("--status")["other_models"] == []
     assert [hit.score is not None for hit in fleet.ask("subject 7", "theme-0").hits] == [True] * 5
-    actions = [row["action"] for row in fleet.commands.call("audit", "--json").json["audit"]]
+    actions = [row["action"] for row in fleet.commands.call("list", "audit", "--json").json["rows"]]
     assert actions == ["drop vectors", "switch model"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from hermes_memory_pgvector.care.tail import Tail
+from hermes_memory_pgvector.ops.browse.follow import Tail
 from testing.postgres import Database
 
 SAY = "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES (%s, 's', 'user', %s)"

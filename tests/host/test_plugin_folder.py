@@ -99,7 +99,7 @@ def test_the_provider_is_a_real_subclass_that_answers_every_hook_itself(hermes_h
 def test_hermes_pgvector_is_our_command_tree(hermes_home: HermesHome) -> None:
     helped = hermes_home.run("pgvector", "--help")
     assert helped.code == 0, helped
-    for command in ("install", "migrate", "doctor", "status", "recall", "backfill", "config"):
+    for command in ("up", "status", "doctor", "recall", "list", "show", "forget"):
         assert command in helped.out
 
 

@@ -14,7 +14,7 @@ from hermes_memory_pgvector import cli
 def test_the_script_offers_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert {command.NAME for command in cli.COMMANDS} <= set(script.replace("'", " ").split())
+    assert {command.name for command in cli.every_command()} <= set(script.replace("'", " ").split())
     if shutil.which(shell):
         subprocess.run([shell, "-n", "-c", script], check=True)
 

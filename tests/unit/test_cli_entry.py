@@ -20,8 +20,7 @@ from testing.command import PROGRAM, Commands
 
 PROMISED = (
     "up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
-    "themes", "list", "show", "sessions", "transcript", "tail", "why", "why-not",
-    "history", "undo", "restore", "edit", "mute", "unmute", "audit",
+    "list", "show", "why", "why-not", "undo", "restore", "edit", "mute", "unmute",
 )  # fmt: skip
 LIGHT = """
 import sys

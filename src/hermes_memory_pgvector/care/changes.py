@@ -136,7 +136,7 @@ def undo(connection: Connection, event_id: int, hand: Hand, *, execute: bool, th
         themes.require(connection, theme)
     found = events_store.find(connection, event_id, theme)
     if found is None:
-        raise CareError(f"there is no event e{event_id}; `history` lists them")
+        raise CareError(f"there is no event e{event_id}; `list events` shows them")
     own_theme, target = found
 
     def plan(events: Sequence[Event], now: State) -> tuple[Reversal, Event]:

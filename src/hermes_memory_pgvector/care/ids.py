@@ -42,5 +42,5 @@ def parse_event(text: str) -> int:
     """Read an event's name."""
     match = _EVENT.fullmatch(text.strip())
     if match is None:
-        raise CareError(f"{text!r} names no event; `history` shows them, for example e56")
+        raise CareError(f"{text!r} names no event; `list events` shows them, for example e56")
     return int(match.group(1))

@@ -159,7 +159,7 @@ def transcript(
         raise CareError(f"session {session_id} is in several themes; add --theme {' or --theme '.join(found)}")
     if not found or (theme is not None and theme not in found):
         where = f" in theme {theme}" if theme is not None else ""
-        raise CareError(f"there is no session {session_id}{where}; `sessions` lists them")
+        raise CareError(f"there is no session {session_id}{where}; `list sessions` shows them")
     inside = theme or found[0]
     start = None
     if page is not None:

@@ -32,7 +32,7 @@ def require(connection: Connection, theme: str) -> str:
     near = [name for name in names if name == theme.casefold()] or difflib.get_close_matches(
         theme.casefold(), names, n=MOST_NEAR, cutoff=NEAR
     )
-    hint = f"; did you mean {' or '.join(near)}?" if near else "; `themes` lists them all"
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; `list themes` shows them"
     raise CareError(f"there is no theme {theme!r}{hint}")
 
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.cli import (
-    audit,
     backfill,
     backup,
     completion,
@@ -27,34 +26,27 @@ from hermes_memory_pgvector.cli import (
     edit,
     export,
     forget,
-    history,
     import_,
     index,
     install,
     journal,
-    list_rows,
     mcp,
     metrics,
     migrate,
     mute,
+    options,
     own_commands,
     promote,
     prune,
     quarantine,
-    recall,
     reembed,
     remap,
     restore,
     restore_backup,
     scan,
-    sessions,
-    show,
     status,
     system_errors,
-    tail,
-    themes,
     tour,
-    transcript,
     ui,
     undo,
     uninstall,
@@ -71,18 +63,22 @@ from hermes_memory_pgvector.errors import (
     ServerError,
     UsageError,
 )
+from hermes_memory_pgvector.ops.catalogue import OPERATIONS
+from hermes_memory_pgvector.ops.memory import memory_of
 from hermes_memory_pgvector.setup import terminal
 from hermes_memory_pgvector.terminal import program as tree
-from hermes_memory_pgvector.terminal import sink
+from hermes_memory_pgvector.terminal import render, sink
+from hermes_memory_pgvector.terminal.operation import Operation
 
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
-    status, themes, list_rows, show, sessions, transcript, tail, recall, why, why_not,
-    history, undo, restore, edit, mute, unmute, quarantine, remap,
-    forget, prune, scan, audit,
+    status, why, why_not,
+    undo, restore, edit, mute, unmute, quarantine, remap,
+    forget, prune, scan,
     import_, export, promote, backup, restore_backup,
     reembed, backfill, index, journal, metrics, ui, mcp,
 )  # fmt: skip
+"""The commands that declare their own options; the others are operations."""
 FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")
 """What stands on the first page of help."""
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
@@ -98,7 +94,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def every_command() -> list[tree.Entry]:
     """Every command there is, in the order of `help --all`."""
-    return [_entry(each) for each in COMMANDS]
+    return [*(tree.entry_of(each, _operate) for each in OPERATIONS), *(_entry(each) for each in COMMANDS)]
+
+
+def _operate(operation: Operation, args: argparse.Namespace) -> int:
+    """Run an operation on the memory of a home, and show what it answers."""
+    given = tree.given(operation, args)
+    home = options.home_of(args)
+    with render.spoken_to(*own_commands.voice_of(args)):
+        return render.show(operation.run(memory_of(home), **given), as_json=args.json, again=operation.typed(given))
 
 
 def _entry(command: ModuleType) -> tree.Entry:

@@ -36,5 +36,5 @@ def run(args: argparse.Namespace) -> int:
     """Print the script."""
     from hermes_memory_pgvector import cli
 
-    terminal.say(SCRIPTS[args.shell].format(names=" ".join(command.NAME for command in cli.COMMANDS)))
+    terminal.say(SCRIPTS[args.shell].format(names=" ".join(command.name for command in cli.every_command())))
     return 0

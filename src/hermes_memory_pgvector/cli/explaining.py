@@ -1,10 +1,11 @@
-"""How `recall --explain` shows the way to its hits."""
+"""How `why --query` shows the way to its hits."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hermes_memory_pgvector.care.ids import name_of
 from hermes_memory_pgvector.cli import entries, times
 from hermes_memory_pgvector.setup import terminal
 
@@ -63,14 +64,19 @@ def document(found: Explanation) -> dict[str, Any]:
 
 
 def hit_document(each: ExplainedHit) -> dict[str, Any]:
-    """One hit's way, for --json."""
+    """One hit and its way, for --json."""
     return {
-        "rank": round(each.hit.rank, 4),
-        "meaning": {
-            "place": each.meaning_place,
-            "similarity": None if each.hit.score is None else round(each.hit.score, 4),
+        "id": name_of(each.hit.kind, each.hit.id),
+        "agent_identity": each.hit.theme,
+        "content": each.hit.content,
+        "explain": {
+            "rank": round(each.hit.rank, 4),
+            "meaning": {
+                "place": each.meaning_place,
+                "similarity": None if each.hit.score is None else round(each.hit.score, 4),
+            },
+            "words": {"place": each.words_place, "share": each.words_share, "matched": list(each.words)},
         },
-        "words": {"place": each.words_place, "share": each.words_share, "matched": list(each.words)},
     }
 
 

@@ -126,7 +126,7 @@ def _theme(given: str, settings: Settings) -> str:
     name = theme_name(given)
     name = dict(settings.identity_aliases).get(name, name)
     if not name:
-        raise ConfigError("--theme is empty: name the theme, as `hermes-pgvector themes` lists it")
+        raise ConfigError("--theme is empty: name the theme, as `hermes-pgvector list themes` shows it")
     is_allowed = not settings.allowed_themes or name in (*settings.allowed_themes, DEFAULT_THEME)
     if not is_allowed and not is_private_theme(name):
         raise ConfigError(f"theme {printable(name)!r} is not in allowed_themes")

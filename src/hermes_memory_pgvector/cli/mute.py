@@ -16,7 +16,7 @@ HELP = "keep a memory or turn out of every recall without deleting it"
 GROUP = "correct"
 EXAMPLES = (
     ("mute m12", "show what would be muted"),
-    ("mute m12 t345 --execute", "mute a memory and a turn; `list --muted` shows what is"),
+    ("mute m12 t345 --execute", "mute a memory and a turn; `list hidden` shows what is"),
 )
 
 

@@ -50,6 +50,13 @@ def completed_for(args: argparse.Namespace) -> Callable[[str], str]:
     return completed
 
 
+def voice_of(args: argparse.Namespace) -> tuple[str, str | None]:
+    """How the reader calls our program, and the home they have named."""
+    given: Path | None = getattr(args, "hermes_home", None)
+    home = None if given is None else str(given.expanduser().absolute())
+    return _program(args.pgvector_parser.prog, is_home_given=given is not None), home
+
+
 def _program(prog: str, *, is_home_given: bool) -> str:
     if prog == PROGRAM:
         # `start.py` of a clone says how its own is called.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.care.events import by, session_of
-from hermes_memory_pgvector.cli import times
 from hermes_memory_pgvector.setup import terminal
 
 if TYPE_CHECKING:
@@ -21,25 +18,6 @@ def line(text: str, chars: int = LINE_CHARS) -> str:
     """The beginning of a text, on one line."""
     flat = " ".join(terminal.one_line(text[: 4 * chars]).split())
     return flat if len(flat) <= chars else flat[: chars - 1] + "…"
-
-
-def tell_rows(shown: Sequence[Row]) -> None:
-    """Print rows, one a line."""
-    from hermes_memory_pgvector.care.ids import name_of
-
-    terminal.table(
-        ("id", "when (UTC)", "theme", "whose", "text"),
-        [
-            (
-                name_of(row.kind, row.id) if row.id else "–",
-                times.shown(row.at),
-                row.theme,
-                ", ".join(filter(None, (row.target or row.role, _odd_origin(row), "muted" if row.muted_at else ""))),
-                line(row.content),
-            )
-            for row in shown
-        ],
-    )
 
 
 def row_document(row: Row) -> dict[str, Any]:
@@ -63,31 +41,6 @@ def _odd_origin(row: Row) -> str:
     if row.trust == "untrusted":
         return "untrusted"
     return "" if row.origin in (row.role, "unknown", "memory_tool") else row.origin.replace("_", " ")
-
-
-def json_line(document: dict[str, Any]) -> str:
-    """A document on one line, for output that never ends."""
-    return json.dumps(document, ensure_ascii=False, default=lambda value: value.isoformat())
-
-
-def tell_events(events: Iterable[Event]) -> None:
-    """Print events, one a line."""
-    terminal.table(
-        ("event", "when (UTC)", "theme", "what", "by", "home", "session", "text"),
-        [
-            (
-                f"e{event.id}",
-                times.shown(event.at),
-                f"{event.theme}/{event.target}",
-                event.action,
-                by(event),
-                event.home_id[:8] or "–",
-                session_of(event) or "–",
-                event_text(event),
-            )
-            for event in events
-        ],
-    )
 
 
 def event_document(event: Event) -> dict[str, Any]:

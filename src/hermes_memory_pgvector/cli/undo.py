@@ -19,7 +19,7 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
-    parser.add_argument("event", metavar="EVENT", help="the event, as `history` names it: e57")
+    parser.add_argument("event", metavar="EVENT", help="the event, as `list events` names it: e57")
     parser.add_argument("--theme", metavar="THEME", help="refuse unless the event belongs to this theme")
     correcting.add_execute(parser)
 

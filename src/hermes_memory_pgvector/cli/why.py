@@ -5,18 +5,25 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.cli import options, reach, rows, times
+from hermes_memory_pgvector.cli import entries, explaining, options, reach, rows, times
 from hermes_memory_pgvector.config.settings_file import load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import UsageError
+from hermes_memory_pgvector.ops.explain.recall import KINDS
 from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_memory_pgvector.care.why import Why
 
 NAME = "why"
-HELP = "show what recall gave a session lately, and what it held back"
+HELP = "show what recall gave a session lately, or how a question is answered"
 GROUP = "see"
 EXAMPLES = (
     ("why", "the session that asked last"),
+    ("why --query 'when do we ship'", "which rows answer that, and why in this order"),
     ("why --session 20261116_0712_ab12 --caller prefetch", "what was injected there"),
 )
 
@@ -24,6 +31,8 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.add_common(parser)
+    parser.add_argument("--query", metavar="QUERY", help="how this question is answered now: each hit with its reasons")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="both", help="of --query: what to search")
     parser.add_argument("--session", metavar="SESSION", help="the session (default: the one that asked last)")
     parser.add_argument("--theme", metavar="THEME", help="its theme (default: the theme of a chat in this home)")
     parser.add_argument("--caller", choices=("prefetch", "tool"), help="only what was injected, or only what was asked")
@@ -31,10 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the last answers."""
+    """Show the last answers, or how a question is answered."""
     from hermes_memory_pgvector.care import why
 
     home = options.home_of(args)
+    if args.query is not None:
+        return _explain(args, home)
     settings = load(home).settings
     theme = args.theme or parts.profile_theme(home, settings)
     with reach.reading(args) as connection:
@@ -47,6 +58,37 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"Recall was not asked there, as far as the log goes back{hint}.")
         return 0
     _tell(found)
+    return 0
+
+
+def _explain(args: argparse.Namespace, home: Path) -> int:
+    """Search and show how each hit was found."""
+    from hermes_memory_pgvector.recall.explain import explain
+    from hermes_memory_pgvector.recall.tools import BadArgument, parse
+    from hermes_memory_pgvector.values import Session
+
+    with parts.open_engine(home) as engine:
+        theme = theme_name(args.theme or "") or parts.profile_theme(home, engine.settings)
+        most = engine.settings.query_max_chars
+        asked = {"query": args.query, "limit": args.limit}
+        session = Session(theme, "", theme)
+        try:
+            questions = [
+                parse(tool, asked, session, scope_default="current", max_query_chars=most) for tool in KINDS[args.kind]
+            ]
+        except BadArgument as problem:
+            raise UsageError(problem.sentence) from None
+        deadline = Deadline.after(reach.READ_SECONDS)
+        found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
+        if args.theme and not any(explanation.hits for explanation in found):
+            reach.require_theme(engine.pool, theme)
+    if args.json:
+        hits = [explaining.hit_document(each) for explanation in found for each in explanation.hits]
+        told = [explaining.document(each) for each in found]
+        terminal.as_json({"agent_identity": theme, "results": hits, "count": len(hits), "explain": told})
+        return 0
+    for explanation in found:
+        explaining.tell(explanation, tuple(entries.terms_of(args.query)))
     return 0
 
 

@@ -161,14 +161,18 @@ class Operation:
 
 def column(
     head: str, *, right: bool = False, show: Callable[[Any], Any] | None = None, rare: bool = False, text: bool = False,
-    default: Any = None, style: str = "",
+    whole: bool = False, below: bool = False, is_aside: bool = False, default: Any = None, style: str = "",
 ) -> Any:  # fmt: skip
     """A field with a heading: a column of a table, a named line of facts.
 
-    `show` makes of the value what people read; a `rare` one is left out where no row has it; `text` is cut to fit.
+    `show` makes of the value what people read; a `rare` one is left out where no row has it; `text` is cut to fit, or
+    stands `whole` below its row; what is `below` is a line of its own under the row; an aside is not in the JSON.
     """
-    told = {"head": head, "right": right, "show": show, "rare": rare, "text": text, "style": style}
-    return field(default=default, metadata=told)
+    told = {
+        "head": head, "right": right, "show": show, "rare": rare, "text": text, "whole": whole, "below": below,
+        "style": style,
+    }  # fmt: skip
+    return field(default=default, metadata=told | {"aside": True} if is_aside else told)
 
 
 def body(default: Any = "") -> Any:

@@ -142,7 +142,8 @@ def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
     """Rows under their headings, one line each; what has no room beside the others stands below its row."""
     shown = [each for each in fields(rows[0]) if "head" in each.metadata]
     shown = [each for each in shown if not each.metadata["rare"] or any(getattr(row, each.name) for row in rows)]
-    plain_ones = [each for each in shown if not each.metadata["text"]]
+    plain_ones = [each for each in shown if not each.metadata["text"] and not each.metadata["below"]]
+    lower = [each for each in shown if each.metadata["below"]]
     text = next((each for each in shown if each.metadata["text"]), None)
     cells = [[_cell(row, each) for each in plain_ones] for row in rows]
     widths = [
@@ -151,7 +152,8 @@ def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
     ]
     kept = _fitting(widths, room - indent)
     rest = room - indent - sum(widths[:kept]) - GAP * kept
-    is_beside = text is not None and kept == len(widths) and rest >= TEXT_LEAST
+    is_whole = text is not None and text.metadata["whole"]
+    is_beside = text is not None and not is_whole and kept == len(widths) and rest >= TEXT_LEAST
     heads = [one_line(each.metadata["head"]) for each in plain_ones[:kept]]
     last = one_line(text.metadata["head"]) if text is not None and is_beside else ""
     yield _aligned(heads, plain_ones, widths, indent, [Styled(last, "faint")] if last else [], is_head=True)
@@ -173,10 +175,17 @@ def table(rows: Sequence[Any], room: int, indent: int = 2) -> Iterator[Line]:
         ]
         if named:
             yield from wrapped([Styled(", ".join(named), "faint")], room, [" " * (indent + 4)], indent + 4)
-        if text is not None and not is_beside and said != one_line(None):
-            deeper = room - indent - 4
+        deeper = room - indent - 4
+        if text is not None and is_whole:
+            yield from _body(getattr(row, text.name), room, indent + 4)
+        elif text is not None and not is_beside and said != one_line(None):
             for each in folded(shortened(said, deeper if sink.width() is None else TEXT_MOST), deeper):
                 yield [" " * (indent + 4), each]
+        for under in lower:
+            if getattr(row, under.name):
+                head = f"{under.metadata['head']}  "
+                told_below = shortened(_cell(row, under), deeper - width_of(head))
+                yield [" " * (indent + 4), Styled(head, "faint"), told_below]
 
 
 def wrapped(parts: Sequence[Part], room: int, first: Sequence[Part] = (), indent: int = 0) -> Iterator[Line]:
@@ -284,17 +293,23 @@ def _facts(facts: Any, room: int) -> Iterator[Line]:
         value = getattr(facts, each.name)
         if "body" in each.metadata and value:
             yield [""]
-            for line in str(value).splitlines():
-                for part in folded(one_line(line.expandtabs(4)), room - 4):
-                    yield ["    ", part]
+            yield from _body(value, room, 4)
         elif each.name != "notes" and isinstance(value, list | tuple) and value and is_dataclass(value[0]):
-            yield [""]
+            if named:
+                yield [""]
             yield from table(value, room)
     notes = getattr(facts, "notes", ())
     if notes:
         yield from _notes(notes, room)
     if getattr(facts, "next", None):
         yield [f"  next page: --page {shlex.quote(one_line(facts.next))}"]
+
+
+def _body(text: Any, room: int, indent: int) -> Iterator[Line]:
+    """A text with its own lines."""
+    for line in str(text).splitlines():
+        for part in folded(one_line(line.expandtabs(4)), room - indent):
+            yield [" " * indent, part]
 
 
 def _row_lines(row: Any) -> Iterator[Line]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
@@ -17,6 +17,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.errors import MemoryPluginError, ServerError, ThreadUnavailable
+from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.store import schema
@@ -43,6 +44,11 @@ def engine_of(home: Path) -> Engine:
     engine, _ = engine_for(home)
     _close_later(engine)
     return engine
+
+
+def memory_of(home: Path) -> Memory:
+    """The memory of a home, through the engine of this process."""
+    return Memory(home, lambda: nullcontext(engine_of(home).pool), lambda: nullcontext(engine_of(home)), SECONDS)
 
 
 @contextmanager

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError, outline
-from hermes_memory_pgvector.web import changing, fleet, health, looking, quarantining, searching
+from hermes_memory_pgvector.ops.catalogue import OPERATIONS
+from hermes_memory_pgvector.terminal import operation
+from hermes_memory_pgvector.web import access, changing, fleet, health, looking, quarantining, searching
 from hermes_memory_pgvector.web.asked import BAD, CHANGED, MISSING, UNAVAILABLE, Asked, Document, Refused
 
 logger = logging.getLogger(__name__)
@@ -15,7 +17,22 @@ logger = logging.getLogger(__name__)
 OK, FAILED = 200, 500
 Handler = Callable[[Asked], Document]
 
+
+def _operation(name: str) -> Handler:
+    """What answers a request for an operation, or for their list."""
+
+    def answer_it(asked: Asked) -> Document:
+        status, document = operation.answer(OPERATIONS, access.memory_of(asked.home), "GET", name, asked.query)
+        if status != OK:
+            raise Refused(document.pop("detail"), status, document)
+        return dict(document)
+
+    return answer_it
+
+
 READS: Final[Mapping[str, Handler]] = {
+    **{each.name: _operation(each.name) for each in OPERATIONS if each.on_page and not each.changes},
+    operation.LIST: _operation(operation.LIST),
     "health": health.health,
     "checks": health.checks,
     "fleet": fleet.fleet,

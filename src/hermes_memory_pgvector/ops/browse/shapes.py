@@ -1,0 +1,167 @@
+"""The rows of lists: a memory, a turn, an event and the others, each with the name that it can be asked for by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hermes_memory_pgvector.terminal import amounts
+from hermes_memory_pgvector.terminal.operation import column
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.store.browse import Row
+    from hermes_memory_pgvector.store.history import Event
+
+FILES = {"memory": "MEMORY.md", "user": "USER.md"}
+USUAL_ORIGINS = ("", "unknown", "memory_tool")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A memory or a turn."""
+
+    id: str = column("id")
+    ts: datetime | None = column("when (UTC)")
+    agent_identity: str = column("theme")
+    whose: str = column("whose")
+    state: str = column("state", rare=True)
+    content: str = column("text", text=True)
+    kind: str = ""
+    target: str | None = None
+    session_id: str | None = None
+    role: str | None = None
+    origin: str = ""
+    trust: str | None = None
+    muted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One change of a memory."""
+
+    id: str = column("event")
+    ts: datetime | None = column("when (UTC)")
+    agent_identity: str = column("theme")
+    action: str = column("what")
+    target: str = column("file", show=FILES.get)
+    by: str = column("by")
+    session_id: str | None = column("session", rare=True)
+    told: str = column("text", text=True, is_aside=True)
+    kind: str = "event"
+    home_id: str | None = None
+    content: str | None = None
+    old_text: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeLine:
+    """A theme, and how it grows."""
+
+    theme: str = column("theme")
+    memories: int = column("memories", right=True, default=0)
+    turns: int = column("turns", right=True, default=0)
+    new_today: int = column("today", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
+    new_this_week: int = column("7 days", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
+    last_write: datetime | None = column("last write", show=amounts.ago)
+    last_recall: datetime | None = column("last recall", show=amounts.ago)
+    is_private: bool = column("private", rare=True, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session."""
+
+    session_id: str = column("session")
+    theme: str = column("theme")
+    turns: int = column("turns", right=True, default=0)
+    last: datetime | None = column("last (UTC)")
+    delegations: int = column("subagents", right=True, rare=True, default=0)
+    begins_with: str = column("begins with", text=True)
+    first: datetime | None = None
+    parent_session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """What somebody did with the memory."""
+
+    id: int = column("number", right=True)
+    at: datetime | None = column("when (UTC)")
+    who: str = column("who")
+    action: str = column("action")
+    theme: str = column("theme", rare=True)
+    subject: str = column("what", rare=True)
+    counts: Mapping[str, int] | None = column("rows", text=True, show=lambda counts: counted(counts))
+    actor: str = ""
+    login: str = ""
+    home_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedLine:
+    """A record that Postgres has refused for good."""
+
+    id: str = column("id")
+    at: datetime | None = column("rejected (UTC)")
+    size: int = column("size", right=True, default=0, show=amounts.size)
+    reason: str = column("reason", text=True)
+    writer: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    """What was forgotten, by whom and when."""
+
+    id: int = column("receipt", right=True)
+    forgotten_at: datetime | None = column("when (UTC)")
+    actor: str = column("by")
+    named: tuple[str, ...] = column("named", rare=True, default=())
+    counts: Mapping[str, int] | None = column("rows", text=True, show=lambda counts: counted(counts))
+    finished_at: datetime | None = None
+    unreached: tuple[str, ...] = ()
+    home_id: str = ""
+    digest: str = ""
+
+
+def row_of(row: Row) -> StoredRow:
+    """A memory or a turn as lists show it."""
+    from hermes_memory_pgvector.care.ids import name_of
+
+    states = [
+        "muted" if row.muted_at else "",
+        "untrusted" if row.trust == "untrusted" else "",
+        "" if row.origin in (row.role, *USUAL_ORIGINS) or row.trust == "untrusted" else row.origin.replace("_", " "),
+    ]
+    return StoredRow(
+        name_of(row.kind, row.id), row.at, row.theme, FILES.get(row.target or "", row.role or ""),
+        ", ".join(filter(None, states)), row.content, row.kind.value, row.target, row.session_id, row.role, row.origin,
+        row.trust, row.muted_at,
+    )  # fmt: skip
+
+
+def event_of(event: Event) -> EventRow:
+    """A change of a memory as lists show it."""
+    from hermes_memory_pgvector.care.events import by, session_of
+
+    old = event.previous or event.old_text
+    told = old if event.action == "remove" else event.content
+    if event.action == "replace" and old:
+        told = f"{_beginning(old)} → {event.content}"
+    return EventRow(
+        f"e{event.id}", event.at, event.theme, event.action, event.target, by(event), session_of(event),
+        told, "event", event.home_id or None, event.content or None, old or None, dict(event.metadata),
+    )  # fmt: skip
+
+
+def counted(counts: Mapping[str, int] | None) -> str:
+    """Numbers with their nouns, without those that are zero."""
+    kept = {name.replace("_", " "): number for name, number in (counts or {}).items() if number}
+    return ", ".join(f"{name}: {amounts.number(number)}" for name, number in kept.items())
+
+
+def _beginning(text: str, chars: int = 60) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,0 +1,302 @@
+"""`show`: one memory, turn, event or rejected record with all that is known of it; a session as it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.ops.browse.pages import name_of_place, place_of
+from hermes_memory_pgvector.ops.browse.shapes import FILES, EventRow, event_of
+from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.terminal import amounts, parse
+from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Option, aside, body, column, command
+from hermes_memory_pgvector.terminal.parse import RecordName
+from hermes_memory_pgvector.values import MCP_HOLDER
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.care.see import Shown, Transcript
+    from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
+    from hermes_memory_pgvector.store.pool import Connection
+
+TRUST: Final = {
+    "exposed": "written after a stranger's text",
+    "untrusted": "from a turn that read a stranger's text",
+}
+UTC_TIME: Final = "%Y-%m-%d %H:%M:%S UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts(Facts):
+    """All that is known of a memory."""
+
+    id: str = column("memory")
+    agent_identity: str = column("theme")
+    target: str = column("file", show=FILES.get)
+    created_at: datetime | None = column("written", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    updated_at: datetime | None = column("changed", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    homes: Mapping[str, str] | None = column("held by", show=lambda homes: _holders(homes))
+    told_origin: str = column("origin", is_aside=True)
+    vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
+    muted_at: datetime | None = column("muted since", rare=True)
+    metadata: Mapping[str, Any] | None = column("metadata", rare=True)
+    content: str = body()
+    history: tuple[EventRow, ...] = ()
+    kind: str = "memory"
+    origin: str = ""
+    trust: str | None = None
+    home_id: str | None = None
+    quarantines: tuple[int, ...] = ()
+    notes: tuple[Note, ...] = aside(())
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts(Facts):
+    """All that is known of a turn."""
+
+    id: str = column("turn")
+    agent_identity: str = column("theme")
+    session_id: str = column("session")
+    role: str = column("said by")
+    ts: datetime | None = column("said", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    parent_session_id: str | None = column("continues", rare=True)
+    told_origin: str = column("origin", is_aside=True)
+    vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
+    muted_at: datetime | None = column("muted since", rare=True)
+    metadata: Mapping[str, Any] | None = column("metadata", rare=True)
+    content: str = body()
+    kind: str = "turn"
+    origin: str = ""
+    trust: str | None = None
+    home_id: str | None = None
+    quarantines: tuple[int, ...] = ()
+    notes: tuple[Note, ...] = aside(())
+
+
+@dataclass(frozen=True, slots=True)
+class EventFacts(Facts):
+    """One change of a memory, with both wordings whole."""
+
+    id: str = column("event")
+    agent_identity: str = column("theme")
+    action: str = column("what")
+    target: str = column("file", show=FILES.get)
+    ts: datetime | None = column("when", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    by: str = column("by")
+    session_id: str | None = column("session", rare=True)
+    home_id: str | None = column("home", rare=True)
+    old_text: str | None = column("before", rare=True)
+    content: str | None = column("after", rare=True)
+    kind: str = "event"
+    metadata: Mapping[str, Any] | None = None
+    notes: tuple[Note, ...] = aside(())
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedFacts(Facts):
+    """A record that Postgres has refused; its texts are in the journal's own command."""
+
+    id: str = column("record")
+    at: datetime | None = column("rejected", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
+    reason: str = column("reason")
+    size: int = column("size", default=0, show=amounts.size)
+    kind: str = "rejected"
+    writer: str = ""
+    seq: int = 0
+    notes: tuple[Note, ...] = aside(())
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLine:
+    """A turn of a session, or a subagent that ended between two of them."""
+
+    id: str = column("id")
+    ts: datetime | None = column("when (UTC)")
+    role: str = column("who")
+    state: str = column("state", rare=True)
+    content: str = column("", text=True, whole=True)
+    origin: str = ""
+    trust: str | None = None
+    muted_at: datetime | None = None
+    delegated_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts(Facts):
+    """A session in order, with the sessions it worked with."""
+
+    session_id: str = column("session")
+    agent_identity: str = column("theme")
+    continues: str | None = column("continues", rare=True)
+    works_for: tuple[str, ...] = column("worked for", rare=True, default=())
+    turns: tuple[SaidLine, ...] = ()
+    delegated_to: tuple[Mapping[str, Any], ...] = ()
+    delegated_from: tuple[Mapping[str, Any], ...] = ()
+    kind: str = "session"
+    next: str | None = None
+    notes: tuple[Note, ...] = aside(())
+
+
+def show(memory: Memory, *, name: str, theme: str | None, page: str | None, limit: int) -> Facts:
+    """What a name means: a row, an event, a rejected record, or a session."""
+    found = parse.record_name(name)
+    if found is None and name.strip().isdecimal():
+        found = RecordName("", int(name.strip()))
+    with memory.reading(theme) as connection:
+        if found is None:
+            return _session(connection, name, theme, page, limit)
+        try:
+            return _record(connection, found, theme)
+        except CareError:
+            # A session may have any name.
+            from hermes_memory_pgvector.store import browse
+
+            if not browse.session_themes(connection, name):
+                raise
+            return _session(connection, name, theme, page, limit)
+
+
+def _record(connection: Connection, name: RecordName, theme: str | None) -> Facts:
+    from hermes_memory_pgvector.care import ids, see
+
+    if name.letter == "e":
+        return _event(connection, name, theme)
+    if name.letter == "d":
+        return _rejected(connection, name)
+    return _row(see.show(connection, ids.parse_row(str(name)), theme))
+
+
+def _row(shown: Shown) -> Facts:
+    from hermes_memory_pgvector.store.browse import StoredMemory
+
+    row = shown.row
+    common: dict[str, Any] = {
+        "id": shown.name, "agent_identity": row.theme, "content": row.content, "muted_at": row.muted_at,
+        "metadata": dict(row.metadata), "origin": row.origin, "trust": row.trust, "home_id": row.home_id,
+        "told_origin": origin_told(row), "quarantines": shown.quarantines, "notes": tuple(_advice(shown)),
+        "vector": {"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)},
+    }  # fmt: skip
+    if isinstance(row, StoredMemory):
+        history = tuple(map(event_of, shown.history))
+        return MemoryFacts(
+            **common, target=row.target, created_at=row.created_at, updated_at=row.updated_at, homes=dict(row.homes),
+            history=history,
+        )  # fmt: skip
+    return TurnFacts(
+        **common, session_id=row.session_id, role=row.role, ts=row.at, parent_session_id=row.parent_session_id
+    )
+
+
+def _event(connection: Connection, name: RecordName, theme: str | None) -> EventFacts:
+    from hermes_memory_pgvector.store import history
+
+    place = history.find(connection, name.number, theme)
+    if place is None:
+        raise CareError(f"there is no event {name}; `list events` shows them")
+    events, _ = history.of_theme(connection, *place)
+    row = event_of(next(each for each in events if each.id == name.number))
+    told = {key: value for key, value in asdict(row).items() if key != "told"}
+    return EventFacts(**told, notes=(Note("note", "to take it back", then=command("undo", str(name))),))
+
+
+def _rejected(connection: Connection, name: RecordName) -> RejectedFacts:
+    from hermes_memory_pgvector.store import dead_letters
+
+    found = dead_letters.find(connection, name.number)
+    if found is None:
+        raise CareError(f"there is no rejected record {name}; `list rejected` shows them")
+    letter, _ = found
+    advice = Note("note", "what it holds", then=command("journal", "dead", "show", str(name.number), "--content"))
+    return RejectedFacts(
+        str(name), letter.at, letter.reason, letter.size, writer=letter.writer, seq=letter.seq, notes=(advice,)
+    )
+
+
+def _session(connection: Connection, name: str, theme: str | None, page: str | None, limit: int) -> SessionFacts:
+    from hermes_memory_pgvector.care import see
+
+    place = place_of(connection, page, theme)
+    found = see.transcript(connection, name, theme=theme, page=place, limit=limit)
+    children = [(edge.at, edge.child_session_id) for edge in found.children]
+    return SessionFacts(
+        found.session_id,
+        found.theme,
+        next((turn.parent_session_id for turn in found.turns if turn.parent_session_id), None),
+        tuple(edge.session_id for edge in found.parents),
+        tuple(_said(found)),
+        tuple(asdict(edge) for edge in found.children),
+        tuple(asdict(edge) for edge in found.parents),
+        next=name_of_place(found.following),
+        notes=tuple(Note("note", "subagent", then=command("show", child)) for _, child in children),
+    )
+
+
+def _said(found: Transcript) -> list[SaidLine]:
+    return [
+        SaidLine(
+            f"t{turn.id}", turn.at, turn.role, "muted" if turn.muted_at else "", turn.content, turn.origin, turn.trust,
+            turn.muted_at, turn.metadata.get("delegated_to"),
+        )
+        for turn in found.turns
+    ]  # fmt: skip
+
+
+def origin_told(row: StoredMemory | StoredTurn) -> str:
+    """Where a row comes from, in words."""
+    tools = row.metadata.get("tools")
+    read = f" ({', '.join(map(str, tools))})" if isinstance(tools, list) and tools else ""
+    told = [row.origin.replace("_", " "), TRUST.get(row.trust or "", row.trust or "not judged") + read]
+    return ", ".join([*told, f"home {row.home_id[:8]}"] if row.home_id else told)
+
+
+def _holders(homes: Mapping[str, str]) -> str:
+    held = [
+        "other agents (mcp)" if home == MCP_HOLDER else f"home {home[:8]} (by {origin})"
+        for home, origin in sorted(homes.items())
+    ]
+    return ", ".join(held) or "no home: it stands in no MEMORY.md"
+
+
+def _advice(shown: Shown) -> list[Note]:
+    notes = []
+    if shown.quarantines:
+        batches = ", ".join(map(str, shown.quarantines))
+        undo = command("quarantine", "--undo", str(shown.quarantines[0]))
+        notes.append(Note("warning", f"kept out of recall by quarantine {batches}", "to bring it back", undo))
+    if shown.row.muted_at is not None:
+        notes.append(Note("warning", "muted: no recall finds it", "to bring it back", command("unmute", shown.name)))
+    return notes
+
+
+def _vector_state(shown: Shown) -> str:
+    if shown.row.muted_at is not None:
+        return "none while muted"
+    if shown.vectors:
+        return f"{shown.model}, {amounts.count(shown.vectors, 'piece')}"
+    if shown.model is None:
+        return "none: there is no model yet"
+    if shown.row.pending_attempts is not None:
+        return f"waiting for {shown.model}, tried {amounts.count(shown.row.pending_attempts, 'time')}"
+    return f"none of {shown.model}; `backfill` makes it"
+
+
+SHOW = Operation(
+    "show",
+    "show one memory, turn, event or session, and all about it",
+    (
+        Option("name", "m12 a memory, t34 a turn, e5 an event, d3 a rejected record; or a session", required=True,
+               metavar="ID|SESSION"),
+        Option("--theme", "look into this theme only", metavar="THEME"),
+        Option("--limit", "of a session: turns a page (default: 200)", parse.positive, 200, metavar="N"),
+        Option("--page", "of a session: the next page, as the one before names it", metavar="ID"),
+    ),
+    show,
+    (
+        ("show m12", "memory 12, as `list` names it"),
+        ("show t345 --theme marketing", "turn 345"),
+        ("show 20261116_0712_ab12", "what was said in a session that `list sessions` names"),
+    ),
+    rows=(EventRow, SaidLine),
+)  # fmt: skip

@@ -1,0 +1,9 @@
+"""Every operation there is: the command line, JSON and the page offer what stands here."""
+
+from __future__ import annotations
+
+from hermes_memory_pgvector.ops.browse.rows import LIST
+from hermes_memory_pgvector.ops.browse.show import SHOW
+from hermes_memory_pgvector.ops.explain.recall import RECALL
+
+OPERATIONS = (RECALL, LIST, SHOW)

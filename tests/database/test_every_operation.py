@@ -1,0 +1,118 @@
+"""What holds for every operation there is: an example, the same document by command and by request, and no other door.
+
+An operation that is not called here fails.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes_memory_pgvector import cli
+from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.ops.catalogue import OPERATIONS
+from hermes_memory_pgvector.ops.memory import memory_of
+from hermes_memory_pgvector.server.server import ConnectionInfo
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.terminal import program
+from hermes_memory_pgvector.terminal.operation import Operation, answer
+from hermes_memory_pgvector.values import AddMemory, Moment
+from testing.command import Commands, with_password
+from testing.postgres import MODEL, Database, new_database
+from testing.stored import Stored
+from testing.unchanged import nothing_changes
+
+AT = 1_772_000_000_000_000
+CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "list": (
+        (), ("memories", "--theme", "market"), ("turns", "--limit", "1"), ("themes",), ("sessions",), ("events",),
+        ("audit",), ("hidden",), ("rejected",), ("receipts",), ("--since", "2026-01-01", "--origin", "user"),
+    ),
+    "show": (("t101",), ("m1",), ("e1",), ("d1",), ("s1", "--theme", "market")),
+    "recall": (("where do we moor",), ("prices", "--theme", "market", "--kind", "memories")),
+}  # fmt: skip
+"""For every operation: how to call it."""
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iterator[Database]:
+    with new_database(postgres_server, template=migrated_template.name) as database:
+        letter = codec.encode([AddMemory("market", "memory", "Never stored", Moment(AT, AT), "home-b")])
+        with psycopg.connect(database.owner_dsn) as owner:
+            owner.execute(
+                "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts) VALUES"
+                " ('market', 101, 's1', 'user', 'Where do we moor the pilot boat?', '2026-03-05 10:00Z'),"
+                " ('garden', 105, 's1', 'user', 'When do we cut the roses?', '2026-03-04 08:00Z')"
+            )
+            adding = AddMemory("market", "memory", "Prices rise in spring", Moment(AT, AT), "home-b")
+            memories.store(owner, [Placed(adding, "writer", 1, 0)], 1)
+            owner.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,))
+        yield database
+
+
+@pytest.fixture
+def commands(filled: Database, tmp_path: Path) -> Commands:
+    runtime, password = with_password(filled.runtime_dsn)
+    made = Commands(tmp_path, [password])
+    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", history_days=0)
+    return made
+
+
+def parsed(line: tuple[str, ...]) -> Any:
+    parser = program.Parser(prog="hermes-pgvector")
+    cli.configure(parser)
+    return parser.parse_args(line)
+
+
+def test_names_are_unique_and_every_operation_is_called_here() -> None:
+    names = [each.name for each in OPERATIONS]
+    listed = [each.name for each in cli.every_command()]
+    aliases = [alias for each in cli.every_command() for alias in each.aliases]
+    assert len({*listed, *aliases}) == len([*listed, *aliases])
+    assert set(names) == set(CALLS)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_an_operation_explains_itself_with_examples_it_accepts(operation: Operation) -> None:
+    assert operation.examples
+    assert operation.group in program.GROUPS
+    assert not operation.help.endswith(".")
+    assert all(option.help for option in operation.all_options)
+    for line, meaning in operation.examples:
+        args = parsed(tuple(shlex.split(line)))
+        assert operation.typed(program.given(operation, args))[0] == operation.name
+        assert meaning[0].islower()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name, calls in CALLS.items() for words in calls], ids=str
+)
+def test_a_command_and_a_request_answer_the_same(
+    commands: Commands, filled: Database, name: str, words: tuple[str, ...]
+) -> None:
+    operation = next(each for each in OPERATIONS if each.name == name)
+    with nothing_changes(Stored(filled.owner_dsn)):
+        told, asked = commands.call(name, *words), commands.call(name, *words, "--json")
+        assert (told.code, asked.code) == (0, 0), (told, asked)
+        given = program.given(operation, parsed((name, *words)))
+        request = {
+            option.key: str(given[option.key])
+            for option in operation.options
+            if option.on_page and option.typed(given[option.key])
+        }
+        status, document = answer(OPERATIONS, memory_of(commands.home), operation.method, name, request)
+    assert (status, json.loads(json.dumps(document))) == (200, asked.json)
+    assert told.out.strip()
+    assert "\x1b" not in told.out
+
+
+def test_what_changes_is_a_dry_run_until_it_is_executed() -> None:
+    for operation in OPERATIONS:
+        assert ("execute" in [each.key for each in operation.all_options]) == operation.changes
