@@ -21,9 +21,9 @@ import certifi
 
 from bench.measure import percentile
 from bench.processes import cpu_seconds, resident_mb
-from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 from hermes_memory_pgvector.setup.database import wanted_model
 from testing.hermes_home import HermesHome, model_section

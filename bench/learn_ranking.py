@@ -19,8 +19,8 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
+from hermes_memory_pgvector.postgres.vector_types import HalfVector
 from hermes_memory_pgvector.recall.recall import read_wording
-from hermes_memory_pgvector.store.vector_types import HalfVector
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
 
 Floats = NDArray[np.float32]
@@ -29,7 +29,7 @@ FEATURES = ("similarity", "coverage", "session_coverage", "period", "speaker", "
 SHIPPED = (0.7, 1.0, 0.5, 0.5, 0.35, 0.3, 0.2)
 """The weights in sql/functions/rank.sql; a test compares them."""
 STEP = 0.007
-"""How far further hits of one session step back, as in admin/sql_functions.py."""
+"""How far further hits of one session step back, as in schema/sql_functions.py."""
 PARTS = 5
 """LongMemEval is left out a part at a time."""
 

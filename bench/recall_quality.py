@@ -43,16 +43,16 @@ from numpy.typing import NDArray
 from bench import learn_ranking, small_talk
 from bench.learn_ranking import Example
 from bench.run import commit
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.text.lexemes import lexemes_of, question_terms
 from hermes_memory_pgvector.text.stemmer import stem

@@ -17,7 +17,7 @@ from bench.corpus import MIXTURE, Floats, Questions, Truth, recall_at_ten
 from bench.load import theme_name
 from bench.measure import percentile
 from bench.stage import Seat
-from hermes_memory_pgvector.store.vector_types import HalfVector
+from hermes_memory_pgvector.postgres.vector_types import HalfVector
 
 TABLE: tuple[LiteralString, ...] = (
     "CREATE TABLE recipe (agent_identity text NOT NULL, id bigint, embedding halfvec NOT NULL, code bit varying)",

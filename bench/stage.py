@@ -20,9 +20,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from bench.system import Child, System, child, migrate_peer
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]

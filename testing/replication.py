@@ -124,8 +124,8 @@ class Node:
 
     def set_up(self) -> None:
         """Make a cluster with our database and the agents' role, and start it."""
-        from hermes_memory_pgvector.admin import migrate
-        from hermes_memory_pgvector.admin.model_tables import ModelSpec
+        from hermes_memory_pgvector.schema import migrate
+        from hermes_memory_pgvector.schema.model_tables import ModelSpec
 
         self.create()
         self.start()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.postgres.pool import Connection
 
 T = TypeVar("T")
 

@@ -13,15 +13,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.recall.recall import read_wording
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.text.lexemes import lexemes_of, memory_lexemes
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
 from testing.postgres import Database, new_database

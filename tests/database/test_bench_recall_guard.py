@@ -15,8 +15,8 @@ from bench.stage import Seat
 from bench.system import our_system
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import DIM, MODEL, Database
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin.statements import sql_text
 from hermes_memory_pgvector.care import changes, see
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseError
+from hermes_memory_pgvector.postgres import statements
+from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.postgres.statements import read_sql
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.store import statements, taking_along
-from hermes_memory_pgvector.store.pool import Pool
+from hermes_memory_pgvector.store import taking_along
 from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.transfer import export
 from hermes_memory_pgvector.values import Kind, Question, Session
@@ -197,6 +197,8 @@ PREDICATES = (
     re.compile(r"NOT (?:\{schema\}\.)?hermes_is_private\([rv]\.agent_identity\)"),
 )
 
+CACHED = (statements.blocks, statements.statement, statements.model_statement, statements.search_statement)
+
 
 def without_predicates(text: str) -> str:
     for pattern in PREDICATES:
@@ -207,14 +209,13 @@ def without_predicates(text: str) -> str:
 @pytest.fixture
 def unguarded(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
     """A build without the application's predicates: in the functions of the database, and in the statements."""
-    from hermes_memory_pgvector.admin import sql_functions
+    from hermes_memory_pgvector.schema import sql_functions
 
-    read: Callable[[str], Any] = statements._read
-    monkeypatch.setattr(statements, "_read", lambda path: without_predicates(read(path)))
-    for cached in (statements.statement, statements.model_statement, statements.search_statement):
+    text = read_sql
+    monkeypatch.setattr(statements, "read_sql", lambda path: without_predicates(text(path)))
+    for cached in CACHED:
         cached.cache_clear()
-    text = sql_text
-    monkeypatch.setattr(sql_functions, "sql_text", lambda path: without_predicates(text(path)))
+    monkeypatch.setattr(sql_functions, "read_sql", lambda path: without_predicates(text(path)))
     with psycopg.connect(filled.owner_dsn) as owner:
         owner.execute("SET LOCAL search_path = public, pg_temp")
         for part in (sql_functions.kind_functions("public"), sql_functions.model_functions(1)):
@@ -225,7 +226,7 @@ def unguarded(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
 @pytest.fixture(autouse=True)
 def _fresh_statements() -> Iterator[None]:
     yield
-    for cached in (statements.statement, statements.model_statement, statements.search_statement):
+    for cached in CACHED:
         cached.cache_clear()
 
 

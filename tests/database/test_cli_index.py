@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin import vector_indexes
-from hermes_memory_pgvector.admin.vector_indexes import Index, Survey, ThemeVectors, theme_index_name
 from hermes_memory_pgvector.cli.index import advice_all, advice_theme
+from hermes_memory_pgvector.schema import vector_indexes
+from hermes_memory_pgvector.schema.vector_indexes import Index, Survey, ThemeVectors, theme_index_name
 from hermes_memory_pgvector.values import EmbeddingModel
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database

@@ -9,12 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin import migrate
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ServerError
 from hermes_memory_pgvector.provider import host_config
+from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.server.folder import PostgresFolder, has_data
 from hermes_memory_pgvector.server.server import EmbeddedPostgres

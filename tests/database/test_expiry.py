@@ -12,10 +12,10 @@ from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import sweep
 from hermes_memory_pgvector.engine.sweep import Sweep, sweep_once
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store import expiry, memories
 from hermes_memory_pgvector.store.expiry import Rules
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddMemory, Moment, Origin
 from testing.agent import AgentHome
 from testing.command import Commands, with_password

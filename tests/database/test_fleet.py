@@ -17,10 +17,10 @@ import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import heartbeat, status_file
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.setup import exposition
 from hermes_memory_pgvector.store import fleet
 from hermes_memory_pgvector.store.fleet import AgentWork, Process
-from hermes_memory_pgvector.store.pool import Pool
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database

@@ -13,9 +13,9 @@ from database.searching import Said, store_of
 from psycopg.rows import TupleRow
 
 import hermes_memory_pgvector
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
-from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.store.tombstones import keyed_hash
 from testing.postgres import Database
 

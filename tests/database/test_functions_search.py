@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from database.searching import START, Said, Store, settle, store_of, unit
 
-from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
-from hermes_memory_pgvector.store.vector_types import HalfVector
+from hermes_memory_pgvector.postgres.vector_types import HalfVector
+from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 from testing.postgres import DIM, Database
 
 NEAR = (0.9, 0.7, 0.5)

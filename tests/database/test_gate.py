@@ -15,10 +15,10 @@ from hermes_memory_pgvector.care import changes
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.care.ids import RowName
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, history, history_retention, memories
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import AddMemory, Kind, Moment
 from testing.postgres import Database
 from testing.waiting import wait_until

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.engine import tasks
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import history, history_retention, memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.turns import time_of
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
 from testing.agent import AgentHome

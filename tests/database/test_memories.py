@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.agent import AgentHome
 from testing.postgres import Database

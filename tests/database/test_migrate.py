@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.store import schema
 from testing.postgres import Database
 

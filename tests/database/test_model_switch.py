@@ -11,12 +11,12 @@ import psycopg
 import pytest
 import yaml
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 from hermes_memory_pgvector.writer import embed_pending
 from testing.embed_server import EmbedServer

@@ -9,8 +9,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from testing.postgres import DIM, MODEL, Database
 

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from database.searching import Said, Store, new_store, settle, unit
 
-from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.recall.recall import read_wording
+from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope

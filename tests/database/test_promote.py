@@ -19,19 +19,19 @@ import pytest
 import yaml
 from psycopg.conninfo import make_conninfo
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.copying import Copying, Difference, columns_of, fingerprint
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
-from hermes_memory_pgvector.admin.moving import open_side
-from hermes_memory_pgvector.admin.moving_tables import STAYING, TABLES, Table, vector_tables_of
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, Held, SchemaError
+from hermes_memory_pgvector.postgres.errors import translated
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.copying import Copying, Difference, columns_of, fingerprint
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.schema.moving import open_side
+from hermes_memory_pgvector.schema.moving_tables import STAYING, TABLES, Table, vector_tables_of
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from hermes_memory_pgvector.setup import moving_in, promoting
 from hermes_memory_pgvector.setup.promoting import alone
 from hermes_memory_pgvector.store import schema
-from hermes_memory_pgvector.store.errors import translated
 from testing.cases import some_of
 from testing.command import PROGRAM, Commands, with_password
 from testing.live_agent import LiveAgent

@@ -15,10 +15,10 @@ from database.searching import START, Said, Store, settle, store_of, unit
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, DeadlineExceeded, EmbeddingError, EmbeddingUnavailable
+from hermes_memory_pgvector.postgres.errors import translated
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.errors import translated
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import Kind, Question, Scope
 from testing.postgres import Database
 

@@ -14,10 +14,10 @@ import pytest
 from hermes_memory_pgvector.care import remapping
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store import gate, memories, remap, turns
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.agent import AgentHome
 from testing.command import Commands, with_password

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from database.searching import START, Said, Store, everywhere, settle, store_of, unit
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.text.stemmer import stem

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.transfer import jsonl
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer

@@ -11,30 +11,27 @@ import psycopg
 import pytest
 
 import hermes_memory_pgvector
+from hermes_memory_pgvector.postgres.statements import areas, model_statement, search_statement
 from hermes_memory_pgvector.server.server import ConnectionInfo
-from hermes_memory_pgvector.store.statements import model_statement, search_statement
 from testing.postgres import DIM, Database, new_database
+from testing.sql_files import Statement, statements_of
 from testing.sql_rules import TENANT_TABLES, changes
 from testing.theme_rule import mutants, unnamed
 
 PACKAGE = Path(hermes_memory_pgvector.__file__).parent
-FOLDER = PACKAGE / "sql" / "queries"
-QUERIES = sorted(FOLDER.rglob("*.sql"))
+QUERIES = [statement for area in areas("queries") for statement in statements_of(area)]
 
 
-def name_of(file: Path) -> str:
+def name_of(query: Statement) -> str:
     """A statement's name, as statement() takes it."""
-    return file.relative_to(FOLDER).with_suffix("").as_posix()
+    return query.name.removeprefix("queries/")
 
 
 CHANGING = [
-    file
-    for file in QUERIES
-    if any(
-        change.table in TENANT_TABLES and change.verb != "UPSERT"
-        for change in changes(file.read_text(encoding="utf-8"))
-    )
-    and name_of(file) != "vectors/claim_pending"  # a lease on whatever is due, of any theme
+    query
+    for query in QUERIES
+    if any(change.table in TENANT_TABLES and change.verb != "UPSERT" for change in changes(query.text))
+    and name_of(query) != "vectors/claim_pending"  # a lease on whatever is due, of any theme
 ]
 ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
 NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
@@ -141,10 +138,10 @@ def unnamed_in(name: str, text: str) -> list[str]:
 
 # What is read or changed in one theme; what only adds rows names the theme among its values.
 NEAR = [
-    file
-    for file in QUERIES
-    if (text := file.read_text(encoding="utf-8"))
-    and name_of(file) not in ACROSS_THEMES
+    query
+    for query in QUERIES
+    if (text := query.text)
+    and name_of(query) not in ACROSS_THEMES
     and next(mutants(text), None) is not None
     and "INSERT INTO" not in text
 ]
@@ -218,43 +215,43 @@ def crowded(postgres_server: ConnectionInfo, migrated_template: Database) -> Ite
         yield database
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=name_of)
-def test_a_statement_says_what_it_does_and_is_used(file: Path) -> None:
-    assert file.read_text(encoding="utf-8").startswith("-- ")
-    assert f'"{name_of(file)}"' in _sources(), f"{name_of(file)} is not used"
+@pytest.mark.parametrize("query", QUERIES, ids=name_of)
+def test_a_statement_says_what_it_does_and_is_used(query: Statement) -> None:
+    assert query.text.startswith("-- ")
+    assert f'"{name_of(query)}"' in _sources(), f"{name_of(query)} is not used"
 
 
-@pytest.mark.parametrize("file", [file for file in QUERIES if name_of(file) not in ACROSS_THEMES], ids=name_of)
-def test_a_statement_compares_the_theme_of_all_that_it_reads(file: Path) -> None:
-    assert unnamed_in(name_of(file), file.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("query", [query for query in QUERIES if name_of(query) not in ACROSS_THEMES], ids=name_of)
+def test_a_statement_compares_the_theme_of_all_that_it_reads(query: Statement) -> None:
+    assert unnamed_in(name_of(query), query.text) == []
 
 
 def test_only_statements_that_need_it_are_free_of_their_theme() -> None:
-    texts = {name_of(file): file.read_text(encoding="utf-8") for file in QUERIES}
+    texts = {name_of(query): query.text for query in QUERIES}
     free = {name for name, text in texts.items() if unnamed(text)}
     assert free == (ONE_THEME_OR_ALL | set(ACROSS_THEMES)) & set(texts)
 
 
 def test_whatever_comparison_of_a_theme_is_lost_is_noticed() -> None:
     lost = 0
-    for file in QUERIES:
-        name = name_of(file)
-        for comparison, text in mutants(file.read_text(encoding="utf-8")):
+    for query in QUERIES:
+        name = name_of(query)
+        for comparison, text in mutants(query.text):
             if name not in ACROSS_THEMES and (name, comparison) not in NARROWING:
                 lost += 1
                 assert unnamed_in(name, text), f"{name} without {comparison}"
     assert lost >= FEWEST_MUTANTS
 
 
-@pytest.mark.parametrize("file", NEAR, ids=name_of)
-def test_among_twenty_themes_a_statement_finds_and_changes_rows_of_its_own(file: Path, crowded: Database) -> None:
+@pytest.mark.parametrize("query", NEAR, ids=name_of)
+def test_among_twenty_themes_a_statement_finds_and_changes_rows_of_its_own(query: Statement, crowded: Database) -> None:
     """All themes hold rows with the same ids, sessions and times; the database itself keeps none of them apart."""
     with psycopg.connect(crowded.owner_dsn) as connection:
-        text = file.read_text(encoding="utf-8")
+        text = query.text
         if "{source}" in text:
-            text = search_statement(name_of(file), 1).as_string(connection)
+            text = search_statement(name_of(query), 1).as_string(connection)
         elif "_vectors}" in text:
-            text = model_statement(name_of(file), 1).as_string(connection)
+            text = model_statement(name_of(query), 1).as_string(connection)
         connection.execute("SET session_replication_role = replica")
         before = [row for row in _rows(connection) if OTHER in row[1]]
         cursor = connection.execute(ARGUMENT.sub(_given, text).replace("%%", "%").encode())
@@ -263,12 +260,12 @@ def test_among_twenty_themes_a_statement_finds_and_changes_rows_of_its_own(file:
         connection.rollback()
 
 
-@pytest.mark.parametrize("file", CHANGING, ids=name_of)
-def test_no_keys_means_no_rows(file: Path, populated: Database) -> None:
+@pytest.mark.parametrize("query", CHANGING, ids=name_of)
+def test_no_keys_means_no_rows(query: Statement, populated: Database) -> None:
     """Whoever names a theme, a session and a moment, and of the rows none, changes none."""
     with psycopg.connect(populated.owner_dsn) as connection:
-        text = file.read_text(encoding="utf-8")
-        text = model_statement(name_of(file), 1).as_string(connection) if "_vectors}" in text else text
+        text = query.text
+        text = model_statement(name_of(query), 1).as_string(connection) if "_vectors}" in text else text
         before = _rows(connection)
         connection.execute(ARGUMENT.sub(_nothing, text).replace("%%", "%").encode())
         assert _rows(connection) == before
@@ -304,8 +301,8 @@ def _rows(connection: psycopg.Connection) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=name_of)
-def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_database: Database) -> None:
+@pytest.mark.parametrize("query", QUERIES, ids=name_of)
+def test_a_statement_is_valid_for_the_runtime_role(query: Statement, statement_database: Database) -> None:
     """PREPARE checks names, types and rights without running anything."""
     names: list[str] = []
 
@@ -314,13 +311,13 @@ def test_a_statement_is_valid_for_the_runtime_role(file: Path, statement_databas
             names.append(match.group(1))
         return f"${names.index(match.group(1)) + 1}"
 
-    text = file.read_text(encoding="utf-8")
+    text = query.text
     with psycopg.connect(statement_database.runtime_dsn) as connection:
         texts = [text]
         if "_vectors}" in text:
-            texts = [model_statement(name_of(file), 1).as_string(connection)]
+            texts = [model_statement(name_of(query), 1).as_string(connection)]
         elif "{source}" in text:
-            texts = [search_statement(name_of(file), model_id).as_string(connection) for model_id in (1, None)]
+            texts = [search_statement(name_of(query), model_id).as_string(connection) for model_id in (1, None)]
         for number_of, each in enumerate(texts):
             body = re.sub(r"%\((\w+)\)[sbt]", number, each).replace("%%", "%").strip().rstrip(";")
             connection.execute(f"PREPARE checked_{number_of} AS {body}")

@@ -13,8 +13,8 @@ import pytest
 from database.searching import START, Said, Store, new_store, settle, unit
 from database.test_plans import DIM, Ran, watched
 
-from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.recall.recall import EVERY_ROW
+from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.values import Scope
 from testing.postgres import Database

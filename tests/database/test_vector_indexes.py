@@ -13,10 +13,10 @@ import pytest
 from database.searching import Said, Store, store_of, unit
 from psycopg import sql
 
-from hermes_memory_pgvector.admin import index_progress, vector_indexes
-from hermes_memory_pgvector.admin.statements import admin_statement
-from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.errors import ConfigError, DatabaseDenied, DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.schema import index_progress, vector_indexes
+from hermes_memory_pgvector.schema.statements import admin_statement
+from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes, theme_index_name
 from hermes_memory_pgvector.store import schema
 from testing.postgres import Database
 from testing.stored import Stored

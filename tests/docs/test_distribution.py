@@ -62,7 +62,7 @@ def test_the_wheel_holds_the_package_and_the_sdist_all_it_takes_to_test_it(built
 def test_every_kind_of_file_that_is_read_at_run_time_is_in_the_wheel(built: Path) -> None:
     with wheel_of(built) as wheel:
         names = wheel.namelist()
-    for needed in ("py.typed", "sql/base.sql", "sql/functions.sql", "sql/admin/schema/ledger.sql", "sql/model.sql"):
+    for needed in ("py.typed", "sql/base.sql", "sql/functions.sql", "sql/admin/schema.sql", "sql/model.sql"):
         assert f"{PACKAGE}/{needed}" in names
     assert f"{PACKAGE}/hermes_plugin/plugin.yaml" in names
     assert not [name for name in names if name.endswith((".pyc", ".orig", "~"))]

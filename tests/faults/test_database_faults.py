@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.admin import migrate
-from hermes_memory_pgvector.admin.model_tables import ModelSpec
+from hermes_memory_pgvector.schema import migrate
+from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.writer import writer
 from testing.agent import AgentHome

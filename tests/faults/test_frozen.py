@@ -14,7 +14,7 @@ from testing.proxy import Proxy
 from testing.waiting import wait_until
 
 IMPATIENT = """
-from hermes_memory_pgvector.store import pool
+from hermes_memory_pgvector.postgres import pool
 pool.PAUSE_SECONDS = 1.0
 """
 KEEPS = """

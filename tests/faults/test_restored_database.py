@@ -12,9 +12,9 @@ import pytest
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.values import AddTurn, Moment
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.agent import AgentHome

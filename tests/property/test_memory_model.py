@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
 from testing.cases import examples
 from testing.postgres import Database

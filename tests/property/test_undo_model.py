@@ -16,9 +16,9 @@ from hermes_memory_pgvector.care import changes, timeline
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, history, memories, mirror_files
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
 from testing.postgres import Database
 

@@ -11,8 +11,8 @@ import pytest
 
 from bench import learn_ranking, recall_report
 from bench.learn_ranking import FEATURES, SHIPPED, STEP, Example, learn, left_out, ranked
-from hermes_memory_pgvector.admin.sql_functions import TURNS
-from hermes_memory_pgvector.store.statements import FOLDER
+from hermes_memory_pgvector.postgres.statements import FOLDER
+from hermes_memory_pgvector.schema.sql_functions import TURNS
 
 
 def example(seed: int, group: str = "a", *, tells: int = 0) -> Example:

@@ -7,8 +7,12 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from hermes_memory_pgvector.postgres.statements import areas
+from testing.sql_files import statements_of
+
 PACKAGE = Path(str(resources.files("hermes_memory_pgvector")))
-SQL_ROOMS = {"store", "admin", "server"}
+SQL_ROOMS = {"store", "schema", "server", "postgres", "ops"}
+DRIVER_ROOMS = SQL_ROOMS - {"ops"}
 OTHER_DATABASES = {"capture/host_store.py", "transfer/local_memories.py"}
 """They read SQLite files of the host and its plugins, never Postgres."""
 LONGEST_INLINE = 100
@@ -43,13 +47,13 @@ def room_of(module: str) -> str:
     return module.partition("/")[0]
 
 
-def test_only_store_admin_and_server_run_sql() -> None:
+def test_only_some_rooms_run_sql() -> None:
     found = {module for module, tree in modules() if runs_sql(tree) and room_of(module) not in SQL_ROOMS}
     assert found == OTHER_DATABASES
 
 
-def test_only_store_admin_and_server_import_psycopg() -> None:
-    assert {room_of(module) for module, tree in modules() if imports_psycopg(tree)} == SQL_ROOMS
+def test_only_some_rooms_import_psycopg() -> None:
+    assert {room_of(module) for module, tree in modules() if imports_psycopg(tree)} == DRIVER_ROOMS
 
 
 def test_a_statement_of_more_than_a_few_words_has_a_file() -> None:
@@ -62,13 +66,12 @@ def test_a_statement_of_more_than_a_few_words_has_a_file() -> None:
         for argument in node.args[:1]
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     }
-    assert ("admin/migrate.py", "SELECT current_schema()") in inline
+    assert ("schema/migrate.py", "SELECT current_schema()") in inline
     assert {each for each in inline if len(each[1]) > LONGEST_INLINE} == set()
 
 
-def test_every_file_of_the_owners_sql_says_what_it_does_and_is_used() -> None:
-    folder = PACKAGE / "sql" / "admin"
-    sources = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "admin").glob("*.py"))
-    for file in folder.rglob("*.sql"):
-        assert file.read_text(encoding="utf-8").startswith("-- "), file
-        assert f'"{file.relative_to(folder).with_suffix("").as_posix()}"' in sources, file
+def test_every_statement_of_the_owner_says_what_it_does_and_is_used() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "schema").glob("*.py"))
+    for statement in (each for area in areas("admin") for each in statements_of(area)):
+        assert statement.text.startswith("-- "), statement
+        assert f'"{statement.name.removeprefix("admin/")}"' in sources or f"'{statement.name}'" in sources, statement

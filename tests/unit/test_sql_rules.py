@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import hermes_memory_pgvector
+from testing.sql_files import everything
 from testing.sql_rules import TENANT_TABLES, changes, fault
 
-SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
-FILES = sorted(SQL.rglob("*.sql"))
+STATEMENTS = {each.name: each.text for each in everything()}
 
 
-def name_of(file: Path) -> str:
-    """Where a file is under sql/."""
-    return file.relative_to(SQL).as_posix()
-
-
-# file, table: why the rule does not hold there.
+# statement, table: why the rule does not hold there.
 EXCEPTIONS = {
     (
-        "queries/vectors/claim_pending.sql",
+        "queries/vectors/claim_pending",
         "pending_vectors",
     ): "leases due rows of any theme; no content",
     (
-        "admin/reembed/finish_pending.sql",
+        "admin/reembed/finish_pending",
         "pending_vectors",
     ): "what has its vector waits for none, in any theme; no content",
     (
-        "admin/moving/delete.sql",
+        "admin/moving/delete",
         "{table}",
     ): "blocks of a copy that is not in use, which differ from the original and are copied again",
 }
@@ -46,19 +38,19 @@ def faults(text: str) -> dict[str, str]:
     return {table: wrong for table, wrong in found.items() if wrong}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_statement_deletes_or_changes_rows_that_nobody_named(file: Path) -> None:
-    found = faults(file.read_text(encoding="utf-8"))
-    assert {table: wrong for table, wrong in found.items() if (name_of(file), table) not in EXCEPTIONS} == {}
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_statement_deletes_or_changes_rows_that_nobody_named(name: str) -> None:
+    found = faults(STATEMENTS[name])
+    assert {table: wrong for table, wrong in found.items() if (name, table) not in EXCEPTIONS} == {}
 
 
 def test_every_exception_is_still_one() -> None:
     for name, table in EXCEPTIONS:
-        assert table in faults((SQL / name).read_text(encoding="utf-8"))
+        assert table in faults(STATEMENTS[name])
 
 
 def test_the_files_are_read_indeed() -> None:
-    seen = {(change.verb, change.table) for file in FILES for change in changes(file.read_text(encoding="utf-8"))}
+    seen = {(change.verb, change.table) for text in STATEMENTS.values() for change in changes(text)}
     assert {
         ("DELETE", "conversations"), ("DELETE", "memory_entries"), ("DELETE", "{memory_vectors}"),
         ("DELETE", "lexeme_statistics"), ("UPDATE", "memory_entries"), ("UPDATE", "embedding_models"),

@@ -7,7 +7,7 @@ import psycopg.errors
 import pytest
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
-from hermes_memory_pgvector.store.errors import MOVED_STATE, translate, translated
+from hermes_memory_pgvector.postgres.errors import MOVED_STATE, translate, translated
 
 
 def kinds(parent: type[psycopg.Error] = psycopg.Error) -> set[type[psycopg.Error]]:

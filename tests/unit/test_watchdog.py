@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.store.watchdog import Watchdog
+from hermes_memory_pgvector.postgres.watchdog import Watchdog
 
 PATIENCE = 10.0
 

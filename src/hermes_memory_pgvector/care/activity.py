@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, recall_log
 from hermes_memory_pgvector.store.browse import DayGrowth
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.recall_log import RecallDay
 
 DAYS = 14

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from hermes_memory_pgvector.care.actor import Actor
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import audit_log
 from hermes_memory_pgvector.store.audit_log import AuditRow
-from hermes_memory_pgvector.store.pool import Connection
 
 
 def record(

@@ -16,6 +16,7 @@ from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.ids import RowName
 from hermes_memory_pgvector.care.reversal import Blocked, Reversal
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import corrections, gate, memories, vectors
 from hermes_memory_pgvector.store import history as events_store
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
@@ -23,7 +24,6 @@ from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import State
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.text.clean import entries_of, text_of
 from hermes_memory_pgvector.values import TARGETS, Kind, Moment, Target
 

@@ -32,10 +32,10 @@ from hermes_memory_pgvector.engine.forgotten import Judge
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder, unreadable_of_folder
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import erasure, gate, installation, named_rows, receipts, tombstones, watermarks
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.named_rows import Counted, FoundMemory, FoundTurn, SessionTurn, Until
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.receipts import Begun, Receipt
 from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.store.turn_context import mend

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.care import quarantine, themes
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import held_rows
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.quarantine import Quarantine
 
 

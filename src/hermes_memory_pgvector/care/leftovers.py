@@ -14,8 +14,8 @@ from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import receipts, watermarks
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.selection import Selection
 
 READ_SECONDS = 2.0

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.care import audit, themes
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import gate, quarantine
 from hermes_memory_pgvector.store.browse import Row
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.quarantine import Concerned, Quarantine, Rule
 
 SAMPLES = 5

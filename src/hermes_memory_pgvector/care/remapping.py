@@ -9,8 +9,8 @@ from hermes_memory_pgvector.care import audit
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, named_rows, remap
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.remap import Contents, Moved
 from hermes_memory_pgvector.values import is_private_theme
 

@@ -12,10 +12,10 @@ from hermes_memory_pgvector.care import audit, themes
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import codec
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import browse, corrections, gate, other_words, vectors
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.other_words import Text
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker
 from hermes_memory_pgvector.values import Kind, MemoryOperation, Target
 from hermes_memory_pgvector.writer.masking import without_secrets

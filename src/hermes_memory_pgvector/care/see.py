@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from hermes_memory_pgvector.care import ids, themes, timeline
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, held_rows, history, quarantine
 from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import Kind
 
 BEGINNING_CHARS = 120

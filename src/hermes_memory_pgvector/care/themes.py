@@ -6,9 +6,9 @@ import difflib
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse
 from hermes_memory_pgvector.store.browse import Theme
-from hermes_memory_pgvector.store.pool import Connection
 
 NEAR = 0.6
 MOST_NEAR = 3

@@ -27,9 +27,9 @@ from hermes_memory_pgvector.journal.redaction import damaged_files, items_in, un
 from hermes_memory_pgvector.journal.segment import list_directory
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES
 from hermes_memory_pgvector.mirror.memory_file import read as read_entries
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.server.folder import PostgresFolder
 from hermes_memory_pgvector.store import erasure, receipts
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.receipts import FoundTexts, Receipt
 from hermes_memory_pgvector.store.selection import NAMES, Selection, contains, spellings, stamps_of, texts_of
 from hermes_memory_pgvector.store.tombstones import Tombstones, micros

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.care import themes
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import recall_log
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.recall_log import Caller, LoggedAnswer
 from hermes_memory_pgvector.values import Kind
 

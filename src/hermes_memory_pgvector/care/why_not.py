@@ -10,9 +10,9 @@ from hermes_memory_pgvector.care import see
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.care.see import AmbiguousName
 from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import dead_letters, recall_log
 from hermes_memory_pgvector.store.browse import StoredMemory
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Trust, is_private_theme
 
 Stage = Literal[

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.care.leftovers import Line
     from hermes_memory_pgvector.care.verification import Check, Verification
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.store.named_rows import FoundMemory, FoundTurn
-    from hermes_memory_pgvector.store.pool import Pool
     from hermes_memory_pgvector.store.receipts import Receipt
     from hermes_memory_pgvector.store.selection import Selection
 

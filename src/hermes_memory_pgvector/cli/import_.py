@@ -22,7 +22,7 @@ from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
-    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.transfer.jsonl import Line
     from hermes_memory_pgvector.transfer.state import Source
     from hermes_memory_pgvector.transfer.tally import Tally
@@ -264,9 +264,9 @@ def _peer(args: argparse.Namespace) -> int:
         raise ConfigError(f"--home is for `import peer {EMBEDDED}`; a connection string says itself where it leads")
     if args.dsn == EMBEDDED:
         return _embedded(args)
+    from hermes_memory_pgvector.postgres.conninfo import brief
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.store import taking_along
-    from hermes_memory_pgvector.store.conninfo import brief
-    from hermes_memory_pgvector.store.pool import Pool
     from hermes_memory_pgvector.transfer import peer
 
     home = options.home_of(args)

@@ -14,8 +14,8 @@ from hermes_memory_pgvector.setup import database, terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.admin.index_progress import Progress
-    from hermes_memory_pgvector.admin.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
+    from hermes_memory_pgvector.schema.index_progress import Progress
+    from hermes_memory_pgvector.schema.vector_indexes import Done, Index, Survey, ThemeVectors, VectorIndexes
 
 NAME = "index"
 HELP = "list, create and drop the indexes for very large themes and scope 'all' (needs the owner's login)"
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     problem = _misuse(args)
     if problem:
         raise UsageError(problem)
-    from hermes_memory_pgvector.admin.vector_indexes import LARGE, VectorIndexes
+    from hermes_memory_pgvector.schema.vector_indexes import LARGE, VectorIndexes
 
     home = options.home_of(args)
     dsn = database.admin_dsn(home, load(home).settings, args.admin_dsn, may_create=False)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def advice_all(survey: Survey) -> str | None:
     """What to do about the index over all themes."""
-    from hermes_memory_pgvector.admin.vector_indexes import LARGE
+    from hermes_memory_pgvector.schema.vector_indexes import LARGE
 
     if any(not index.is_valid and not index.is_building for index in survey.shared):
         return "rebuild"
@@ -102,7 +102,7 @@ def _misuse(args: argparse.Namespace) -> str:
 
 
 def _list(survey: Survey, *, json: bool) -> int:
-    from hermes_memory_pgvector.admin.vector_indexes import LARGE, MOST_THEMES
+    from hermes_memory_pgvector.schema.vector_indexes import LARGE, MOST_THEMES
 
     if json:
         terminal.as_json(

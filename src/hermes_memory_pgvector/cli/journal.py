@@ -22,8 +22,8 @@ from hermes_memory_pgvector.setup import journal_database, journal_report, parts
 from hermes_memory_pgvector.terminal import program as tree
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.dead_letters import DeadLetter
-    from hermes_memory_pgvector.store.pool import Connection
 
 NAME = "journal"
 HELP = "show what is waiting for the database, and the records it has rejected"

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_script(home: Path, settings: Settings, role: str) -> int:
     """Print the SQL of a new database; the model's part only when its dimension is known without a connection."""
-    from hermes_memory_pgvector.admin.migrate import script
+    from hermes_memory_pgvector.schema.migrate import script
 
     known = settings.uses_local_model or settings.embed_dim is not None
     wanted = database.wanted_model(home, settings) if known else Wanted(None)

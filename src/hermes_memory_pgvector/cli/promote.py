@@ -158,7 +158,7 @@ def _drop(args: argparse.Namespace, home: Path) -> int:
 
 def _again(args: argparse.Namespace, home: Path) -> str:
     """The command that carries out what was shown; a password that was typed into it is not repeated."""
-    from hermes_memory_pgvector.store.conninfo import split_password
+    from hermes_memory_pgvector.postgres.conninfo import split_password
 
     words = ["promote"]
     for name, value in (("--to", args.to), ("--admin-dsn", args.admin_dsn)):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.store.expiry import Rules
-    from hermes_memory_pgvector.store.pool import Pool
 
 NAME = "prune"
 HELP = "delete turns that are past their time (ttl_days, ttl); a dry run without --execute"

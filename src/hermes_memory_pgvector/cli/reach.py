@@ -13,7 +13,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.setup import parts
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.pool import Connection, Pool
+    from hermes_memory_pgvector.postgres.pool import Connection, Pool
 
 READ_SECONDS = 60.0
 

@@ -235,8 +235,8 @@ def _say_pace(change: Change) -> None:
 
 
 def _cancel(home: Path, settings: Settings, args: argparse.Namespace) -> int:
-    from hermes_memory_pgvector.admin import reembedding as owner
     from hermes_memory_pgvector.care.actor import operator
+    from hermes_memory_pgvector.schema import reembedding as owner
 
     admin, who = database.admin_dsn(home, settings, args.admin_dsn, may_create=False), operator(home)
     with database.explaining_denial(admin, "cancel it", f"{GO_ON} --cancel --admin-dsn OWNER_DSN"):
@@ -255,8 +255,8 @@ def _cancel(home: Path, settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _drop_old(home: Path, settings: Settings, args: argparse.Namespace) -> int:
-    from hermes_memory_pgvector.admin import reembedding as owner
     from hermes_memory_pgvector.care.actor import operator
+    from hermes_memory_pgvector.schema import reembedding as owner
 
     state = reembedding.read(home, settings)
     if args.execute and state.others:

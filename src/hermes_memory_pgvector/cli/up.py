@@ -206,7 +206,7 @@ def _settings(home: Path, args: argparse.Namespace, *, quiet: bool) -> list[str]
 def _find_database(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> Target:
     """Find or start the database."""
     if args.dsn:
-        from hermes_memory_pgvector.store.conninfo import brief
+        from hermes_memory_pgvector.postgres.conninfo import brief
 
         admin = password.complete(args.dsn)
         with terminal.step("your Postgres", quiet=quiet) as said:

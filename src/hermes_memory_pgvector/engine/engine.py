@@ -37,6 +37,7 @@ from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency
 from hermes_memory_pgvector.meters import BREAKS
 from hermes_memory_pgvector.mirror.mirror import Mirror
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
@@ -45,7 +46,6 @@ from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Session, WriteItem
 from hermes_memory_pgvector.writer.embed_pending import Backlog

@@ -20,12 +20,12 @@ from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, memories, receipts
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memory_erasure import added, removed
 from hermes_memory_pgvector.store.memory_state import Entry, State, fold, select
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.selection import Selection, stamps_of
 from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.text.secrets import Masker

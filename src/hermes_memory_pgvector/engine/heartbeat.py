@@ -21,8 +21,8 @@ from hermes_memory_pgvector.engine.attendance import Attendance
 from hermes_memory_pgvector.engine.status_file import command
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.meters import Meters
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store import fleet
-from hermes_memory_pgvector.store.pool import Pool
 
 FIRST_SECONDS = 15.0
 BUSY_SECONDS = 60.0

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, named_rows, receipts
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.expiry import Expired, Rules
 from hermes_memory_pgvector.store.named_rows import Until
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.writer.writer import Writer
 

@@ -21,13 +21,13 @@ from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.engine.recorder import Recorder
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.writer import Writer

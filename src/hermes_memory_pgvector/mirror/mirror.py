@@ -19,9 +19,9 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,

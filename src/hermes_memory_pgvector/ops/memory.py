@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Parsed
     from hermes_memory_pgvector.engine.engine import Engine
-    from hermes_memory_pgvector.store.pool import Connection, Pool
+    from hermes_memory_pgvector.postgres.pool import Connection, Pool
 
 READ_SECONDS = 60.0
 

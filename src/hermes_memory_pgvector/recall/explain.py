@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.store import explain as channels_of
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.store.search import search
 from hermes_memory_pgvector.text.time_phrases import Period
 from hermes_memory_pgvector.values import Hit, Question, Role

@@ -26,8 +26,8 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
+from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
-from hermes_memory_pgvector.store.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.store.search import (
     Check,
     Connection,

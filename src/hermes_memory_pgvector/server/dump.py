@@ -13,10 +13,10 @@ from pathlib import Path
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ServerError
+from hermes_memory_pgvector.postgres.conninfo import split_password
 from hermes_memory_pgvector.server.binaries import find_binaries
 from hermes_memory_pgvector.server.programs import Account, reason_in, run_program
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
-from hermes_memory_pgvector.store.conninfo import split_password
 
 STOP_SECONDS = 30.0
 

@@ -79,7 +79,7 @@ def verify(path: Path, said: Callable[[str], None] = lambda _: None) -> list[str
 
 def outside(home: Path) -> str:
     """Why there is nothing for us to back up, and what to run instead."""
-    from hermes_memory_pgvector.store.conninfo import split_password
+    from hermes_memory_pgvector.postgres.conninfo import split_password
 
     settings = load(home).settings
     if settings.dsn:
@@ -170,7 +170,7 @@ def _dump(folder: Path, root: Path, staged: Path, number: int) -> ServerCopy:
 @contextmanager
 def _connected(dsn: str) -> Iterator[Any]:
     """One connection as the owner of the tables."""
-    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.postgres.pool import Pool
 
     pool = Pool(lambda _: dsn, maximum=1, connect_seconds=START_SECONDS)
     try:

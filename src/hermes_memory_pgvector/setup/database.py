@@ -15,9 +15,9 @@ from hermes_memory_pgvector.setup import parts, password, profiles, terminal
 from hermes_memory_pgvector.terminal import progress
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.admin.migrate import Outcome
-    from hermes_memory_pgvector.admin.model_tables import ModelSpec
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.schema.migrate import Outcome
+    from hermes_memory_pgvector.schema.model_tables import ModelSpec
 
 ADMIN_VARIABLE = "HERMES_PGVECTOR_ADMIN_DSN"
 DEFAULT_ROLE = "hermes"
@@ -44,7 +44,7 @@ def admin_dsn(home: Path, settings: Settings, given: str | None, *, may_create: 
 
 def role_for(settings: Settings, admin: str) -> str:
     """The role agents connect as: the one in the configured dsn unless that is the owner's own login."""
-    from hermes_memory_pgvector.store.conninfo import user_of
+    from hermes_memory_pgvector.postgres.conninfo import user_of
 
     named = user_of(settings.dsn) if settings.dsn else ""
     return named if named and named != user_of(admin) else DEFAULT_ROLE
@@ -52,7 +52,7 @@ def role_for(settings: Settings, admin: str) -> str:
 
 def wanted_model(home: Path, settings: Settings) -> Wanted:
     """The model of the configured embedder; where profiles share a database, that of the home it belongs to."""
-    from hermes_memory_pgvector.admin.model_tables import ModelSpec
+    from hermes_memory_pgvector.schema.model_tables import ModelSpec
 
     whose = profiles.embedding_home(home)
     try:
@@ -75,7 +75,7 @@ def _following(home: Path) -> str:
 @contextmanager
 def explaining_denial(admin: str, what: str, remedy: str) -> Iterator[None]:
     """Turn "permission denied" into a sentence that names the login and the command to run with a better one."""
-    from hermes_memory_pgvector.store.conninfo import brief
+    from hermes_memory_pgvector.postgres.conninfo import brief
 
     try:
         yield
@@ -98,7 +98,7 @@ def apply(
     may_be_closed: bool = False,
 ) -> Outcome:
     """Run the migration and say what it adopts and, if wanted, each step."""
-    from hermes_memory_pgvector.admin import migrate
+    from hermes_memory_pgvector.schema import migrate
 
     remedy = "hermes-pgvector migrate --admin-dsn OWNER_DSN"
     # Within `up`, the step that calls this shows that it is still at work.

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.config.settings_file import data_folder, load
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
-    from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.postgres.pool import Connection
 
 
 def is_known(home: Path) -> bool:

@@ -31,7 +31,7 @@ class Login:
 def choose(home: Path, settings: Settings, admin: str, wanted_role: str | None) -> Login:
     """The login for this home's agents; a role that others may be using keeps its password."""
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.store.conninfo import has_role, may_connect, user_of, with_login
+    from hermes_memory_pgvector.postgres.conninfo import has_role, may_connect, user_of, with_login
 
     known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
     before = user_of(settings.dsn) if settings.dsn else ""
@@ -49,7 +49,7 @@ def choose(home: Path, settings: Settings, admin: str, wanted_role: str | None) 
 
 def save(home: Path, admin: str, login: Login) -> bool:
     """Write the agents' login to the settings; False when it does not work and the admin's login is written instead."""
-    from hermes_memory_pgvector.store.conninfo import may_connect, with_login
+    from hermes_memory_pgvector.postgres.conninfo import may_connect, with_login
 
     own = with_login(admin, login.role, login.password)
     works = may_connect(own, CONNECT_SECONDS)

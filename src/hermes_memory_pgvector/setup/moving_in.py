@@ -22,8 +22,8 @@ from hermes_memory_pgvector.setup.users import users_of
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.store.browse import Theme
-    from hermes_memory_pgvector.store.pool import Pool
     from hermes_memory_pgvector.transfer.tally import Tally
 
 START_SECONDS = 60.0
@@ -119,8 +119,8 @@ def bring(
 @contextmanager
 def embedded_pool(folder: Path) -> Iterator[Pool]:
     """Connections to the embedded server of a folder, whether or not anybody's settings lead there."""
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
-    from hermes_memory_pgvector.store.pool import Pool
 
     server = EmbeddedPostgres(folder)
     was_running = server.status().running

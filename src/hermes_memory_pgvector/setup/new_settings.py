@@ -31,7 +31,7 @@ def save(home: Path, values: Mapping[str, Any]) -> list[str]:
 
 def save_dsn(home: Path, dsn: str) -> bool:
     """Make this the connection string in force; its password goes to .env. False when it already was."""
-    from hermes_memory_pgvector.store.conninfo import split_password, user_of, with_login
+    from hermes_memory_pgvector.postgres.conninfo import split_password, user_of, with_login
 
     if settings_file.load(home).settings.dsn == dsn:
         accept_configured(home)

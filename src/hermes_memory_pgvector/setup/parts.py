@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import Embedder
     from hermes_memory_pgvector.engine.engine import Engine
+    from hermes_memory_pgvector.postgres.pool import Pool
     from hermes_memory_pgvector.server.logins import Logins
     from hermes_memory_pgvector.store.installation import DatabaseGuard
-    from hermes_memory_pgvector.store.pool import Pool
 
 START_SECONDS = 60.0
 CACHE_ENTRIES = 64
@@ -32,7 +32,7 @@ def obstacle(settings: Settings) -> str:
     if settings.hold:
         return ""
     if settings.dsn:
-        from hermes_memory_pgvector.store.pool import check_conninfo
+        from hermes_memory_pgvector.postgres.pool import check_conninfo
 
         if check_conninfo(settings.dsn) is None:
             return ""
@@ -61,7 +61,7 @@ def describe_database(home: Path, settings: Settings) -> str:
     """Where the database is, without its password."""
     if not settings.dsn:
         return f"embedded, in {server_folder(home, settings)}"
-    from hermes_memory_pgvector.store.conninfo import brief
+    from hermes_memory_pgvector.postgres.conninfo import brief
 
     try:
         return brief(settings.dsn)
@@ -101,7 +101,7 @@ def database_guard(home: Path, settings: Settings) -> DatabaseGuard:
 @contextmanager
 def open_pool(home: Path, settings: Settings) -> Iterator[Pool]:
     """Connections as the runtime role."""
-    from hermes_memory_pgvector.store.pool import Pool
+    from hermes_memory_pgvector.postgres.pool import Pool
 
     pool = Pool(
         lambda deadline: logins(home, settings, deadline).runtime, maximum=2, connect_seconds=settings.connect_timeout

@@ -17,8 +17,8 @@ def complete(dsn: str) -> str:
 
     DatabaseError with the reason when it leads nowhere.
     """
-    from hermes_memory_pgvector.store.connect_failure import NO_PASSWORD, WRONG_PASSWORD
-    from hermes_memory_pgvector.store.conninfo import brief, connect_problem, user_of, with_login
+    from hermes_memory_pgvector.postgres.connect_failure import NO_PASSWORD, WRONG_PASSWORD
+    from hermes_memory_pgvector.postgres.conninfo import brief, connect_problem, user_of, with_login
 
     problem = connect_problem(dsn, CONNECT_SECONDS)
     tries = 0

@@ -29,8 +29,8 @@ from hermes_memory_pgvector.setup.database import DEFAULT_ROLE
 from hermes_memory_pgvector.setup.promotion import COPY, DONE, OPEN, Ends
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.admin.copying import Pass
-    from hermes_memory_pgvector.admin.moving import Side
+    from hermes_memory_pgvector.schema.copying import Pass
+    from hermes_memory_pgvector.schema.moving import Side
 
 CONNECT_SECONDS = 10.0
 PASSWORD_BYTES = 24
@@ -124,7 +124,7 @@ def _login(ends: Ends, wanted: str | None) -> Login:
         from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 
         return Login("", RUNTIME_ROLE, None)
-    from hermes_memory_pgvector.store.conninfo import has_role, may_connect, user_of, with_login
+    from hermes_memory_pgvector.postgres.conninfo import has_role, may_connect, user_of, with_login
 
     home, admin = ends.folder.parent, ends.own_dsn
     for each in ends.arrived:
@@ -154,8 +154,8 @@ def _login(ends: Ends, wanted: str | None) -> Login:
 
 def _prepare(ends: Ends, source: Side, target: Side, login: Login, outcome: Outcome, *, quiet: bool) -> Login:
     """Make the tables and the agents' role, and close the database until it has everything."""
-    from hermes_memory_pgvector.admin import moving
-    from hermes_memory_pgvector.store.conninfo import may_connect
+    from hermes_memory_pgvector.postgres.conninfo import may_connect
+    from hermes_memory_pgvector.schema import moving
 
     if login.password is not None:
         # A run that goes on after this one was killed finds the password there.
@@ -196,7 +196,7 @@ def _prepare(ends: Ends, source: Side, target: Side, login: Login, outcome: Outc
 
 def _close(target: Side, installation: str) -> None:
     """Nobody writes to the new database before it has everything."""
-    from hermes_memory_pgvector.admin.moving import Mark
+    from hermes_memory_pgvector.schema.moving import Mark
 
     with target.connection.transaction():
         target.set_mark(Mark(installation, None, installation))
@@ -204,7 +204,7 @@ def _close(target: Side, installation: str) -> None:
 
 def _copy(ends: Ends, source: Side, target: Side, outcome: Outcome, *, quiet: bool) -> None:
     """Copy until both sides are alike, close the old one; the new one is complete and still closed then."""
-    from hermes_memory_pgvector.admin import moving
+    from hermes_memory_pgvector.schema import moving
 
     is_binary = moving.copies_binary(source, target)
     for number in range(1, MOST_ROUNDS + 1):
@@ -226,7 +226,7 @@ def _copy(ends: Ends, source: Side, target: Side, outcome: Outcome, *, quiet: bo
 
 
 def _round(text: str, source: Side, target: Side, *, is_binary: bool, quiet: bool) -> Pass:
-    from hermes_memory_pgvector.admin.copying import Copying
+    from hermes_memory_pgvector.schema.copying import Copying
 
     started = time.monotonic()
     with source.one_moment():
@@ -246,7 +246,7 @@ def _round(text: str, source: Side, target: Side, *, is_binary: bool, quiet: boo
 
 def _finish(ends: Ends, source: Side, target: Side, outcome: Outcome, *, is_binary: bool, quiet: bool) -> bool:
     """With nobody writing: copy the last rows, compare everything, close the old database; False to copy once more."""
-    from hermes_memory_pgvector.admin.copying import Copying
+    from hermes_memory_pgvector.schema.copying import Copying
 
     with terminal.step("comparing", quiet=quiet) as said, source.held_still():
         began = time.monotonic()
@@ -336,7 +336,7 @@ def _build_indexes(ends: Ends, wanted: Sequence[str | None], outcome: Outcome, *
     """Build the approximate indexes that the old database had; searches work without them meanwhile."""
     if not wanted:
         return
-    from hermes_memory_pgvector.admin.vector_indexes import VectorIndexes
+    from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 
     with ExitStack() as stack:
         # The embedded server stays up as long as its side is open.

@@ -28,8 +28,8 @@ from hermes_memory_pgvector.setup import parts, password
 from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.admin.moving import Mark, Side
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.schema.moving import Mark, Side
 
 EMBEDDED = "embedded"
 START_SECONDS = 120.0
@@ -123,7 +123,7 @@ def _login_of(dsn: str) -> str:
     PGPASSWORD is taken from the environment: it is meant for this login, and libpq would use it for the embedded server
     as well, before that one's own password file.
     """
-    from hermes_memory_pgvector.store.conninfo import split_password, user_of, with_login
+    from hermes_memory_pgvector.postgres.conninfo import split_password, user_of, with_login
 
     given = os.environ.pop("PGPASSWORD", "")
     return password.complete(with_login(dsn, user_of(dsn), given) if given and not split_password(dsn)[1] else dsn)
@@ -161,7 +161,7 @@ def _is_ours(home: Path) -> bool:
 @contextmanager
 def embedded_side(ends: Ends) -> Iterator[Side]:
     """The owner's connection to the embedded server, which is started for it."""
-    from hermes_memory_pgvector.admin.moving import open_side
+    from hermes_memory_pgvector.schema.moving import open_side
     from hermes_memory_pgvector.server.server import EmbeddedPostgres
 
     info = EmbeddedPostgres(ends.folder).ensure_running(Deadline.after(START_SECONDS))
@@ -172,7 +172,7 @@ def embedded_side(ends: Ends) -> Iterator[Side]:
 @contextmanager
 def own_side(ends: Ends) -> Iterator[Side]:
     """The owner's connection to the operator's Postgres."""
-    from hermes_memory_pgvector.admin.moving import open_side
+    from hermes_memory_pgvector.schema.moving import open_side
 
     with open_side(ends.own_dsn) as side:
         yield side
@@ -215,7 +215,7 @@ def _planned(ends: Ends, source: Side, stage: str, target: str, server: str, pro
 
 def assess(ends: Ends, source: Side, target: Side) -> tuple[str, str, list[str]]:
     """What comes next, what is at the other end in a few words, and what is in the way."""
-    from hermes_memory_pgvector.admin import moving
+    from hermes_memory_pgvector.schema import moving
 
     problems = _source_problems(ends, source)
     obstacle = moving.obstacle(target)
@@ -267,7 +267,7 @@ def _mark_of(side: Side) -> Mark | None:
 
 def installation_at(dsn: str) -> str:
     """The id of the installation that a login sees; empty when it sees none, or cannot connect."""
-    from hermes_memory_pgvector.admin.moving import open_side
+    from hermes_memory_pgvector.schema.moving import open_side
 
     try:
         with open_side(dsn) as side:

@@ -131,9 +131,9 @@ def run(
 
     `watch` is told what is being done, and how far it is.
     """
-    from hermes_memory_pgvector.admin import reembedding
-    from hermes_memory_pgvector.admin.model_tables import ModelSpec
     from hermes_memory_pgvector.care.actor import operator
+    from hermes_memory_pgvector.schema import reembedding
+    from hermes_memory_pgvector.schema.model_tables import ModelSpec
     from hermes_memory_pgvector.store.current_model import current_model
     from hermes_memory_pgvector.writer.reembed import Reembed, Throttle
 

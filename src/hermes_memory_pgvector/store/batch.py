@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import memories, turns, vectors
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes

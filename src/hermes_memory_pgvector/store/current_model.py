@@ -7,7 +7,7 @@ import time
 import psycopg
 from psycopg.rows import class_row
 
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.values import EmbeddingModel
 
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, LiteralString
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import ACTIONS, Placed
 from hermes_memory_pgvector.store.memory_state import fold
@@ -28,9 +30,7 @@ from hermes_memory_pgvector.store.named_rows import (
     named_among,
     plan_history,
 )
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.selection import Selection, without_stamps
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend, mend_following
 from hermes_memory_pgvector.text.clean import text_digest, turn_digest
 from hermes_memory_pgvector.values import (

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import erasure, named_rows
 from hermes_memory_pgvector.store.named_rows import FoundMemory, Until
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.selection import Selection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import Kind
 
 BATCH = 1000

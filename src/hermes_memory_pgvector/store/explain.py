@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.vector_types import HalfVector
 from hermes_memory_pgvector.store.search import Meaning, Thresholds, Wording, narrowed
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.vector_types import HalfVector
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
 
 Key = tuple[str, int]

@@ -16,9 +16,9 @@ from typing import Any
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.errors import ConfigError, Held
-from hermes_memory_pgvector.store.conninfo import place_of
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.postgres.conninfo import place_of
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 
 FILE_NAME = "database.json"
 EMBEDDED = "the embedded server"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.values import Target
 
 

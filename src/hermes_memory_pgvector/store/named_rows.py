@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import memories, tombstones
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_erasure import without
 from hermes_memory_pgvector.store.memory_state import fold
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.selection import Selection, stamps_of, without_stamps
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import MemoryOperation, RemoveMemory, Target
 
 PAGE = 500

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.erasure import change_operation
 from hermes_memory_pgvector.store.memory_state import Entry, State, apply, select
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, RemoveMemory, Target
 
 Reword = Callable[[MemoryOperation], MemoryOperation]

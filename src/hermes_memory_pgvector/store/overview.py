@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store.vectors import Key
 from hermes_memory_pgvector.values import EmbeddingModel
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store.browse import Row
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.taking_along import MutedTurn
 from hermes_memory_pgvector.values import Kind
 

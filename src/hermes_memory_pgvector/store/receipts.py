@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import gate, tombstones
 from hermes_memory_pgvector.store.named_rows import Until
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.selection import Selection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.store.tombstones import Tombstones, keyed_hash
 
 

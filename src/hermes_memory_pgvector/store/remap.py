@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.erasure import change_operation, drop_pending
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import State, apply, fold, select
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.values import (
     TARGETS,
     AddMemory,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_memory_pgvector.errors import Held, SchemaError
-from hermes_memory_pgvector.store.errors import MIGRATE_COMMAND
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
+from hermes_memory_pgvector.postgres.errors import MIGRATE_COMMAND
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 
 SCHEMA_VERSION = 1
 """The version of sql/base.sql."""

@@ -15,8 +15,8 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from hermes_memory_pgvector.store.statements import model_statement, search_statement, statement
-from hermes_memory_pgvector.store.vector_types import HalfVector
+from hermes_memory_pgvector.postgres.statements import model_statement, search_statement, statement
+from hermes_memory_pgvector.postgres.vector_types import HalfVector
 from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.text.time_phrases import Period
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust

@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg import IsolationLevel
 
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 
 Sums = Mapping[str, Mapping[str, list[Any]]]
 """By table and theme, the number of rows and the sum of their checksums; tables without themes have one, ""."""

@@ -13,9 +13,9 @@ from psycopg import IsolationLevel
 from psycopg.sql import SQL, Composed
 
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import corrections, gate
-from hermes_memory_pgvector.store.pool import Connection, Pool
-from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, RecordDelegation
 

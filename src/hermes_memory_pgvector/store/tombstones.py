@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import forgotten_parts
 from hermes_memory_pgvector.store.forgotten_parts import Parts
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import statement
 from hermes_memory_pgvector.text.clean import text_digest, turn_digest
 from hermes_memory_pgvector.text.folding import folded
 from hermes_memory_pgvector.values import (

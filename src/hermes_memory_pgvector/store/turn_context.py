@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
 from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import Kind

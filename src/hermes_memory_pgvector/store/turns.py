@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.store import gate, vectors
-from hermes_memory_pgvector.store.pool import Connection, send_all
-from hermes_memory_pgvector.store.statements import statement
-from hermes_memory_pgvector.store.vector_types import (
+from hermes_memory_pgvector.postgres.pool import Connection, send_all
+from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.postgres.vector_types import (
     BOOLEAN_OID,
     INTEGER_OID,
     TSVECTOR_OID,
@@ -19,6 +18,7 @@ from hermes_memory_pgvector.store.vector_types import (
     text_column,
     time_column,
 )
+from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.lexemes import Lexemes, lexemes_of
 from hermes_memory_pgvector.values import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from hermes_memory_pgvector.store.pool import Connection
-from hermes_memory_pgvector.store.statements import model_statement, statement
-from hermes_memory_pgvector.store.vector_types import vector_array
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.postgres.vector_types import vector_array
 from hermes_memory_pgvector.values import EmbeddingModel, Kind
 
 Key = tuple[str, str, int]

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable
-from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store.schema import wanted_version
-from hermes_memory_pgvector.store.statements import statement
 
 ATTEMPTS = 20
 

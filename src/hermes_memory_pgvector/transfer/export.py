@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import carried, taking_along
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.text.secrets import masked
 from hermes_memory_pgvector.values import EmbeddingModel

@@ -12,8 +12,8 @@ from functools import partial
 
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, turns
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.transfer.tally import FORGOTTEN, Tally
 from hermes_memory_pgvector.values import AddTurn, RecordDelegation

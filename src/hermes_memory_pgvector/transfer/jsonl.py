@@ -17,13 +17,13 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.postgres.far_times import EARLIEST, LATEST
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import carried, gate, memories, quarantine, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, MutedTurn, TurnVector
 from hermes_memory_pgvector.text.clean import DIGEST_CHARS, clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import carried, schema, taking_along
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.transfer import export
 from hermes_memory_pgvector.values import RowOrigin

@@ -23,8 +23,8 @@ from hermes_memory_pgvector.capture.scaffolding import typed_by_user
 from hermes_memory_pgvector.capture.transcript import is_host_text, is_noise, turn_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store import gate, overview, turns
-from hermes_memory_pgvector.store.pool import Pool
 from hermes_memory_pgvector.text.clean import text_of, turn_digest
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.transfer.intake import TurnIntake, storing

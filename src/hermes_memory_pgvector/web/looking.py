@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, held_rows
-from hermes_memory_pgvector.store.pool import Connection
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes_memory_pgvector.care import held, quarantine, see
 from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.care.held import Batch
-from hermes_memory_pgvector.store.pool import Connection
+from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import Asked, Document, plain
 from hermes_memory_pgvector.web.changing import confirmed

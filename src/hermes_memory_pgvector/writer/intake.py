@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.errors import DatabaseRejected
 from hermes_memory_pgvector.journal import Journal, Record, codec
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector

@@ -14,8 +14,8 @@ from typing import ParamSpec, TypeVar
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
 from hermes_memory_pgvector.errors import CareError, DatabaseUnavailable, EmbeddingUnavailable, MemoryPluginError
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import reembedding, vectors
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel, Kind
 from hermes_memory_pgvector.writer.chunks import document_pieces

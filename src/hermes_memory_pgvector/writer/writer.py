@@ -30,10 +30,10 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record
 from hermes_memory_pgvector.meters import Meters
+from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import schema, watermarks
 from hermes_memory_pgvector.store.current_model import CurrentModel
-from hermes_memory_pgvector.store.pool import Connection, Pool
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.intake import BATCH_ITEMS, Intake
 from hermes_memory_pgvector.writer.setbacks import Setbacks

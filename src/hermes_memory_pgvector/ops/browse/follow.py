@@ -19,9 +19,9 @@ from hermes_memory_pgvector.ops.browse.shapes import EventRow, StoredRow, event_
 from hermes_memory_pgvector.ops.memory import Memory
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.browse import Row
     from hermes_memory_pgvector.store.history import Event
-    from hermes_memory_pgvector.store.pool import Connection
 
 STRETCH = 5000
 PAUSE_SECONDS = 1.0

@@ -8,7 +8,7 @@ from hermes_memory_pgvector.errors import UsageError
 from hermes_memory_pgvector.terminal import parse
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.postgres.pool import Connection
 
 
 def place_of(connection: Connection, page: str | None, theme: str | None) -> str | None:

@@ -26,7 +26,7 @@ from hermes_memory_pgvector.terminal.operation import Operation, Option, Page, S
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.store.pool import Connection
+    from hermes_memory_pgvector.postgres.pool import Connection
 
 MANY: Final = 10_000
 """So many rejected records and receipts are looked through."""

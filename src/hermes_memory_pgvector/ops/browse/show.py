@@ -18,8 +18,8 @@ from hermes_memory_pgvector.values import MCP_HOLDER
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.see import Shown, Transcript
+    from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
-    from hermes_memory_pgvector.store.pool import Connection
 
 TRUST: Final = {
     "exposed": "written after a stranger's text",

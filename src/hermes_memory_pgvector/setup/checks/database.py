@@ -25,8 +25,8 @@ from hermes_memory_pgvector.text.secrets import masker_for
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import ModelInfo
+    from hermes_memory_pgvector.postgres.pool import Connection
     from hermes_memory_pgvector.store.overview import ServerFacts
-    from hermes_memory_pgvector.store.pool import Connection
     from hermes_memory_pgvector.values import EmbeddingModel
 
 DATABASE_SECONDS = 60.0

@@ -1,0 +1,76 @@
+"""SQL lives in files under sql/, one per area. A block in it is a statement; its first line says what it does.
+
+A block begins with a line `-- insert --`, and `statement("turns/insert")` is that of queries/turns.sql. No statement is
+assembled in Python. Only the vector tables vary, because each embedding model has its own: a statement names them
+`{memory_vectors}` and `{turn_vectors}`; a search names the table it searches `{source}`. A change from one model to
+another names the former one's `{former_turn_vectors}` and `{former_memory_vectors}`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import LiteralString, cast
+
+from psycopg import sql
+
+FOLDER = resources.files("hermes_memory_pgvector") / "sql"
+
+_HEAD = re.compile(r"^-- (\w+) --$", re.MULTILINE)
+
+SEARCHED = {"search/turns": ("conversations", "turn_vectors"), "search/memories": ("memory_entries", "memory_vectors")}
+"""Which table a search by words alone reads, and which of a model's vector tables every other search."""
+
+
+@cache
+def statement(name: str) -> sql.SQL:
+    """A statement of sql/queries, by area and name."""
+    return sql.SQL(text_of(f"queries/{name}"))
+
+
+@cache
+def model_statement(name: str, model_id: int, former_id: int | None = None) -> sql.Composed:
+    """A statement of sql/queries, on the vector tables of one embedding model, or of that and a former one."""
+    former = {f"former_{table}": each for table, each in vector_tables(former_id or model_id).items()}
+    return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id), **former)
+
+
+@cache
+def search_statement(name: str, model_id: int | None) -> sql.Composed:
+    """A search of sql/queries, in a model's vectors, or by words alone without a model."""
+    texts, vectors = SEARCHED[name]
+    source = sql.Identifier(texts) if model_id is None else vector_tables(model_id)[vectors]
+    return sql.SQL(text_of(f"queries/{name}")).format(source=source)
+
+
+def vector_tables(model_id: int) -> dict[str, sql.Identifier]:
+    """The names of a model's vector tables."""
+    return {
+        "memory_vectors": sql.Identifier(f"memory_vectors_{model_id}"),
+        "turn_vectors": sql.Identifier(f"turn_vectors_{model_id}"),
+    }
+
+
+def text_of(name: str) -> LiteralString:
+    """The text of a statement: queries/turns/insert is the block `insert` of queries/turns.sql."""
+    area, _, block = name.rpartition("/")
+    return blocks(area)[block]
+
+
+def areas(folder: str) -> list[str]:
+    """The files of a folder, as `blocks` takes them."""
+    return sorted(f"{folder}/{file.name.removesuffix('.sql')}" for file in FOLDER.joinpath(folder).iterdir())
+
+
+@cache
+def blocks(area: str) -> dict[str, LiteralString]:
+    """The statements of a file, by name."""
+    _, *named = cast("list[LiteralString]", _HEAD.split(read_sql(f"{area}.sql")))
+    return {str(name): text.strip() for name, text in zip(named[::2], named[1::2], strict=True)}
+
+
+def read_sql(path: str) -> LiteralString:
+    """A file under sql/."""
+    # The files ship with the package and are reviewed like code, which is what LiteralString asks for.
+    return FOLDER.joinpath(path).read_text(encoding="utf-8")

@@ -1,0 +1,62 @@
+"""The vector tables of an embedding model, created once per model and dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from hermes_memory_pgvector.postgres.statements import read_sql, vector_tables
+from hermes_memory_pgvector.schema.sql_functions import model_functions
+from hermes_memory_pgvector.schema.statements import admin_statement
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """An embedding model that needs vector tables."""
+
+    name: str
+    dim: int
+    min_similarity: float = 0.30
+    following: str = ""
+    """The name of the model that `embed_next` describes: where the database has that one by now, it keeps it."""
+
+
+def model_sql(model_id: int, dim: int) -> sql.Composed:
+    """The DDL of a model's vector tables."""
+    return sql.SQL(read_sql("model.sql")).format(
+        **vector_tables(model_id),
+        turn_codes=sql.Identifier(f"turn_vectors_{model_id}_codes"),
+        memory_codes=sql.Identifier(f"memory_vectors_{model_id}_codes"),
+        dim=sql.Literal(dim),
+    )
+
+
+def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current: bool) -> int:
+    """Register an embedding model and create its vector tables; return its id."""
+    row = connection.execute(admin_statement("models/find"), (model.name, model.dim)).fetchone()
+    if row is None:
+        row = connection.execute(
+            admin_statement("models/register"), (model.name, model.dim, model.min_similarity)
+        ).fetchone()
+        assert row is not None
+        connection.execute(model_sql(int(row[0]), model.dim))
+        connection.execute(model_functions(int(row[0])))
+    model_id = int(row[0])
+    if is_current:
+        make_current(connection, model_id)
+    return model_id
+
+
+def make_current(connection: psycopg.Connection, model_id: int) -> None:
+    """Make this the model whose vectors new rows get and recall compares, for everybody once the transaction ends."""
+    connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current AND id <> %s", (model_id,))
+    connection.execute("UPDATE embedding_models SET is_current = true WHERE NOT is_current AND id = %s", (model_id,))
+
+
+def ask_for_vectors(connection: psycopg.Connection, model_id: int) -> int:
+    """Enqueue every row that has no vector of this model; return how many there are."""
+    return connection.execute(
+        admin_statement("models/enqueue_missing_vectors").format(**vector_tables(model_id))
+    ).rowcount

@@ -1,0 +1,82 @@
+-- delegations --
+-- copies the delegations of an earlier installation
+INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts, metadata)
+SELECT coalesce(nullif(lower(btrim(parent_identity)), ''), 'default'), coalesce(parent_session_id, ''),
+       coalesce(child_session_id, ''), hermes_digest(id::text), ts, attrs || jsonb_build_object('kind', kind)
+FROM memory_agent_edges
+ON CONFLICT DO NOTHING
+
+
+-- dimension --
+-- the dimension of an earlier installation's vectors; negative when its column has none
+SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'embedding' AND NOT attisdropped
+
+
+-- indexes --
+-- the indexes of a table
+SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass
+
+
+-- memories --
+-- copies the memories of an earlier installation; themes are case-folded, and a row whose folded theme already has it keeps its own
+WITH copied AS (
+    INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata, origin)
+    SELECT {theme}, id, target, content, created_at, updated_at, metadata, 'import' FROM adopted_memory_entries AS old
+    WHERE NOT EXISTS (SELECT FROM memory_entries AS known WHERE known.id = old.id)
+    ORDER BY id
+    ON CONFLICT DO NOTHING RETURNING 1
+) SELECT count(*) FROM copied
+
+
+-- memory_vectors --
+-- copies the vectors of adopted memories, normalised
+WITH copied AS (
+    INSERT INTO {memory_vectors} (agent_identity, id, ts, target, embedding)
+    SELECT entry.agent_identity, entry.id, entry.updated_at, entry.target, l2_normalize(old.embedding)::halfvec({dim})
+    FROM adopted_memory_entries AS old JOIN memory_entries AS entry ON entry.id = old.id
+    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
+    RETURNING 1
+) SELECT count(*) FROM copied
+
+
+-- operations --
+-- records each adopted memory as the operation that added it
+INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at, metadata, written_by)
+SELECT agent_identity, target, (extract(epoch FROM created_at) * 1000000)::bigint, 'adopted', id, 0, 'add', content,
+       created_at, metadata, origin
+FROM memory_entries
+
+
+-- other_installations --
+-- other schemas of this database in which memories are kept
+SELECT DISTINCT n.nspname
+FROM pg_class AS c
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND c.relname = ANY (%(tables)s) AND n.nspname <> %(schema)s
+ORDER BY 1
+
+
+-- turn_vectors --
+-- copies the vectors of adopted turns, normalised
+WITH copied AS (
+    INSERT INTO {turn_vectors} (agent_identity, id, ts, content_hash, embedding)
+    SELECT turn.agent_identity, turn.id, turn.ts, hermes_content_hash(turn.content),
+           l2_normalize(old.embedding)::halfvec({dim})
+    FROM adopted_conversations AS old JOIN conversations AS turn ON turn.id = old.id
+    WHERE old.embedding IS NOT NULL AND vector_norm(old.embedding) > 0
+    RETURNING 1
+) SELECT count(*) FROM copied
+
+
+-- turns --
+-- copies the turns of an earlier installation and numbers the occurrences of equal ones
+WITH copied AS (
+    INSERT INTO conversations
+        (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, origin)
+    SELECT theme, id, session_id, role, content, ts, metadata, {parent}, hermes_turn_digest(role, content),
+           row_number() OVER (PARTITION BY theme, session_id, hermes_turn_digest(role, content) ORDER BY ts, id), 'import'
+    FROM (SELECT *, coalesce(nullif(lower(btrim(agent_identity)), ''), 'default') AS theme
+          FROM adopted_conversations) AS old
+    ORDER BY id
+    RETURNING 1
+) SELECT count(*) FROM copied

@@ -1,0 +1,27 @@
+-- enqueue_missing_vectors --
+-- lists every row that has no vector of this model for embedding, except those that recall leaves out
+INSERT INTO pending_vectors (agent_identity, kind, id)
+SELECT agent_identity, 'memory', id FROM memory_entries AS entry
+WHERE muted_at IS NULL
+  AND NOT EXISTS (SELECT FROM {memory_vectors} AS v WHERE v.agent_identity = entry.agent_identity AND v.id = entry.id)
+UNION ALL
+SELECT agent_identity, 'turn', id FROM conversations AS turn
+WHERE muted_at IS NULL
+  AND NOT EXISTS (SELECT FROM {turn_vectors} AS v WHERE v.agent_identity = turn.agent_identity AND v.id = turn.id)
+ON CONFLICT DO NOTHING
+
+
+-- find --
+-- the id of an embedding model
+SELECT id FROM embedding_models WHERE name = %s AND dim = %s
+
+
+-- has_many_vectors --
+-- whether a model has more vectors than this, or a change of the model is under way
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FROM {memory_vectors} LIMIT %(most)s + 1) AS counted)
+       > %(most)s OR EXISTS (SELECT 1 FROM reembedding)
+
+
+-- register --
+-- registers an embedding model; its id
+INSERT INTO embedding_models (name, dim, min_similarity) VALUES (%s, %s, %s) RETURNING id

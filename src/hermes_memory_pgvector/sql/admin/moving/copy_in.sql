@@ -1,2 +1,0 @@
--- takes rows of a table
-COPY {table} ({columns}) FROM STDIN (FORMAT {format})

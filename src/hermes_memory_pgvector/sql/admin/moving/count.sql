@@ -1,2 +1,0 @@
--- how many rows a table has
-SELECT count(*) FROM {table}

@@ -1,2 +1,0 @@
--- makes room for rows that are copied anew
-DELETE FROM {table} WHERE {rows}

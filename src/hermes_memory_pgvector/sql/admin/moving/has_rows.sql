@@ -1,2 +1,0 @@
--- whether a table has rows
-SELECT EXISTS (SELECT FROM {table})

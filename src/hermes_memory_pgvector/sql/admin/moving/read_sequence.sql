@@ -1,2 +1,0 @@
--- how far a sequence is
-SELECT last_value, is_called FROM {sequence}

@@ -1,5 +1,0 @@
--- the roles that run agents: whoever may insert turns, except the owner
-SELECT DISTINCT grantee
-FROM information_schema.role_table_grants
-WHERE table_schema = current_schema() AND table_name = 'conversations' AND privilege_type = 'INSERT'
-  AND grantee NOT IN ('PUBLIC', current_user)

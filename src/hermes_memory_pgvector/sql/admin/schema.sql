@@ -1,0 +1,38 @@
+-- column_exists --
+-- whether a table has a column
+SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped)
+
+
+-- ledger --
+-- which migrations have been applied, and with what text
+CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
+    version    integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    sha256     text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+
+-- pgvector_version --
+-- the version of pgvector in this database, and the one this server could install
+SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'
+
+
+-- record_migration --
+-- records what was made, and from what text
+INSERT INTO hermes_pgvector_migrations (version, name, sha256) VALUES (%s, %s, %s)
+ON CONFLICT (version) DO UPDATE SET name = excluded.name, sha256 = excluded.sha256, applied_at = excluded.applied_at
+
+
+-- stay_within --
+-- lets names mean the objects of one schema and of pgvector's until the transaction ends; temporary tables come last
+SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), quote_ident(n.nspname), 'pg_temp'), true)
+FROM pg_extension AS e
+JOIN pg_namespace AS n ON n.oid = e.extnamespace
+WHERE e.extname = 'vector'
+
+
+-- table_exists --
+-- whether this schema, and not one further along the search_path, has a table of that name
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE relname = %s AND relnamespace = quote_ident(current_schema())::regnamespace)

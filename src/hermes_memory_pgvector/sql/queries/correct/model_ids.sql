@@ -1,2 +1,0 @@
--- Every model that has vector tables.
-SELECT id FROM embedding_models ORDER BY id;

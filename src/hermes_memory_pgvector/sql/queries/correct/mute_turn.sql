@@ -1,3 +1,0 @@
--- Keeps a turn out of every search.
-UPDATE conversations SET muted_at = now(), lexemes = ''::tsvector
-WHERE agent_identity = %(theme)s AND id = %(id)s AND muted_at IS NULL;

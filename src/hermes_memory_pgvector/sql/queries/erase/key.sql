@@ -1,2 +1,0 @@
--- The key of the tombstones.
-SELECT key FROM erasure_key;

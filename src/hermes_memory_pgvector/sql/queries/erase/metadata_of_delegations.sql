@@ -1,5 +1,0 @@
--- The metadata of these rows, locked.
-SELECT kept.agent_identity, kept.id, kept.metadata
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS asked (theme, id)
-JOIN delegations AS kept ON kept.agent_identity = asked.theme AND kept.id = asked.id
-FOR UPDATE OF kept;

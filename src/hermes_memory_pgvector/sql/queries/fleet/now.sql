@@ -1,2 +1,0 @@
--- What the clock says by which heartbeats are told.
-SELECT now();

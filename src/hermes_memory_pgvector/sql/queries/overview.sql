@@ -1,0 +1,103 @@
+-- missing_vectors --
+-- How many rows have no vector of this model? Counted up to a bound.
+SELECT count(*) FROM (
+    SELECT 1 FROM memory_entries AS memory
+    WHERE memory.muted_at IS NULL AND NOT EXISTS (SELECT FROM {memory_vectors} AS known
+                      WHERE known.agent_identity = memory.agent_identity AND known.id = memory.id)
+    UNION ALL
+    SELECT 1 FROM conversations AS turn
+    WHERE turn.muted_at IS NULL AND NOT EXISTS (SELECT FROM {turn_vectors} AS known
+                      WHERE known.agent_identity = turn.agent_identity AND known.id = turn.id)
+    LIMIT %(most)s::integer
+) AS missing;
+
+
+-- pending_vectors --
+-- How many rows of a theme (null: of all) are waiting for a vector?
+SELECT count(*) FROM pending_vectors WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s::text;
+
+
+-- redacted --
+-- How many secrets were masked in what is stored, by kind.
+SELECT kind, sum(found)::bigint AS found
+FROM (SELECT each.key AS kind, each.value::integer AS found
+      FROM conversations AS turn, jsonb_each_text(turn.metadata -> 'redacted') AS each
+      WHERE turn.metadata ? 'redacted' AND jsonb_typeof(turn.metadata -> 'redacted') = 'object'
+      UNION ALL
+      SELECT each.key, each.value::integer
+      FROM memory_entries AS entry, jsonb_each_text(entry.metadata -> 'redacted') AS each
+      WHERE entry.metadata ? 'redacted' AND jsonb_typeof(entry.metadata -> 'redacted') = 'object') AS counted
+GROUP BY kind ORDER BY found DESC, kind;
+
+
+-- server --
+-- Which server is this, which extensions could it have, and who are we on it?
+SELECT split_part(current_setting('server_version'), ' ', 1),
+       current_database()::text,
+       current_user::text,
+       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
+       coalesce((SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class
+                 WHERE oid = to_regclass('memory_entries')), false),
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+       ARRAY(SELECT name::text FROM pg_available_extensions WHERE name = ANY(%(contrib)s::text[]) ORDER BY 1),
+       clock_timestamp(),
+       pg_database_size(current_database()),
+       has_database_privilege(current_database(), 'TEMPORARY'),
+       (SELECT quote_ident(n.nspname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass('memory_entries') AND has_schema_privilege(n.oid, 'CREATE'));
+
+
+-- similarities --
+-- How near are texts that have nothing to do with each other? Pairs of different origin from a random sample.
+WITH share AS (
+    SELECT greatest(0.01, least(100, 100.0 * 20 * %(sample)s::integer / greatest(reltuples, 1)))::real AS percent
+    FROM pg_class WHERE oid = '{turn_vectors}'::regclass
+), sampled AS (
+    (SELECT vector.embedding, turn.agent_identity || ' ' || turn.session_id AS origin
+     FROM {turn_vectors} AS vector TABLESAMPLE SYSTEM ((SELECT percent FROM share))
+     JOIN conversations AS turn ON turn.agent_identity = vector.agent_identity AND turn.id = vector.id
+     WHERE vector.chunk = 0 ORDER BY random() LIMIT %(sample)s::integer)
+    UNION ALL
+    (SELECT embedding, 'memory ' || id FROM {memory_vectors}
+     WHERE chunk = 0 ORDER BY random() LIMIT %(sample)s::integer)
+), chosen AS (
+    SELECT embedding, origin, row_number() OVER (ORDER BY random()) AS place FROM sampled LIMIT %(sample)s::integer
+), pairs AS (
+    SELECT 1 - (one.embedding <=> other.embedding) AS similarity
+    FROM chosen AS one JOIN chosen AS other ON one.place < other.place AND one.origin <> other.origin
+)
+SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY similarity),
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY similarity),
+       percentile_cont(0.99) WITHIN GROUP (ORDER BY similarity)
+FROM pairs HAVING count(*) >= 60;
+
+
+-- theme_names --
+-- The names of all themes that have turns, found by leaps through the index instead of reading every row.
+WITH RECURSIVE found AS (
+    (SELECT agent_identity AS theme FROM conversations ORDER BY agent_identity LIMIT 1)
+    UNION ALL
+    SELECT (SELECT later.agent_identity FROM conversations AS later
+            WHERE later.agent_identity > found.theme ORDER BY later.agent_identity LIMIT 1)
+    FROM found WHERE found.theme IS NOT NULL
+)
+SELECT theme FROM found WHERE theme IS NOT NULL;
+
+
+-- themes --
+-- Which themes hold the most rows, and how many rows and themes are there in all?
+SELECT theme, sum(memories)::bigint, sum(turns)::bigint, max(newest),
+       sum(sum(memories)) OVER ()::bigint, sum(sum(turns)) OVER ()::bigint, count(*) OVER ()
+FROM (
+    SELECT agent_identity AS theme, count(*) AS memories, 0 AS turns, max(updated_at) AS newest
+    FROM memory_entries GROUP BY 1
+    UNION ALL
+    SELECT agent_identity, 0, count(*), max(ts) FROM conversations GROUP BY 1
+) AS counted
+GROUP BY theme ORDER BY sum(memories) + sum(turns) DESC, theme LIMIT %(limit)s::integer;
+
+
+-- visibility --
+-- How much of these tables can be read from the index alone?
+SELECT relname::text, relpages, relallvisible FROM pg_class
+WHERE oid IN (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS given (name)) ORDER BY 1;

@@ -1,2 +1,0 @@
--- Everything has been moved.
-UPDATE theme_aliases SET finished_at = now() WHERE old = %(old)s;

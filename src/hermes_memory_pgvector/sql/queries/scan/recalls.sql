@@ -1,5 +1,0 @@
--- Logged questions, in the order of their keys, above one.
-SELECT agent_identity, id, query FROM recall_log
-WHERE query IS NOT NULL AND (agent_identity, id) > (%(theme_after)s, %(id_after)s::bigint)
-  AND (%(theme)s::text IS NULL OR agent_identity = %(theme)s)
-ORDER BY agent_identity, id LIMIT %(limit)s::integer;

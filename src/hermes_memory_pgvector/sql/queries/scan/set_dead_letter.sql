@@ -1,2 +1,0 @@
--- Gives a rejected record another payload.
-UPDATE dead_letters SET payload = %(payload)s WHERE id = %(id)s;

@@ -1,0 +1,32 @@
+-- installation_id --
+-- Which installation is this?
+SELECT id::text FROM hermes_pgvector_installation;
+
+
+-- installation_state --
+-- Can the database say which installation it is, what is it called, and may its server's identifier be read?
+SELECT to_regclass('hermes_pgvector_installation') IS NOT NULL,
+       current_database()::text,
+       has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE');
+
+
+-- moving --
+-- Has the installation moved to another database, or is one just being copied to here?
+SELECT moved_to, filled_from::text FROM hermes_pgvector_installation;
+
+
+-- server_identifier --
+-- Which server is this? A standby has the identifier of its primary.
+SELECT system_identifier::text FROM pg_catalog.pg_control_system();
+
+
+-- state --
+-- Is the database ready: schema version, pgvector's version, and the rights this role needs?
+SELECT (SELECT max(version) FROM hermes_pgvector_migrations),
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+       has_table_privilege('memory_entries', 'INSERT, UPDATE, DELETE')
+           AND has_table_privilege('conversations', 'INSERT, UPDATE, DELETE')
+           AND has_table_privilege('journal_writers', 'INSERT, UPDATE'),
+       current_setting('server_version_num')::integer,
+       current_user::text,
+       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);

@@ -1,2 +1,0 @@
--- Which installation is this?
-SELECT id::text FROM hermes_pgvector_installation;
