@@ -76,7 +76,7 @@ class Tab:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Debian's browser."""
     path = shutil.which("chromium")
@@ -88,7 +88,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionInfo) -> Iterator[Fleet]:
     """Filled once; the tests change different parts of it."""
     folder = tmp_path_factory.mktemp("fleet")
@@ -111,7 +111,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionI
             yield Fleet(home, proxy)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dashboard(fleet: Fleet) -> Iterator[str]:
     """The address of the tab in the real `hermes dashboard`."""
     port = free_port()
@@ -129,14 +129,14 @@ def dashboard(fleet: Fleet) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/memory"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def standalone(fleet: Fleet) -> Iterator[str]:
     """The address of `hermes-pgvector ui`, with its token, which works once."""
     with _served([PROGRAMS / "hermes-pgvector", "ui"], fleet, r"http://127\.0\.0\.1:\d+/\?token=\S+") as said:
         yield said
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session_of_ui(chromium: Browser, standalone: str) -> Iterator[tuple[str, BrowserContext]]:
     """A browser that has opened the address; the token is spent, the session stays."""
     context = chromium.new_context()

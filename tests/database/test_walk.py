@@ -42,7 +42,8 @@ EVENTS = {
     ("recall", "engine"): "a question was asked",
     ("journal", "writer"): "a record was appended",
     ("writer", "engine"): "a batch was stored",
-    ("store", "engine"): "the pool needs an address; the engine may have to start the server",
+    ("postgres", "engine"): "the pool needs an address; the engine may have to start the server",
+    ("postgres", "store"): "a new connection is admitted if it leads to the database of this home",
     ("store", "writer"): "there is time to read ahead while the server works",
     ("mirror", "engine"): "the mirror waits until the writer has stored everything",
 }
@@ -156,11 +157,16 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
 ) -> None:
     agent.handle_tool_call("recall_conversation", {"query": QUESTION})
     # The engine counts who asks, and the store remembers which model the question has to be embedded with.
-    assert [room for room in tracer.rooms() if room != "engine"] == ["provider", "recall", "store", "embedding"]
+    assert [room for room in tracer.rooms() if room not in ("engine", "postgres")] == [
+        "provider",
+        "recall",
+        "store",
+        "embedding",
+    ]
     tracer.start_journey()
     agent.prefetch(QUESTION)
     # What the host shows anyway is left out: the engine knows it from the mirror.
-    assert [room for room in tracer.rooms() if room not in ("engine", "mirror")] == [
+    assert [room for room in tracer.rooms() if room not in ("engine", "mirror", "postgres")] == [
         "provider",
         "recall",
         "store",
@@ -175,7 +181,7 @@ def test_an_edit_of_a_memory_file_goes_from_the_engine_through_the_mirror_to_the
     wait_until(lambda: agent_home.engine.mirror.changes_made)
     journey = tracer.journey("hermes-pgvector-tasks")
     assert {("engine", "mirror"), ("mirror", "store")} <= journey
-    assert {called for caller, called in journey if caller == "mirror"} - GROUND <= {"store", "engine"}
+    assert {called for caller, called in journey if caller == "mirror"} - GROUND <= {"store", "postgres", "engine"}
 
 
 def test_no_room_calls_upward_except_for_an_event(

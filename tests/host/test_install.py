@@ -33,6 +33,7 @@ FILES = {
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
     install.configure(parser)
+    parser.set_defaults(json=False)
     return install.run(parser.parse_args(arguments))
 
 
