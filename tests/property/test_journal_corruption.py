@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Adoption, Journal
-from hermes_memory_pgvector.journal.frame import MAGIC, encode, seed_of
-from hermes_memory_pgvector.journal.segment import segment_path
+from hermes_memory_pgvector.journal.frame import MAGIC, Frame, encode, seed_of
+from hermes_memory_pgvector.journal.positions import PlacedRecord, PositionReader, position
+from hermes_memory_pgvector.journal.segment import list_directory, segment_path, walk_file
 from testing.cases import examples
 
 DEAD = "00000000001-00000000000000aa"
@@ -144,6 +145,53 @@ def test_damage_never_forges_a_record_and_never_takes_an_untouched_one(
         starts = {places[seq][:2] for seq in certain}
         _everything_damaged_is_kept(journal, directory, segments, starts, max(found, default=0))
         journal.close(Deadline.after(5))
+
+
+@settings(max_examples=examples(100))
+@given(
+    records=st.lists(payloads, min_size=1, max_size=24),
+    per_segment=st.integers(1, 10),
+    harm=st.lists(st.tuples(st.integers(0, 30), damages), max_size=6),
+    batch=st.integers(1, 8),
+)
+def test_reading_by_position_finds_what_reading_by_number_finds(
+    records: list[bytes], per_segment: int, harm: list[tuple[int, Damage]], batch: int
+) -> None:
+    """It may find more: a record that was copied to a second place has two positions, and only one number."""
+    segments: list[Bytes] = []
+    for first in range(0, len(records), per_segment):
+        numbered = enumerate(records[first : first + per_segment], start=first + 1)
+        data = b"".join(encode(seed_of(DEAD), seq, 1_000_000, payload) for seq, payload in numbered)
+        segments.append(Bytes(len(segments), data))
+    for which, damage in harm:
+        segments[which % len(segments)].apply(damage)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for number, segment in enumerate(segments, start=1):
+            segment_path(directory, DEAD, number).write_bytes(segment.data())
+        journal = Journal(directory, max_bytes=1 << 20, sync="process")
+        journal.open()
+        by_number = _read_all(journal, batch)
+        journal.close(Deadline.after(5))
+        there = {
+            position(segment.number, found.start): found
+            for segment in list_directory(directory).of(DEAD)
+            for found in walk_file(segment.path, DEAD)
+            if isinstance(found, Frame)
+        }
+        reader = PositionReader(directory, lambda _: 1 << 62)
+        mark = 0
+        by_position: list[PlacedRecord] = []
+        while part := reader.read(DEAD, mark, max_records=batch, max_bytes=1 << 20):
+            assert [each.start for each in part] == sorted(each.start for each in part)
+            assert part[0].start >= mark
+            mark = part[-1].end
+            by_position += part
+    assert [each.start for each in by_position] == sorted(there)
+    assert {each.start: each.payload for each in by_position} == {at: frame.payload for at, frame in there.items()}
+    numbers = {there[each.start].seq: each.payload for each in by_position}
+    assert numbers == by_number
+    assert len(by_position) == len(numbers) or any(damage.kind == "copy" for _, damage in harm)
 
 
 def _read_all(journal: Journal, batch: int) -> dict[int, bytes]:
