@@ -215,6 +215,7 @@ class Crashing:
         self._inner = inner
         self._crash = crash
         self.info = inner.info
+        self.embed_queries = inner.embed_queries
         self.close = inner.close
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:

@@ -52,6 +52,9 @@ class Embedder(Protocol):
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
         """The vector of a question, or None when the text has none."""
 
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions, in the order given; nothing of them is remembered."""
+
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """One vector or None per text, in the order given."""
 

@@ -69,6 +69,10 @@ class CachedEmbedder:
         key = _key(self._query_space, text)
         return self._resolve({key: text}, deadline, is_query=True)[key]
 
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions, past the cache."""
+        return self._inner.embed_queries(texts, deadline)
+
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """One vector or None per text; equal texts are embedded once."""
         keys = [_key(self._document_space, text) for text in texts]

@@ -67,6 +67,11 @@ class ConfiguredEmbedder:
         with self._usable() as inner:
             return inner.embed_query(text, deadline)
 
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions."""
+        with self._usable() as inner:
+            return inner.embed_queries(texts, deadline)
+
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """One vector or None per text, in the order given."""
         with self._usable() as inner:

@@ -50,6 +50,10 @@ class GuardedEmbedder:
         self.breaker.succeeded()
         return vector
 
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions."""
+        return self._inner.embed_queries(texts, deadline)
+
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """One vector or None per text, in the order given."""
         return self._inner.embed_documents(texts, deadline)

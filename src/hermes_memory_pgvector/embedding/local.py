@@ -155,6 +155,10 @@ class LocalEmbedder:
         """The vector of a question."""
         return self.embed_documents([text], deadline)[0]
 
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions: this model tells them from no other text."""
+        return self.embed_documents(texts, deadline)
+
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """The vectors of the texts; None for a text without any known word."""
         model = _shared.get(deadline)

@@ -74,7 +74,11 @@ class RemoteEmbedder:
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
         """The vector of a question."""
-        return self._embed([text], self._spec.query_prefix, deadline)[0]
+        return self.embed_queries([text], deadline)[0]
+
+    def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
+        """The vectors of several questions."""
+        return self._embed(texts, self._spec.query_prefix, deadline)
 
     def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """The vectors of texts to be found, in as few requests as the batch size allows."""
