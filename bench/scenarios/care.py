@@ -155,7 +155,7 @@ def _measure(seat: Seat, rows: int, theme_count: int) -> dict[str, float]:
             "history, all themes": lambda: changes.history(shared, limit=50),
             "history, one theme": lambda: changes.history(shared, theme=theme(), limit=50),
             "history of a memory": lambda: changes.history(shared, name=memory()),
-            "tail, one look": lambda: browse.turns_after(shared, None, 10**12, 10**12),
+            "tail, one look": lambda: browse.turns_after(shared, None, 10**12),
         }
         return {name: _p95(call) for name, call in calls.items()}
 

@@ -90,12 +90,13 @@ def test_list_shows_memories_and_turns_newest_first(commands: Commands) -> None:
     assert done.json["next"] is None
     first = done.json["rows"][0]
     assert {
-        "kind": "turn", "id": "t104", "agent_identity": "market", "session_id": "s2", "role": "user", "state": "muted",
+        "kind": "turn", "id": "t104", "agent_identity": "market", "session_id": "s2", "whose": "user",
+        "state": "hidden",
     }.items() <= first.items()  # fmt: skip
-    assert first["muted_at"].startswith("2026-03-06")
+    assert first["hidden_by"] is not None
     out = commands.call("list").out
     assert "t104" in out
-    assert "muted" in out
+    assert "hidden" in out
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80
 

@@ -37,12 +37,8 @@ ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
 NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
-    "browse/fold_growth": "adds up the counts of all themes, for upkeep; no content",
     "browse/growth": "how many rows came on which day, for the overview; no content",
-    "browse/last_line": "a number, for `tail`; no content",
     "browse/last_numbers": "numbers, for `tail`; no content",
-    "browse/session_themes": "which themes have a session; no content",
-    "browse/theme_names": "the names of all themes; no content",
     "erase/left_delegations": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_files": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_history": "counts what a receipt says is forgotten, wherever it is; no content",
@@ -83,14 +79,6 @@ ACROSS_THEMES = {
 # Commands of an operator, who names one theme or none for all; an agent's question never comes here.
 ONE_THEME_OR_ALL = frozenset(
     (
-        "browse/find_memory",
-        "browse/find_turn",
-        "browse/memories",
-        "browse/muted",
-        "browse/sessions",
-        "browse/tail_turns",
-        "browse/themes",
-        "browse/turns",
         "erase/count_turns",
         "erase/find_delegations",
         "erase/find_histories",

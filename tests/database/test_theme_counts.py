@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 
 from hermes_memory_pgvector.store import browse
 from testing.postgres import Database
 
-TODAY = date(2026, 6, 15)
-
 
 def test_growth_is_what_came_today_and_this_week(database: Database) -> None:
-    noon = datetime.fromisoformat("2026-06-15T12:00:00+00:00")
+    noon = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     with psycopg.connect(database.runtime_dsn, autocommit=True) as connection:
         for days, number in ((0, 1), (6, 2), (7, 4)):
             connection.execute(
@@ -23,7 +21,7 @@ def test_growth_is_what_came_today_and_this_week(database: Database) -> None:
             )
         connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('m', 'user', 'tea')")
         connection.execute("DELETE FROM memory_entries")
-        (theme,) = browse.themes(connection, TODAY)
+        (theme,) = browse.themes(connection)
     assert (theme.turns, theme.new_today, theme.new_this_week, theme.is_private) == (7, 1, 3, True)
     assert theme.last_write == noon
     assert theme.last_recall is None

@@ -351,19 +351,6 @@ def test_muted_rows_are_listed_and_heard_again(page: Page, stored: Stored) -> No
     assert page.read("rows", theme="harbour", kind="muted")["rows"] == []
 
 
-def test_muted_rows_come_in_pages(page: Page, stored: Stored) -> None:
-    for name in ("t1", "t2", "t3", "m1"):
-        page.do("mute", theme="harbour", name=name)
-    seen: list[str] = []
-    following: str | None = "0"
-    while following is not None:
-        read = page.read("rows", theme="harbour", kind="muted", limit="2", page=following)
-        seen += [row["name"] for row in read["rows"]]
-        following = read["next"]
-    assert seen == ["m1", "t3", "t2", "t1"]
-    assert page.get("rows", theme="harbour", kind="muted", page="t1")[0] == 400
-
-
 def test_a_turn_far_down_a_long_session_is_on_the_page_that_is_opened_for_it(page: Page, stored: Stored) -> None:
     with psycopg.connect(stored.dsn) as owner:
         owner.execute(

@@ -16,7 +16,6 @@ from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.values import Kind
 
-BEGINNING_CHARS = 120
 LAST_ID = 2**63 - 1
 TURNS_BEFORE = 10
 """How much of a long session stands before the turn that somebody wants to see."""
@@ -87,25 +86,21 @@ def rows(
     page: str | None = None,
     limit: int = 20,
     origin: str | None = None,
+    is_hidden: bool | None = None,
 ) -> Page:
     """Memories and turns, newest first; `origin` is one of values.NAMED_ORIGINS."""
     if theme is not None:
         themes.require(connection, theme)
-    start = None if page is None else _parse_page(page)
-    found: list[Row] = []
-    for kind in kinds:
-        read = browse.memories if kind is Kind.MEMORY else browse.turns
-        found += read(connection, theme, since, _before(kind, start, until), limit + 1, origin)
-    found.sort(key=_place, reverse=True)
+    start = None if until is None else Place(until)
+    if page is not None:
+        kind, place = _parse_page(page)
+        start = Place(place.at, place.id, kind)
+    found = browse.rows(
+        connection, kinds=kinds, theme=theme, since=since, before=start, limit=limit + 1, origin=origin,
+        is_hidden=is_hidden,
+    )  # fmt: skip
     shown = tuple(found[:limit])
     return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
-
-
-def muted(connection: Connection, *, theme: str | None = None, limit: int = 20, skip: int = 0) -> Page:
-    """What is muted, last muted first, without the first `skip`."""
-    if theme is not None:
-        themes.require(connection, theme)
-    return Page(tuple(browse.muted(connection, theme, limit, skip)), None)
 
 
 def quarantined(connection: Connection, theme: str, number: int, *, page: str | None = None, limit: int = 20) -> Page:
@@ -134,7 +129,7 @@ def sessions(
     if theme is not None:
         themes.require(connection, theme)
     before = _before(Kind.TURN, None if page is None else _parse_page(page), until)
-    found = browse.sessions(connection, theme, since, before, limit + 1, BEGINNING_CHARS)
+    found = browse.sessions(connection, theme, since, before, limit + 1)
     shown = tuple(found[:limit])
     return SessionPage(shown, _page_text(shown[-1].last, Kind.TURN, shown[-1].last_id) if len(found) > limit else None)
 

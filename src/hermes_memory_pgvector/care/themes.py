@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from datetime import UTC, datetime
+from datetime import datetime
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -16,12 +16,12 @@ MOST_NEAR = 3
 
 def overview(connection: Connection) -> list[Theme]:
     """Every theme that holds rows, the largest first."""
-    return browse.themes(connection, datetime.now(UTC).date())
+    return browse.themes(connection)
 
 
 def one(connection: Connection, theme: str) -> Theme | None:
     """One theme; None when it holds no rows."""
-    return next(iter(browse.themes(connection, datetime.now(UTC).date(), theme)), None)
+    return next(iter(browse.themes(connection, theme)), None)
 
 
 def require(connection: Connection, theme: str) -> str:

@@ -73,7 +73,7 @@ def _tell(args: argparse.Namespace, planned: Planned) -> int:
         "quarantine",
         [("memories", planned.memories), ("turns", planned.turns)],
         [
-            dry_run.Sample(f"{times.shown(row.at)}  {row.theme}/{row.target or row.role}", row.content, _sample(row))
+            dry_run.Sample(f"{times.shown(row.at)}  {row.theme}/{row.whose}", row.content, _sample(row))
             for row in planned.samples
         ],
         execute=shlex.join(["hermes-pgvector", "quarantine", *_named(args), "--execute"]),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.care.events import by, session_of
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.values import Kind
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.browse import Row
@@ -22,7 +23,8 @@ def line(text: str, chars: int = LINE_CHARS) -> str:
 
 def row_document(row: Row) -> dict[str, Any]:
     """A row for --json, with the names that recall uses."""
-    own = {"target": row.target} if row.target else {"session_id": row.session_id, "role": row.role}
+    is_memory = row.kind is Kind.MEMORY
+    own = {"target": row.whose} if is_memory else {"session_id": row.session_id, "role": row.whose}
     return {
         "kind": row.kind.value,
         "id": row.id or None,
@@ -31,7 +33,7 @@ def row_document(row: Row) -> dict[str, Any]:
         "ts": row.at,
         "origin": row.origin,
         "trust": row.trust,
-        "muted_at": row.muted_at,
+        "hidden_by": row.hidden_by,
         "content": row.content,
     }
 
@@ -40,7 +42,7 @@ def _odd_origin(row: Row) -> str:
     """What is worth saying of where a row comes from; that a user's turn comes from the user is not."""
     if row.trust == "untrusted":
         return "untrusted"
-    return "" if row.origin in (row.role, "unknown", "memory_tool") else row.origin.replace("_", " ")
+    return "" if row.origin in (row.whose, "unknown", "memory_tool") else row.origin.replace("_", " ")
 
 
 def event_document(event: Event) -> dict[str, Any]:

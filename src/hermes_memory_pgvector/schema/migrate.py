@@ -81,7 +81,8 @@ def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
         yield model_functions(1).as_string(None)
-        yield _views_sql(1, schema).as_string(None)
+        yield _model_views_sql(1, schema).as_string(None)
+    yield f"-- views\n{read_sql('views.sql')}"
     ids = [1] if model is not None else []
     yield f"-- grants to {runtime_role}\n" + _grants_sql(runtime_role, ids, has_views=model is not None).as_string(None)
 
@@ -357,7 +358,8 @@ def make_views_and_grants(connection: psycopg.Connection, roles: Collection[str]
     if current is not None:
         schema = connection.execute("SELECT current_schema()").fetchone()
         assert schema is not None
-        connection.execute(_views_sql(int(current[0]), str(schema[0])))
+        connection.execute(_model_views_sql(int(current[0]), str(schema[0])))
+    connection.execute(read_sql("views.sql"))
     for name in roles:
         connection.execute(_grants_sql(name, ids, has_views=current is not None))
 
@@ -371,12 +373,12 @@ def _grants_sql(role: str, model_ids: list[int], *, has_views: bool) -> sql.Comp
         for model_id in model_ids
     ]
     if has_views:
-        parts.append(sql.SQL(read_sql("grants_views.sql")).format(role=sql.Identifier(role)))
+        parts.append(sql.SQL(read_sql("grants_model_views.sql")).format(role=sql.Identifier(role)))
     return sql.SQL("\n").join(parts)
 
 
-def _views_sql(model_id: int, schema: str) -> sql.Composed:
-    return sql.SQL(read_sql("views.sql")).format(schema=sql.Identifier(schema), **vector_tables(model_id))
+def _model_views_sql(model_id: int, schema: str) -> sql.Composed:
+    return sql.SQL(read_sql("model_views.sql")).format(schema=sql.Identifier(schema), **vector_tables(model_id))
 
 
 def fleet_roles(connection: psycopg.Connection) -> list[str]:

@@ -17,6 +17,8 @@ GRANT UPDATE (candidates) ON embedding_models TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
+-- The views are for looking.
+GRANT SELECT ON hermes_rows, hermes_themes, hermes_sessions, hermes_events, hermes_processes, hermes_metrics TO {role};
 -- Receipts and tombstones are added, and nobody but the owner takes them away again.
 GRANT SELECT, INSERT ON forgotten, receipts, erasure_receipts, tombstones TO {role};
 GRANT UPDATE (finished_at, counts, digest) ON receipts TO {role};

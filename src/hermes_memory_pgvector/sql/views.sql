@@ -1,15 +1,108 @@
--- Text and current vector side by side, for people who query by hand. A long text has one row per piece.
+-- What people and scripts read by hand; the package's own commands read the same. Documented and stable: columns are only
+-- added, at the end. docs/reference/sql.md tells of each.
 --
--- Made anew by every migrate, in this schema alone: another one along the search_path may belong to another installation.
-DROP VIEW IF EXISTS {schema}.memory_entries_embedded;
-CREATE VIEW memory_entries_embedded AS
-SELECT entry.id, entry.agent_identity, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
-       vector.chunk, vector.embedding
+-- Made anew by every migrate. Columns that nobody asks for are not computed.
+
+-- Memories and turns side by side. Whoever names no theme reads every row: for the newest of all themes, take the newest
+-- of each (hermes_themes CROSS JOIN LATERAL).
+CREATE OR REPLACE VIEW hermes_rows AS
+SELECT entry.id, 'memory'::text AS kind, entry.agent_identity AS theme, entry.updated_at AS at, entry.target AS whose,
+       NULL::text AS session_id, entry.content, hermes_origin_of_memory(entry.origin, entry.metadata) AS origin, entry.trust,
+       coalesce(entry.hidden_by, CASE WHEN entry.muted_at IS NOT NULL THEN 0 END) AS hidden_by, entry.home_id, entry.metadata
 FROM memory_entries AS entry
-LEFT JOIN {memory_vectors} AS vector ON vector.agent_identity = entry.agent_identity AND vector.id = entry.id;
-DROP VIEW IF EXISTS {schema}.conversations_embedded;
-CREATE VIEW conversations_embedded AS
-SELECT turn.id, turn.session_id, turn.agent_identity, turn.role, turn.content, turn.ts, turn.metadata,
-       turn.parent_session_id, vector.chunk, vector.embedding
-FROM conversations AS turn
-LEFT JOIN {turn_vectors} AS vector ON vector.agent_identity = turn.agent_identity AND vector.id = turn.id;
+UNION ALL
+SELECT turn.id, 'turn'::text, turn.agent_identity, turn.ts, turn.role, turn.session_id, turn.content,
+       hermes_origin_of_turn(turn.origin, turn.role), turn.trust,
+       coalesce(turn.hidden_by, CASE WHEN turn.muted_at IS NOT NULL THEN 0 END), turn.home_id, turn.metadata
+FROM conversations AS turn;
+
+-- The themes that hold anything, found by leaps through an index.
+CREATE OR REPLACE VIEW hermes_themes AS
+SELECT found.theme,
+       (SELECT count(*) FROM memory_entries AS entry WHERE entry.agent_identity = found.theme) AS memories,
+       (SELECT count(*) FROM conversations AS turn WHERE turn.agent_identity = found.theme) AS turns,
+       (SELECT count(*) FROM hermes_rows AS row WHERE row.theme = found.theme AND row.hidden_by IS NOT NULL) AS hidden,
+       (SELECT count(*) FROM hermes_rows AS row
+        WHERE row.theme = found.theme AND row.at >= date_trunc('day', now(), 'UTC')) AS new_today,
+       (SELECT count(*) FROM hermes_rows AS row
+        WHERE row.theme = found.theme AND row.at >= date_trunc('day', now(), 'UTC') - interval '6 days') AS new_this_week,
+       (SELECT max(row.at) FROM hermes_rows AS row WHERE row.theme = found.theme) AS last_write,
+       (SELECT log.at FROM recall_log AS log WHERE log.agent_identity = found.theme ORDER BY log.at DESC LIMIT 1) AS last_recall,
+       hermes_is_private(found.theme) AS is_private
+FROM (WITH RECURSIVE speaking (theme) AS (
+          (SELECT turn.agent_identity FROM conversations AS turn ORDER BY turn.agent_identity LIMIT 1)
+          UNION ALL
+          SELECT (SELECT turn.agent_identity FROM conversations AS turn
+                  WHERE turn.agent_identity > speaking.theme ORDER BY turn.agent_identity LIMIT 1)
+          FROM speaking WHERE speaking.theme IS NOT NULL
+      ), knowing (theme) AS (
+          (SELECT entry.agent_identity FROM memory_entries AS entry ORDER BY entry.agent_identity LIMIT 1)
+          UNION ALL
+          SELECT (SELECT entry.agent_identity FROM memory_entries AS entry
+                  WHERE entry.agent_identity > knowing.theme ORDER BY entry.agent_identity LIMIT 1)
+          FROM knowing WHERE knowing.theme IS NOT NULL
+      )
+      SELECT speaking.theme FROM speaking WHERE speaking.theme IS NOT NULL
+      UNION
+      SELECT knowing.theme FROM knowing WHERE knowing.theme IS NOT NULL) AS found (theme);
+
+-- Sessions: each stands where its last turn stands.
+CREATE OR REPLACE VIEW hermes_sessions AS
+SELECT last.session_id, last.agent_identity AS theme,
+       (SELECT count(*) FROM conversations AS turn
+        WHERE turn.agent_identity = last.agent_identity AND turn.session_id = last.session_id) AS turns,
+       (SELECT min(turn.ts) FROM conversations AS turn
+        WHERE turn.agent_identity = last.agent_identity AND turn.session_id = last.session_id) AS first_at,
+       last.ts AS last_at,
+       (SELECT max(turn.parent_session_id) FROM conversations AS turn
+        WHERE turn.agent_identity = last.agent_identity AND turn.session_id = last.session_id) AS parent_session_id,
+       (SELECT left(turn.content, 120) FROM conversations AS turn
+        WHERE turn.agent_identity = last.agent_identity AND turn.session_id = last.session_id
+        ORDER BY turn.role <> 'user', turn.ts, turn.id LIMIT 1) AS begins_with,
+       last.id AS last_id
+FROM conversations AS last
+WHERE last.id = (SELECT later.id FROM conversations AS later
+                 WHERE later.agent_identity = last.agent_identity AND later.session_id = last.session_id
+                 ORDER BY later.ts DESC, later.id DESC LIMIT 1);
+
+-- How memories changed; `undo e17` takes event 17 back.
+CREATE OR REPLACE VIEW hermes_events AS
+SELECT operation.id, operation.agent_identity AS theme, operation.at, operation.action, operation.target AS whose,
+       nullif(operation.content, '') AS content, nullif(coalesce(operation.previous, operation.old_text), '') AS former,
+       CASE WHEN operation.home_id = 'mcp' THEN 'mcp'
+            WHEN starts_with(operation.writer, 'operator:') THEN coalesce(operation.metadata ->> 'command', operation.origin)
+            ELSE operation.origin END AS written_by,
+       nullif(operation.metadata ->> 'session_id', '') AS session_id, operation.home_id, operation.metadata
+FROM memory_operations AS operation;
+
+-- The processes of all machines, as each told last. state: live, silent (overdue: killed, or cut off) or ended.
+CREATE OR REPLACE VIEW hermes_processes AS
+SELECT process.id, process.home_id, process.host, process.pid, process.command, process.version, process.started_at,
+       process.seen_at, process.ended_at,
+       CASE WHEN process.ended_at IS NOT NULL THEN 'ended' WHEN process.expected_at < now() THEN 'silent' ELSE 'live' END AS state,
+       process.state || jsonb_build_object('counters', process.counters) AS status
+FROM agent_processes AS process;
+
+-- Numbers for a collector: what stands in `hermes-pgvector metrics`.
+CREATE OR REPLACE VIEW hermes_metrics AS
+SELECT 'hermes_pgvector_memories'::text AS name, '{}'::jsonb AS labels, count(*)::double precision AS value FROM memory_entries
+UNION ALL SELECT 'hermes_pgvector_turns', '{}', count(*) FROM conversations
+UNION ALL SELECT 'hermes_pgvector_themes', '{}', count(*) FROM hermes_themes
+UNION ALL SELECT 'hermes_pgvector_hidden', '{}', count(*) FROM hermes_rows WHERE hidden_by IS NOT NULL
+UNION ALL SELECT 'hermes_pgvector_pending_vectors', '{}', count(*) FROM pending_vectors
+UNION ALL SELECT 'hermes_pgvector_rejected_records', '{}', count(*) FROM dead_letters
+UNION ALL SELECT 'hermes_pgvector_database_bytes', '{}', pg_database_size(current_database())
+UNION ALL SELECT 'hermes_pgvector_processes', jsonb_build_object('home', home_id, 'state', state), count(*)
+          FROM hermes_processes GROUP BY home_id, state
+UNION ALL SELECT 'hermes_pgvector_seconds_since_heard', jsonb_build_object('home', home_id),
+                 extract(epoch FROM now() - max(seen_at)) FROM hermes_processes GROUP BY home_id
+UNION ALL SELECT 'hermes_pgvector_trouble', jsonb_build_object('home', home_id, 'process', id, 'what', trouble.key), 1
+          FROM hermes_processes CROSS JOIN LATERAL jsonb_each(status -> 'trouble') AS trouble WHERE state = 'live'
+UNION ALL SELECT 'hermes_pgvector_' || told.key, jsonb_build_object('home', home_id, 'process', id), told.value::double precision
+          FROM hermes_processes CROSS JOIN LATERAL jsonb_each(status) AS told
+          WHERE state = 'live' AND jsonb_typeof(told.value) = 'number'
+UNION ALL SELECT 'hermes_pgvector_' || split_part(told.key, '|', 1) || '_total',
+                 jsonb_build_object('home', home_id, 'process', id)
+                 || CASE WHEN told.key LIKE '%|%' THEN jsonb_build_object('of', split_part(told.key, '|', 2)) ELSE '{}' END,
+                 told.value::double precision
+          FROM hermes_processes CROSS JOIN LATERAL jsonb_each(status -> 'counters') AS told;

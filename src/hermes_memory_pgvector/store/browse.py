@@ -20,13 +20,14 @@ class Theme:
     memories: int
     turns: int
     new_today: int
-    """Rows of both kinds that came today, less those that went; UTC."""
+    """Rows of both kinds with a time of today; UTC."""
     new_this_week: int
     """The same for the last seven days."""
     last_write: datetime | None
     last_recall: datetime | None
     """As far as the recall log goes back."""
     is_private: bool
+    hidden: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class DayGrowth:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A memory or a turn in a list."""
+    """A memory or a turn, as the view hermes_rows has it."""
 
     kind: Kind
     id: int
@@ -48,12 +49,13 @@ class Row:
     at: datetime
     """When a turn was said; when a memory was last changed."""
     content: str
-    target: Target | None = None
+    whose: str
+    """memory or user; of a turn, who said it."""
     session_id: str | None = None
-    role: Role | None = None
-    muted_at: datetime | None = None
+    hidden_by: int | None = None
     origin: str = "unknown"
     trust: str | None = None
+    home_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +145,19 @@ class Place:
     """A place in a list that goes back in time: rows before it follow."""
 
     at: datetime
-    id: int
+    id: int = 0
+    kind: Kind | None = None
 
 
 def theme_names(connection: Connection) -> list[str]:
-    """Every theme that holds rows or once did."""
+    """Every theme that holds rows."""
     rows: list[Any] = connection.execute(statement("browse/theme_names")).fetchall()
     return [str(row[0]) for row in rows]
 
 
-def themes(connection: Connection, today: date, theme: str | None = None) -> list[Theme]:
+def themes(connection: Connection, theme: str | None = None) -> list[Theme]:
     """The themes that hold rows, the largest first."""
-    rows: list[Any] = connection.execute(statement("browse/themes"), {"today": today, "theme": theme}).fetchall()
+    rows: list[Any] = connection.execute(statement("browse/themes"), {"theme": theme}).fetchall()
     return [Theme(*row) for row in rows]
 
 
@@ -183,52 +186,33 @@ def theme_homes(connection: Connection, themes: Sequence[str]) -> dict[str, list
     return found
 
 
-def memories(
+def rows(
     connection: Connection,
+    *,
+    kinds: Sequence[Kind],
     theme: str | None,
     since: datetime | None,
     before: Place | None,
     limit: int,
     origin: str | None = None,
+    is_hidden: bool | None = None,
 ) -> list[Row]:
-    """Memories, last changed first."""
-    values = _range(theme, since, before, limit, origin)
-    rows: list[Any] = connection.execute(statement("browse/memories"), values).fetchall()
-    return [
-        Row(Kind.MEMORY, row_id, name, at, content, target=target, muted_at=muted, origin=origin, trust=trust)
-        for name, row_id, at, target, content, muted, origin, trust in rows
-    ]
-
-
-def turns(
-    connection: Connection,
-    theme: str | None,
-    since: datetime | None,
-    before: Place | None,
-    limit: int,
-    origin: str | None = None,
-) -> list[Row]:
-    """Turns, newest first."""
-    values = _range(theme, since, before, limit, origin)
-    rows: list[Any] = connection.execute(statement("browse/turns"), values).fetchall()
-    return [_turn(row) for row in rows]
-
-
-def muted(connection: Connection, theme: str | None, limit: int, skip: int = 0) -> list[Row]:
-    """Muted memories and turns, last muted first."""
-    values = {"theme": theme, "limit": limit, "skip": skip}
-    rows: list[Any] = connection.execute(statement("browse/muted"), values).fetchall()
-    return [
-        Row(Kind(kind), row_id, name, at, content, target, session_id, role, muted_at, origin, trust)
-        for kind, name, row_id, at, target, session_id, role, content, muted_at, origin, trust in rows
-    ]
+    """Memories and turns, newest first."""
+    values = {
+        **_range(theme, since, before, limit),
+        "kinds": [kind.value for kind in kinds],
+        "before_kind": before.kind.value if before and before.kind else "",
+        "origin": origin,
+        "is_hidden": is_hidden,
+    }
+    return [_row(row) for row in connection.execute(statement("browse/rows"), values).fetchall()]
 
 
 def sessions(
-    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int, chars: int
+    connection: Connection, theme: str | None, since: datetime | None, before: Place | None, limit: int
 ) -> list[SessionRow]:
     """The sessions of a theme or of all, last used first."""
-    values = {**_range(theme, since, before, limit), "chars": chars}
+    values = _range(theme, since, before, limit)
     rows: list[Any] = connection.execute(statement("browse/sessions"), values).fetchall()
     return [SessionRow(*row) for row in rows]
 
@@ -294,35 +278,25 @@ def count_vectors(connection: Connection, model: EmbeddingModel, kind: Kind, the
     return int(row[0])
 
 
-def last_numbers(connection: Connection) -> tuple[int, int, int]:
-    """The last number of a line that counts rows, of an operation on memories, and of a turn."""
+def last_numbers(connection: Connection) -> tuple[int, int]:
+    """The last number of a turn, and of an operation on memories."""
     row: Any = connection.execute(statement("browse/last_numbers")).fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
+    return int(row[0]), int(row[1])
 
 
-def last_line(connection: Connection) -> int:
-    """The last number of a line that counts rows."""
-    row: Any = connection.execute(statement("browse/last_line")).fetchone()
-    return int(row[0])
-
-
-def turns_after(connection: Connection, theme: str | None, after_line: int, after_id: int) -> list[Row]:
+def turns_after(connection: Connection, theme: str | None, after_id: int) -> list[Row]:
     """Turns stored lately, in the order of their ids."""
-    values = {"theme": theme, "after_line": after_line, "after_id": after_id}
-    rows: list[Any] = connection.execute(statement("browse/tail_turns"), values).fetchall()
-    return [_turn(row) for row in rows]
+    values = {"theme": theme, "after_id": after_id}
+    return [_row(row) for row in connection.execute(statement("browse/tail_turns"), values).fetchall()]
 
 
-def _turn(row: Any) -> Row:
-    theme, row_id, at, session_id, role, content, muted_at, origin, trust = row
-    return Row(Kind.TURN, row_id, theme, at, content, None, session_id, role, muted_at, origin, trust)
+def _row(row: Any) -> Row:
+    kind, *values = row
+    return Row(Kind(kind), *values)
 
 
-def _range(
-    theme: str | None, since: datetime | None, before: Place | None, limit: int, origin: str | None = None
-) -> dict[str, Any]:
+def _range(theme: str | None, since: datetime | None, before: Place | None, limit: int) -> dict[str, Any]:
     return {
-        "origin": origin,
         "theme": theme,
         "since": since,
         "before": before.at if before else None,

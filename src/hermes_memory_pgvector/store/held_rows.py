@@ -23,8 +23,8 @@ def turns(connection: Connection, theme: str, number: int, before: Place | None,
         statement("quarantine/held_turns"), _values(theme, number, before, limit)
     ).fetchall()
     return [
-        Row(Kind.TURN, row_id, name, at, content, None, session_id, role, muted, origin, trust)
-        for name, row_id, at, session_id, role, content, muted, origin, trust in rows
+        Row(Kind.TURN, row_id, name, at, content, role, session_id, None, origin, trust)
+        for name, row_id, at, session_id, role, content, _, origin, trust in rows
     ]
 
 
@@ -34,8 +34,8 @@ def memories(connection: Connection, theme: str, number: int, before: Place | No
         statement("quarantine/held_memories"), _values(theme, number, before, limit)
     ).fetchall()
     return [
-        Row(Kind.MEMORY, row_id, name, at, content, target, None, None, muted, origin, trust)
-        for name, row_id, at, target, content, muted, origin, trust in rows
+        Row(Kind.MEMORY, row_id, name, at, content, target, None, None, origin, trust)
+        for name, row_id, at, target, content, _, origin, trust in rows
     ]
 
 

@@ -88,12 +88,12 @@ def samples(connection: Connection, rule: Rule, limit: int) -> list[Row]:
     turns: list[Any] = connection.execute(statement("quarantine/sample_turns"), values).fetchall()
     memories: list[Any] = connection.execute(statement("quarantine/sample_memories"), values).fetchall()
     found = [
-        Row(Kind.TURN, row_id, theme, at, content, None, session_id, role, muted, origin, trust)
-        for theme, row_id, at, session_id, role, content, muted, origin, trust in turns
+        Row(Kind.TURN, row_id, theme, at, content, role, session_id, None, origin, trust)
+        for theme, row_id, at, session_id, role, content, _, origin, trust in turns
     ]
     found += [
-        Row(Kind.MEMORY, row_id, theme, at, content, target, None, None, muted, origin, trust)
-        for theme, row_id, at, target, content, muted, origin, trust in memories
+        Row(Kind.MEMORY, row_id, theme, at, content, target, None, None, origin, trust)
+        for theme, row_id, at, target, content, _, origin, trust in memories
     ]
     return sorted(found, key=lambda row: row.at, reverse=True)[:limit]
 

@@ -11,7 +11,7 @@ from hermes_memory_pgvector.store.browse import Row, Said, StoredMemory, StoredT
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.text.excerpt import excerpt, matches
 from hermes_memory_pgvector.text.lexemes import Term
-from hermes_memory_pgvector.values import Hit
+from hermes_memory_pgvector.values import Hit, Kind
 from hermes_memory_pgvector.web.asked import Document, plain
 
 LIST_CHARS = 700
@@ -34,10 +34,10 @@ def row(each: Row) -> Document:
         "kind": each.kind.value,
         "theme": each.theme,
         "at": plain(each.at),
-        "target": each.target,
+        "target": each.whose if each.kind is Kind.MEMORY else None,
         "session_id": each.session_id,
-        "role": each.role,
-        "muted_at": plain(each.muted_at),
+        "role": each.whose if each.kind is Kind.TURN else None,
+        "muted_at": None if each.hidden_by is None else plain(each.at),
         "origin": each.origin,
         "trust": each.trust,
         **cut(each.content),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
-from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse, held_rows
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
@@ -13,7 +12,6 @@ PAGE = 25
 MOST = 100
 TRANSCRIPT = 100
 EDGES = 200
-MOST_MUTED = 10**6
 
 
 def theme(asked: Asked) -> Document:
@@ -41,17 +39,15 @@ def rows(asked: Asked) -> Document:
     which = asked.one_of("kind", "memory", "turn", "muted")
     name, limit = asked.needed("theme"), asked.whole("limit", PAGE, 1, MOST)
     with access.reading(asked.home) as connection:
-        if which == "muted":
-            found = _muted(connection, name, asked.whole("page", 0, 0, MOST_MUTED), limit)
-        else:
-            found = see.rows(
-                connection,
-                kinds=(Kind(which),),
-                theme=name,
-                page=asked.text("page") or None,
-                limit=limit,
-                origin=asked.one_of("origin", "", *NAMED_ORIGINS) or None,
-            )
+        found = see.rows(
+            connection,
+            kinds=see.BOTH if which == "muted" else (Kind(which),),
+            theme=name,
+            page=asked.text("page") or None,
+            limit=limit,
+            origin=asked.one_of("origin", "", *NAMED_ORIGINS) or None,
+            is_hidden=True if which == "muted" else None,
+        )
         held = held_rows.among(connection, name, found.rows)
     return {
         "rows": [{**documents.row(each), "quarantined": (each.kind, each.id) in held} for each in found.rows],
@@ -122,9 +118,3 @@ def delegations(asked: Asked) -> Document:
     with access.reading(asked.home) as connection:
         found = see.delegations(connection, asked.needed("theme"), limit=EDGES + 1)
     return {"edges": plain(found[:EDGES]), "is_cut": len(found) > EDGES}
-
-
-def _muted(connection: Connection, theme: str, skip: int, limit: int) -> see.Page:
-    """A page of muted rows; pages are named by how many rows stand before them."""
-    found = see.muted(connection, theme=theme, limit=limit + 1, skip=skip).rows
-    return see.Page(found[:limit], str(skip + limit) if len(found) > limit else None)

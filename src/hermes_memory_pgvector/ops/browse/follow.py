@@ -79,7 +79,7 @@ class Tail:
         self._theme = theme
         from hermes_memory_pgvector.store import browse
 
-        self._line, self._event, self._turn = browse.last_numbers(connection)
+        self._turn, self._event = browse.last_numbers(connection)
         self._seen: deque[tuple[str, int]] = deque(maxlen=4 * STRETCH)
         # What is there already is no news.
         self.look(connection)
@@ -88,16 +88,12 @@ class Tail:
         """What is new."""
         from hermes_memory_pgvector.store import browse, history
 
-        line = max(0, self._line - STRETCH)
         event, turn = (max(0, number - STRETCH) for number in (self._event, self._turn))
         known = set(self._seen)
-        turns = [
-            row for row in browse.turns_after(connection, self._theme, line, turn) if ("turn", row.id) not in known
-        ]
+        turns = [row for row in browse.turns_after(connection, self._theme, turn) if ("turn", row.id) not in known]
         events = [each for each in history.after(connection, self._theme, event) if ("event", each.id) not in known]
         self._seen.extend(("turn", row.id) for row in turns)
         self._seen.extend(("event", each.id) for each in events)
         self._turn = max([self._turn, *(row.id for row in turns)])
         self._event = max([self._event, *(each.id for each in events)])
-        self._line = browse.last_line(connection)
         return News(tuple(turns), tuple(events))

@@ -51,7 +51,9 @@ def list_rows(memory: Memory, *, what: str | None, follow_on: bool = False, **gi
     return Page(rows, following, empty=EMPTY.get(which, "Nothing is stored for this."))
 
 
-def _stored(connection: Connection, given: Given, kinds: tuple[Kind, ...]) -> tuple[list[Any], str | None]:
+def _stored(
+    connection: Connection, given: Given, kinds: tuple[Kind, ...], *, is_hidden: bool | None = None
+) -> tuple[list[Any], str | None]:
     from hermes_memory_pgvector.care import see
 
     page = see.rows(
@@ -63,17 +65,9 @@ def _stored(connection: Connection, given: Given, kinds: tuple[Kind, ...]) -> tu
         page=place_of(connection, given["page"], given["theme"]),
         limit=given["limit"],
         origin=given["origin"],
+        is_hidden=is_hidden,
     )
     return [row_of(row) for row in page.rows], name_of_place(page.following)
-
-
-def _hidden(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
-    from hermes_memory_pgvector.care import see
-
-    skip = 0 if given["page"] is None else parse.positive(given["page"])
-    rows = see.muted(connection, theme=given["theme"], limit=given["limit"] + 1, skip=skip).rows
-    shown = rows[: given["limit"]]
-    return [row_of(row) for row in shown], str(skip + len(shown)) if len(rows) > len(shown) else None
 
 
 def _themes(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
@@ -152,7 +146,7 @@ LISTS: Final[Mapping[str, Callable[[Connection, Given], tuple[list[Any], str | N
     "sessions": _sessions,
     "events": _events,
     "audit": _audit,
-    "hidden": _hidden,
+    "hidden": lambda connection, given: _stored(connection, given, (Kind.MEMORY, Kind.TURN), is_hidden=True),
     "rejected": _rejected,
     "receipts": _receipts,
 }

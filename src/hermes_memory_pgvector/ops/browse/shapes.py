@@ -25,16 +25,15 @@ class StoredRow:
     id: str = column("id")
     ts: datetime | None = column("when (UTC)")
     agent_identity: str = column("theme")
-    whose: str = column("whose")
+    whose: str = column("whose", show=lambda whose: FILES.get(whose, whose))
     state: str = column("state", rare=True)
     content: str = column("text", text=True)
     kind: str = ""
-    target: str | None = None
     session_id: str | None = None
-    role: str | None = None
     origin: str = ""
     trust: str | None = None
-    muted_at: datetime | None = None
+    hidden_by: int | None = None
+    home_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,7 @@ class ThemeLine:
     new_this_week: int = column("7 days", right=True, default=0, show=lambda value: f"{value:+,}" if value else None)
     last_write: datetime | None = column("last write", show=amounts.ago)
     last_recall: datetime | None = column("last recall", show=amounts.ago)
+    hidden: int = column("hidden", right=True, rare=True, default=0)
     is_private: bool = column("private", rare=True, default=False)
 
 
@@ -132,14 +132,13 @@ def row_of(row: Row) -> StoredRow:
     from hermes_memory_pgvector.care.ids import name_of
 
     states = [
-        "muted" if row.muted_at else "",
+        "hidden" if row.hidden_by is not None else "",
         "untrusted" if row.trust == "untrusted" else "",
-        "" if row.origin in (row.role, *USUAL_ORIGINS) or row.trust == "untrusted" else row.origin.replace("_", " "),
+        "" if row.origin in (row.whose, *USUAL_ORIGINS) or row.trust == "untrusted" else row.origin.replace("_", " "),
     ]
     return StoredRow(
-        name_of(row.kind, row.id), row.at, row.theme, FILES.get(row.target or "", row.role or ""),
-        ", ".join(filter(None, states)), row.content, row.kind.value, row.target, row.session_id, row.role, row.origin,
-        row.trust, row.muted_at,
+        name_of(row.kind, row.id), row.at, row.theme, row.whose, ", ".join(filter(None, states)), row.content,
+        row.kind.value, row.session_id, row.origin, row.trust, row.hidden_by, row.home_id,
     )  # fmt: skip
 
 
