@@ -19,7 +19,6 @@ from testing.postgres import Database, new_database
 QUESTION = "Kostet die Brücke wirklich 5 € — oder mehr? 北京 の橋 \\ 'x' \"y\""
 ANSWER = "Сорок евро: naïve façade, Ærø, \U0001f309 and a back\\slash."
 MEMORY = "Grüße an Zoë: 5 € für Łódź, 橋は北 \\n 'x'"
-ALONE = "one setting breaks recall or storing: setting in each transaction what it depends on is not built"
 
 SETTINGS = {
     "DateStyle German": ("DateStyle", "German, DMY"),
@@ -52,8 +51,6 @@ EVERYDAY = {
     "DateStyle German", "DateStyle SQL", "array_nulls", "client_encoding LATIN1", "standard_conforming_strings",
     "TimeZone", "default_transaction_isolation",
 }  # fmt: skip
-BREAK = {"DateStyle German", "DateStyle SQL", "DateStyle Postgres", "array_nulls", "client_encoding LATIN1",
-         "client_encoding SQL_ASCII"}  # fmt: skip
 
 
 def is_remembered(home: AgentHome) -> None:
@@ -82,7 +79,6 @@ def is_remembered(home: AgentHome) -> None:
             id=name,
             marks=[
                 *([] if name in EVERYDAY else [pytest.mark.large]),
-                *([pytest.mark.xfail(strict=True, reason=ALONE)] if name in BREAK else []),
             ],
         )
         for name, setting in SETTINGS.items()
@@ -100,12 +96,10 @@ def test_words_are_stored_and_recalled_whatever_the_database_is_set_to(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        pytest.param("PGCLIENTENCODING", "LATIN1", marks=pytest.mark.xfail(strict=True, reason=ALONE)),
-        pytest.param("PGDATESTYLE", "German", marks=pytest.mark.xfail(strict=True, reason=ALONE)),
+        pytest.param("PGCLIENTENCODING", "LATIN1"),
+        pytest.param("PGDATESTYLE", "German"),
         pytest.param("PGTZ", "Pacific/Chatham"),
-        pytest.param(
-            "PGOPTIONS", "-c array_nulls=off", marks=[pytest.mark.large, pytest.mark.xfail(strict=True, reason=ALONE)]
-        ),
+        pytest.param("PGOPTIONS", "-c array_nulls=off", marks=pytest.mark.large),
     ],
 )
 def test_words_are_stored_and_recalled_whatever_the_environment_says(
@@ -115,7 +109,6 @@ def test_words_are_stored_and_recalled_whatever_the_environment_says(
     is_remembered(agent_home)
 
 
-@pytest.mark.xfail(strict=True, reason="migrate takes any database: refusing another encoding than UTF8 is not built")
 @pytest.mark.parametrize("encoding", ["LATIN1", pytest.param("SQL_ASCII", marks=pytest.mark.large)])
 def test_a_database_of_another_encoding_is_refused_with_a_sentence_that_helps(
     postgres_server: ConnectionInfo, tmp_path: Path, encoding: str

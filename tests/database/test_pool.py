@@ -12,8 +12,8 @@ import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
+from hermes_memory_pgvector.postgres.conventions import EARLIEST, LATEST
 from hermes_memory_pgvector.postgres.errors import translate
-from hermes_memory_pgvector.postgres.far_times import EARLIEST, LATEST
 from hermes_memory_pgvector.postgres.pool import Pool, complete_conninfo
 from testing.postgres import Database
 from testing.stored import Stored

@@ -27,9 +27,8 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ThreadUnavailable,
 )
+from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translate, translated
-from hermes_memory_pgvector.postgres.far_times import allow_far_times
-from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.postgres.watchdog import Watchdog
 from hermes_memory_pgvector.service import start_thread
 
@@ -138,7 +137,7 @@ class Pool:
 
     @staticmethod
     def _limit(connection: Connection, deadline: Deadline, lock_seconds: float, pause_seconds: float) -> None:
-        """Limits that the server keeps by itself, for this transaction only.
+        """What statements depend on, and limits that the server keeps by itself, for this transaction only.
 
         They also end what nobody here can end any more: a process frozen in the middle of a transaction, or a machine
         that lost its network, would otherwise hold its locks against every other home.
@@ -152,8 +151,7 @@ class Pool:
         if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
             # Between statements that travel together no other limit applies.
             limits["transaction_timeout"] = server_ms
-        values = {"names": list(limits), "values": [str(value) for value in limits.values()]}
-        connection.execute(statement("connection/limit_transaction"), values)
+        conventions.keep_to(connection, limits)
 
     def close(self) -> None:
         """Close what is idle and refuse new uses; what is in use closes when it is given back."""
@@ -239,7 +237,7 @@ class Pool:
     def _connected(self, conninfo: str) -> Connection:
         """A new connection, if it leads to a database we may use."""
         connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
-        allow_far_times(connection)
+        conventions.adapt(connection)
         deadline = Deadline.after(max(2.0, self._connect_seconds))
         try:
             with translated(), self.watchdog.watching(connection.fileno(), deadline):
@@ -274,7 +272,8 @@ def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
         "connect_timeout": str(max(2, round(connect_seconds))),
         **KEEPALIVES,
     }
-    return make_conninfo(conninfo, **{key: value for key, value in wanted.items() if key not in given})
+    open_ones = {key: value for key, value in wanted.items() if key not in given}
+    return make_conninfo(conninfo, **open_ones, client_encoding=conventions.ENCODING)
 
 
 def send_all(connection: Connection) -> None:

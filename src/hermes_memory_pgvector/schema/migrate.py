@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.postgres.statements import read_sql, text_of, vector_tables
 from hermes_memory_pgvector.schema.adoption import Adopted, Adoption, other_installations
@@ -118,6 +119,7 @@ def apply(
         connection.add_notice_handler(lambda notice: _collect(outcome, notice))
         check_server(connection)
         with connection.transaction():
+            conventions.keep_to(connection)
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
             connection.execute("SET LOCAL client_min_messages = notice")
             schema = schema_to_migrate(connection)

@@ -17,6 +17,7 @@ from psycopg import IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.postgres.statements import vector_tables
 from hermes_memory_pgvector.schema import migrate
@@ -258,12 +259,11 @@ class Side:
 def open_side(dsn: str) -> Iterator[Side]:
     """Connect as the owner; errors are ours."""
     given = conninfo_to_dict(dsn)
-    whole = make_conninfo(
-        dsn, application_name=given.get("application_name") or APPLICATION_NAME, client_encoding="utf8"
-    )
+    whole = make_conninfo(dsn, application_name=given.get("application_name") or APPLICATION_NAME)
     with translated():
         connection = psycopg.connect(whole, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None)
     with connection, translated():
+        conventions.keep_for_good(connection)
         yield Side(connection, dsn)
 
 

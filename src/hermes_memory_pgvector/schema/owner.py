@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 
+from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.schema.migrate import LOCK_KEY, check_in_use, schema_to_migrate, stay_within
 
@@ -25,6 +26,7 @@ def connected(dsn: str, name: str) -> Iterator[psycopg.Connection]:
             prepare_threshold=None,
         )
     with connection, translated():
+        conventions.keep_for_good(connection)
         yield connection
 
 

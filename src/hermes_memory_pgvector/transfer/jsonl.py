@@ -17,7 +17,7 @@ from typing import Any, NoReturn, get_args
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.postgres.far_times import EARLIEST, LATEST
+from hermes_memory_pgvector.postgres.conventions import EARLIEST, LATEST
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import carried, gate, memories, quarantine, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from hermes_memory_pgvector.capture.transcript import metadata_of, turn_of
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.postgres.far_times import EARLIEST
+from hermes_memory_pgvector.postgres.conventions import EARLIEST
 from hermes_memory_pgvector.text.clean import capped, text_of, turn_digest
 from hermes_memory_pgvector.text.names import bounded, session_name
 from hermes_memory_pgvector.transfer import line_file
