@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from docs.pages import page
 
-from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
@@ -152,10 +151,6 @@ def by_every_door(home: Home) -> None:
     ]  # fmt: skip
     (home.path / "brought.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert home.commands.call("import", "jsonl", str(home.path / "brought.jsonl")).code == 0
-    refusals = Refusals(home.path, home.folder, max_chars=65536)
-    refusals.note([home.turn(f"{CANARY} was refused"), home.turn("Refused as well")], Urgency.TURN)
-    refusals.note([home.turn(LONG.strip(), session="s9")], Urgency.TURN)
-    refusals.close()
     with psycopg.connect(home.database.owner_dsn) as owner:
         payload = codec.encode([home.turn(f"{CANARY} was rejected"), home.turn("Rejected beside it")])
         for number, each in enumerate((payload, b"unreadable " + CANARY.encode())):
@@ -181,7 +176,7 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     assert dry.code == 0, dry
     assert dry.json["counts"] == {
         "turns": 3, "memories": 2, "history": 4, "delegations": 0, "dead_letters": 2, "journal_items": 8,
-        "refused_writes": 2, "recall_log": 1, "stamps": 0,
+        "recall_log": 1, "stamps": 0,
     }  # fmt: skip
     assert [Path(each["path"]).name for each in dry.json["files"]] == ["MEMORY.md", "USER.md"]
     assert dry.json["host_messages"] == 1
@@ -205,13 +200,11 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     # The old journals again, as after a restored backup; the file with the entry in it; the host's store.
     shutil.rmtree(home.folder / "journal")
     shutil.copytree(tmp_path / "old" / "journal", home.folder / "journal")
-    shutil.rmtree(home.folder / "refused")
-    shutil.copytree(tmp_path / "old" / "refused", home.folder / "refused")
     with psycopg.connect(home.database.owner_dsn) as owner:
         owner.execute("DELETE FROM journal_writers; DELETE FROM journals_ended")
     home.provider(session="s2").sync_turn("A new day begins", "So it does, and a fine one", session_id="s2")
     home.memory_file("Likes coffee", f"{CANARY} stands in the file", "Wifi is kolibri")
-    waiting = {"Somebody else waits beside it", "Refused as well"}
+    waiting = {"Somebody else waits beside it"}
     wait_until(lambda: {each for _, _, each in home.stored.turns("marketing")} >= waiting)
     home.settle()
     # The process has cleaned the files that were put back, too.

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from hermes_memory_pgvector.capture.refused_writes import Refusals, noted_items
 from hermes_memory_pgvector.care import audit, leftovers
 from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.config.home import homes_of
@@ -132,8 +131,6 @@ class Forgetting:
         for folder in self._folders():
             found = redact_folder(folder / JOURNAL_NAME, judge, judge.blank, sealed_below={}, execute=False)
             counts["journal_items"] += found.items + sum(found.left.values())
-        noted = [item for home in self._homes() for item in self._noted(home)]
-        counts["refused_writes"] = sum(now is not was for was, now in zip(noted, judge(noted), strict=True))
         texts = {each.content for each in memories} | {each.content for each in sample}
         return Plan(
             tuple(themes),
@@ -334,10 +331,6 @@ class Forgetting:
             if not folder.is_dir():
                 continue
             running = _ask_processes(folder, begun.id)
-            refusals = Refusals(home, folder, max_chars=self.settings.turn_max_chars)
-            taken, is_clean = refusals.redact(judge)
-            refusals.close()
-            erased.add("refused_writes", taken)
             done = redact_folder(
                 folder / JOURNAL_NAME,
                 judge,
@@ -353,8 +346,6 @@ class Forgetting:
                 )
             if done.untouched:
                 unreached.append(f"{done.untouched} journal files that could not be rewritten")
-            if not is_clean:
-                unreached.append("notes of refused writes, because the disk has no room for new ones")
             if begun.is_resumed and any(selection.match is None for selection in self.selections):
                 torn = sum(1 for _ in unreadable_of_folder(folder / JOURNAL_NAME))
                 if torn:
@@ -367,11 +358,7 @@ class Forgetting:
     def _items(self) -> Iterator[WriteItem]:
         """Everything in the files of the homes here."""
         for home in self._homes():
-            yield from self._noted(home)
             yield from items_of_folder(data_folder(home) / JOURNAL_NAME)
-
-    def _noted(self, home: Path) -> Iterator[WriteItem]:
-        return noted_items(home, data_folder(home), max_chars=self.settings.turn_max_chars)
 
     def _homes(self) -> list[Path]:
         return database_homes(self.home)
@@ -439,12 +426,11 @@ def check_theme(connection: Connection, theme: str, waiting: Sequence[str] = ())
     raise ConfigError(f"there is no theme {theme!r}{hint}")
 
 
-def waiting_themes(home: Path, settings: Settings) -> list[str]:
+def waiting_themes(home: Path) -> list[str]:
     """The themes of what is in the files of the homes here."""
     found: set[str] = set()
     for each in database_homes(home):
         found |= {item.theme for item in items_of_folder(data_folder(each) / JOURNAL_NAME)}
-        found |= {item.theme for item in noted_items(each, data_folder(each), max_chars=settings.turn_max_chars)}
     return sorted(found)
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from hermes_memory_pgvector.capture import refusal_notes
-from hermes_memory_pgvector.capture.refused_writes import noted_items
 from hermes_memory_pgvector.care import leftovers
 from hermes_memory_pgvector.care.forgetting import JOURNAL_NAME, database_homes, items_of_payload
 from hermes_memory_pgvector.config.settings import Settings
@@ -101,7 +99,7 @@ def verify(
             tables.setdefault(name, min(found.rows, 0))
     homes = database_homes(home)
     selections = [Selection(match=match)] if match is not None else []
-    files = list(_files(homes, settings, known, wanted))
+    files = list(_files(homes, known, wanted))
     return Verification(
         receipt,
         digest == receipt.digest,
@@ -193,7 +191,7 @@ def _besides(
             )
 
 
-def _files(homes: Sequence[Path], settings: Settings, known: Tombstones, text: Text | None) -> Iterator[Check]:
+def _files(homes: Sequence[Path], known: Tombstones, text: Text | None) -> Iterator[Check]:
     for home in homes:
         folder = data_folder(home)
         place = folder / JOURNAL_NAME
@@ -209,16 +207,13 @@ def _files(homes: Sequence[Path], settings: Settings, known: Tombstones, text: T
         yield Check(f"journal of {home}", found)
         if unreadable and text is None:
             yield Check(f"{unreadable} unreadable parts of journal files of {home}", -1)
-        noted = list(noted_items(home, folder, max_chars=settings.turn_max_chars))
-        yield Check(f"refused writes of {home}", _count(noted, known))
         if text is None:
             continue
-        needles, excused = [each.encode() for each in spellings(text.match)], text.excused([*items, *noted])
-        for name, where in (("journal", place), ("refused writes", folder / refusal_notes.FOLDER_NAME)):
-            if where.is_dir():
-                holding, closed = _search(where.iterdir(), needles, excused)
-                unread += closed
-                yield Check(f"bytes of the {name} of {home}", holding, is_text=True)
+        needles, excused = [each.encode() for each in spellings(text.match)], text.excused(items)
+        if place.is_dir():
+            holding, closed = _search(place.iterdir(), needles, excused)
+            unread += closed
+            yield Check(f"bytes of the journal of {home}", holding, is_text=True)
         if unread:
             yield Check(f"{unread} files of {home} that cannot be read", -1)
 

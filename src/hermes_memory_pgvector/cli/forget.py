@@ -48,7 +48,6 @@ NOUNS = {
     "delegations": "delegations",
     "dead_letters": "dead letters",
     "journal_items": "items in journal files",
-    "refused_writes": "refused writes",
     "file_entries": "entries in files as last compared",
     "recall_log": "logged recalls",
     "stamps": "rows with it in their metadata",
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         forgetting = Forgetting(pool, home, settings, selections, named)
         if themes and forgetting.unfinished() is None:
             # One that was interrupted may have erased everything of a theme already.
-            _check_themes(pool, home, settings, themes)
+            _check_themes(pool, home, themes)
         if args.execute:
             return _execute(forgetting, home, json=args.json)
         return _show(forgetting.plan(), args)
@@ -256,11 +255,11 @@ def _list(pool: Pool, *, json: bool) -> int:
     return 0
 
 
-def _check_themes(pool: Pool, home: Path, settings: Settings, themes: Sequence[str]) -> None:
+def _check_themes(pool: Pool, home: Path, themes: Sequence[str]) -> None:
     from hermes_memory_pgvector.care.forgetting import check_theme, waiting_themes
 
     with pool.transaction(Deadline.after(READ_SECONDS)) as connection:
-        waiting = waiting_themes(home, settings)
+        waiting = waiting_themes(home)
         for theme in themes:
             check_theme(connection, theme, waiting)
 

@@ -15,6 +15,7 @@ from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.config.home import has_profile, home_id, homes_of, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import parts, terminal
 from hermes_memory_pgvector.terminal import program as tree
@@ -175,6 +176,8 @@ def _import_state(home: Path, source: Path, args: argparse.Namespace, since: flo
             )
         if tally.new and not args.dry_run:
             _note(pool, into, "state.db", tally)
+        if not args.dry_run:
+            refusals.settle(data_folder(into), since)
     seconds = time.perf_counter() - started
     if not args.json:
         terminal.say(

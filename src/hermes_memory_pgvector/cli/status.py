@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
 from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
 from hermes_memory_pgvector.setup.checks.model import REEMBED, difference, share
@@ -268,10 +269,8 @@ def _tell_waiting(stored: Stored | None, report: JournalReport) -> None:
     if report.refused:
         told = f"{terminal.count(report.refused, 'write')}: {report.refused_recovered} recovered, "
         rows.append(("refused", f"{told}{report.refused_waiting} waiting, {report.refused_lost} lost"))
-    if report.refused_left:
-        rows.append(
-            ("left behind", f"{terminal.count(report.refused_left, 'refused write')} of processes that have ended")
-        )
+    if report.left is not None:
+        rows.append(("not stored", refusals.sentence(report.left)))
     if report.stored_again or report.gone:
         again = f"{terminal.count(report.stored_again, 'record')} stored again from the journal"
         rows.append(("went back", f"the database has gone back to an earlier state: {again}, {report.gone} gone"))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
-from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.capture.session_ledger import SessionLedger
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config import home as home_identity
@@ -29,6 +28,7 @@ from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.heartbeat import Heartbeat, Life
 from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
+from hermes_memory_pgvector.engine.refusals import Refusals
 from hermes_memory_pgvector.engine.self_migration import SelfMigration
 from hermes_memory_pgvector.engine.status import Status
 from hermes_memory_pgvector.engine.sweep import Sweep
@@ -57,8 +57,6 @@ CACHE_ENTRIES = 4096
 STEP_SECONDS = 5.0
 RETRY_SECONDS = 3.0
 """The longest pause before a question tries again what was out of reach: an agent waits for its memory meanwhile."""
-HURRY_SECONDS = 0.5
-"""How long a process that ends waits for whoever is at the refused writes; they are noted for the next one."""
 
 
 class CarriedOver(NamedTuple):
@@ -134,7 +132,7 @@ class Engine:
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
         self.writer = self._make_writer()
-        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, self.refusals, masker_for(settings))
+        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, masker_for(settings))
         self.status = self._make_status()
         self._mirror_files = self._make_mirror_files(predecessor)
         self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
@@ -164,7 +162,7 @@ class Engine:
             carried_over.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
             return carried_over
         journal = Journal(self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
-        refusals = Refusals(self.home, self.folder, max_chars=settings.turn_max_chars)
+        refusals = Refusals(self.folder)
         return CarriedOver(
             Clock.of_home(self.folder),
             SessionLedger(),
@@ -436,14 +434,14 @@ class Engine:
         if self._take_over_thread is not None:
             self._take_over_thread.join(deadline.remaining())
         if self._started:
-            self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
+            self._recorder.recover()
             self.flush(deadline)
             self._heartbeat.end(deadline)
             self.tasks.stop(deadline)
             self.status.withdraw()
         self._keep_recall_log.flush(deadline)
         self.journal.rest(deadline)
-        self.refusals.close()
+        self.refusals.leave()
 
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
@@ -452,7 +450,7 @@ class Engine:
         if self._take_over_thread is not None:
             self._take_over_thread.join(deadline.remaining())
         if self._started:
-            self._recorder.recover(hurry=deadline.earlier(HURRY_SECONDS))
+            self._recorder.recover()
             self.flush(deadline)
             self._heartbeat.end(deadline)
             self.status.withdraw()
@@ -464,7 +462,7 @@ class Engine:
         self.pool.close()
         self._close_embedders()
         if not self.is_retired:
-            self.refusals.close()
+            self.refusals.leave()
 
     def _conninfo(self, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is the database meant."""

@@ -1,4 +1,4 @@
-"""What was forgotten goes from the files of a home, too: journals, and the notes of refused writes.
+"""What was forgotten goes from the files of a home, too: journals.
 
 A running process cleans its own files when a command asks it to, by a small file that names the receipt, and when it
 starts: another home that shares the database may have been asked.
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder
@@ -261,7 +260,7 @@ def _exact(item: ReplaceMemory | RemoveMemory, meant: Entry | None) -> MemoryOpe
 class CleanFiles:
     """Cleans this process's files when it is asked to, and when something was forgotten from another home."""
 
-    def __init__(self, folder: Path, pool: Pool, journal: Journal, refusals: Refusals, masker: Masker) -> None:
+    def __init__(self, folder: Path, pool: Pool, journal: Journal, masker: Masker) -> None:
         self.sealed_below: float = 0
         """The files of this process's journal below this number no longer change."""
         self.receipt = cleaned(folder)
@@ -269,7 +268,6 @@ class CleanFiles:
         self._folder = folder
         self._pool = pool
         self._journal = journal
-        self._refusals = refusals
         self._masker = masker
         self._looked_at = float("-inf")
         self._looked_upto = -1
@@ -303,7 +301,6 @@ class CleanFiles:
         judge = Judge(self._pool, waiting=items_of_folder(self._journal.directory), masker=self._masker)
         sealed = {self._journal.writer: self.sealed_below}
         done = redact_folder(self._journal.directory, judge, judge.blank, sealed_below=sealed)
-        taken, _ = self._refusals.redact(judge)
-        if done.items or taken:
-            logger.info("%d forgotten items were taken out of this home's files", done.items + taken)
+        if done.items:
+            logger.info("%d forgotten items were taken out of this home's files", done.items)
         return bool(done.left)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from hermes_memory_pgvector.capture.refused_writes import Refusals
-from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine.refusals import Refusals
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.values import WriteItem
@@ -25,15 +24,12 @@ class Recorder:
 
     def open(self) -> None:
         """Make ready to take records; needs no thread, and may be called again."""
-        # What a process that is gone was refused comes before what this one records.
-        self._refusals.tend()
         self._journal.open()
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> bool:
-        """Append items; never raises: a refusal is noted. True when items wait behind refused ones of their session."""
-        if self._refusals.waits and self._refusals.holds_back(items):
-            self._refusals.note(items, urgency, is_refusal=False)
-            self._refusals.recover_session(items, self._append)
+        """Append items; never raises: a refusal is noted. True when items wait behind refused ones."""
+        if self._refusals.holds_back(urgency):
+            self._refusals.add(items, urgency, is_refusal=False)
             return True
         portions = codec.portions(items)
         for number, portion in enumerate(portions):
@@ -55,23 +51,19 @@ class Recorder:
 
     def refuse(self, items: Sequence[WriteItem], urgency: Urgency, error: Exception) -> None:
         """Keep items that the journal did not take, and say so when it is the first refusal for a while."""
-        if not self._refusals.note(items, urgency):
+        if not self._refusals.add(items, urgency):
             return
-        text = f"memory writes are being refused ({reason_of(error)}); they wait and are recovered when there is room"
+        text = f"memory writes are being refused ({reason_of(error)}); they wait while this process lives"
         logger.error("%s", text)
         if self.warn_user is not None:
             self.warn_user(text)
 
-    def recover(self, *, hurry: Deadline | None = None) -> int:
-        """Append what was refused; return how many memory operations were among it.
-
-        A process that is about to end says how long it may wait, and leaves the host's store alone.
-        """
-        return self._refusals.recover(self._append, hurry=hurry)
+    def recover(self) -> int:
+        """Append what was refused; return how many memory operations were among it."""
+        return self._refusals.recover(self._append)
 
     def recover_if_room(self) -> int:
-        """The same, including what dead processes have left, unless the journal is crowded."""
-        self._refusals.tend()
+        """The same, unless the journal is crowded."""
         return self.recover() if self._refusals.waits and not self._journal.is_crowded else 0
 
     def _append(self, items: Sequence[WriteItem], urgency: Urgency) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
-from hermes_memory_pgvector.capture.refused_writes import Refusals
 from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
+from hermes_memory_pgvector.engine.refusals import Refusals
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -91,9 +91,7 @@ class Status:
                 refused_memories=refused.memories,
                 refused_waiting=refused.waiting,
                 refused_recovered=refused.recovered,
-                refused_overflowed=refused.overflowed,
                 refused_lost=refused.lost,
-                refused_problem=refused.problem,
                 failed_hooks=failed.count,
                 latest_failure=failed.latest,
                 journal_writer=self._journal.writer,
@@ -111,8 +109,8 @@ class Status:
         trouble = {each.name: each.reason for each in self.breakers() if each.state != "closed"}
         if backlog.problem:
             trouble["vectors"] = backlog.problem
-        if refused.problem:
-            trouble["refused writes"] = refused.problem
+        if refused.waiting:
+            trouble["refused writes"] = "the journal is full, or its disk is"
         return {
             "journal_records": 0 if waiting is None else waiting.records,
             "journal_bytes": 0 if waiting is None else waiting.bytes,

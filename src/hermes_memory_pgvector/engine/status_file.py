@@ -64,9 +64,7 @@ class Snapshot:
     refused_waiting: int = 0
     """How many refused writes are still to be recovered."""
     refused_recovered: int = 0
-    refused_overflowed: int = 0
     refused_lost: int = 0
-    refused_problem: str = ""
     failed_hooks: int = 0
     """How many hook calls failed."""
     latest_failure: str = ""

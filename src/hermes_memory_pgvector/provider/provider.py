@@ -99,7 +99,6 @@ class PgvectorMemoryProvider(MemoryProvider):
     def _identify(self, session_id: Any, kwargs: dict[str, Any]) -> None:
         """Resolve theme and session; until this succeeds, no hook of this provider does anything."""
         self._engine, parsed = engine_for(self._home, self._overrides)
-        self._engine.refusals.clean_user = _strip_scaffolding
         for problem in parsed.problems:
             warn_once(f"configuration: {problem}")
         session, warning = identity.resolve(

@@ -179,7 +179,7 @@ def _homes(view: FleetView) -> Iterator[tuple[str, dict[tuple[str, ...], float]]
 def _local(local: LocalHome, *, is_known: bool) -> dict[str, float]:
     """A home's own files are newer than what its processes have told."""
     report = local.report
-    refused = {"refused_waiting": report.refused_waiting + report.refused_left}
+    refused = {"refused_waiting": report.refused_waiting}
     if not is_known:
         # Without watermarks, what has been stored and is kept for a while cannot be told from what waits.
         return {**refused, "journal_records": sum(each.writer_waiting for each in report.processes)}

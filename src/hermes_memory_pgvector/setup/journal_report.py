@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.capture import refusal_notes
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.engine import refusals, status_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_memory_pgvector.engine.refusals import LeftBehind
     from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.journal import Record
 
@@ -42,8 +42,8 @@ class JournalReport:
     damaged: int
     bytes_on_disk: int
     processes: tuple[Snapshot, ...]
-    refused_left: int = 0
-    """Notes of refused writes left by processes that have ended."""
+    left: LeftBehind | None = None
+    """Refused writes of processes that have ended."""
 
     @property
     def records(self) -> int:
@@ -76,13 +76,8 @@ class JournalReport:
         return sum(each.refused_recovered for each in self.processes)
 
     @property
-    def refused_overflowed(self) -> int:
-        """How many did not fit in memory either and had to be looked up in the host's store."""
-        return sum(each.refused_overflowed for each in self.processes)
-
-    @property
     def refused_lost(self) -> int:
-        """How many were found nowhere."""
+        """How many did not fit in memory either."""
         return sum(each.refused_lost for each in self.processes)
 
     @property
@@ -110,9 +105,8 @@ class JournalReport:
             "refused": self.refused,
             "refused_waiting": self.refused_waiting,
             "refused_recovered": self.refused_recovered,
-            "refused_overflowed": self.refused_overflowed,
             "refused_lost": self.refused_lost,
-            "refused_left": self.refused_left,
+            "refused_left": 0 if self.left is None else self.left.count,
             "stored_again": self.stored_again,
             "gone": self.gone,
             "damaged": self.damaged,
@@ -126,7 +120,7 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
 
     folder = data_folder(home)
     live = tuple(status_file.read_all(folder))
-    left = refusal_notes.count_left(folder / refusal_notes.FOLDER_NAME)
+    left = refusals.left(folder)
     if not (folder / FOLDER_NAME).is_dir():
         return JournalReport((), 0, 0, live, left)
     journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)

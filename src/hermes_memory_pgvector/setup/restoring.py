@@ -71,7 +71,7 @@ def plan(path: Path, home: Path) -> Plan:
             held.append((server.home, sum(one.memories for one in themes), sum(one.turns for one in themes)))
         for each in homes:
             report = journal_report.report(root / each, marks)
-            if report.records or report.refused_left:
+            if report.records or report.left is not None:
                 waiting.append(each)
     return Plan(manifest, root, tuple(held), tuple(unread), tuple(waiting), tuple(dict.fromkeys(users)))
 

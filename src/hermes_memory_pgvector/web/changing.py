@@ -66,7 +66,7 @@ def forget(asked: Asked) -> Document:
     forgetting = Forgetting(engine.pool, asked.home, engine.settings, [selection], named)
     if selection.theme is not None and forgetting.unfinished() is None:
         with access.reading(asked.home) as connection:
-            check_theme(connection, selection.theme, waiting_themes(asked.home, engine.settings))
+            check_theme(connection, selection.theme, waiting_themes(asked.home))
     plan = forgetting.plan()
     # What a recall notes in the log meanwhile is no reason to ask again; what somebody said is.
     digest = digest_of(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.setup import journal_report, terminal
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
@@ -65,9 +66,7 @@ def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
 
 def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
     if report.refused_waiting:
-        problems = dict.fromkeys(each.refused_problem for each in report.processes if each.refused_problem)
-        reason = "; ".join(problems) or "the journal is full, or its disk is"
-        text = f"{terminal.count(report.refused_waiting, 'refused write')} waiting: {reason}"
+        text = f"{terminal.count(report.refused_waiting, 'refused write')} waiting: the journal is full, or its disk is"
         yield warning(
             "refused writes",
             text,
@@ -76,11 +75,11 @@ def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
     elif report.refused:
         yield ok("refused writes", f"{report.refused} refused, {report.refused_recovered} recovered since")
     if report.refused_lost:
-        text = f"{terminal.count(report.refused_lost, 'refused write')} lost: kept neither here nor by the host"
+        text = f"{terminal.count(report.refused_lost, 'refused write')} that found no room in memory"
         yield warning("refused writes", text, "raise journal_max_mb to leave room for the next outage")
-    if report.refused_left:
-        text = f"{terminal.count(report.refused_left, 'refused write')} left by processes that have ended"
-        yield warning("refused writes", text, "hermes recovers them the next time it runs")
+    if report.left is not None:
+        fix = refusals.command(report.left)
+        yield warning("refused writes", refusals.sentence(report.left), f"hermes-pgvector {fix}" if fix else "")
 
 
 def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
