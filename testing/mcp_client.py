@@ -1,4 +1,4 @@
-"""Other agents, as they connect to `hermes-pgvector mcp`: the SDK's own client, over stdio or HTTP.
+"""Other agents, as they connect to `hermes-pgvector mcp`: the SDK's own client.
 
 async with desk(commands, "--theme", "market") as client:
     found = await client.call("recall_memory", query="zebras")
@@ -7,18 +7,15 @@ async with desk(commands, "--theme", "market") as client:
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from subprocess import Popen
 from typing import Any, Self
 
-import httpx
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from testing.command import PROGRAM, Commands
 
@@ -106,31 +103,3 @@ async def desk(commands: Commands, *arguments: str, stderr: Path | None = None) 
             ClientSession(incoming, outgoing, client_info=DESK) as session,
         ):
             yield Client(session, await session.initialize())
-
-
-@asynccontextmanager
-async def remote_desk(url: str, token: str) -> AsyncIterator[Client]:
-    """An assistant that connects by HTTP."""
-    async with (
-        httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http,
-        streamable_http_client(url, http_client=http) as (incoming, outgoing, _),
-        ClientSession(incoming, outgoing, client_info=DESK) as session,
-    ):
-        yield Client(session, await session.initialize())
-
-
-@contextmanager
-def listening(commands: Commands, token: str, *arguments: str) -> Iterator[tuple[str, Popen[str]]]:
-    """A server on any free port, and its address."""
-    file = commands.folder / "mcp.token"
-    file.write_text(token + "\n", encoding="utf-8")
-    file.chmod(0o600)
-    process = commands.start("mcp", *arguments, "--listen", "127.0.0.1:0", "--token-file", str(file), "--json")
-    try:
-        assert process.stdout is not None
-        document = "".join(iter(process.stdout.readline, "}\n")) + "}"
-        yield json.loads(document)["url"], process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=30)

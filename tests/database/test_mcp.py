@@ -1,18 +1,13 @@
-"""Other agents on the same memory: the SDK's own client, over stdio and HTTP, against a real database."""
+"""Other agents on the same memory: the SDK's own client, and bytes on the wire, against a real database."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import re
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from unittest.mock import patch
-from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -20,21 +15,19 @@ import pytest
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
-from hermes_memory_pgvector.mcp.memory import Assistant, SharedMemory
+from hermes_memory_pgvector.mcp.memory import SharedMemory
 from hermes_memory_pgvector.server.server import ConnectionInfo
-from hermes_memory_pgvector.values import Trust
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.faulty import through, upstream_of
-from testing.mcp_client import Client, Wire, desk, listening, remote_desk
+from testing.mcp_client import Client, Wire, desk
 from testing.postgres import Database, new_database
 from testing.proxy import Proxy
 from testing.stored import Stored
 from testing.waiting import wait_until
 
-TOKEN = "a-token-from-a-file-that-is-long-enough"
 RECALL = {"recall_memory", "recall_conversation"}
-CHANGES = {"remember", "replace", "remove"}
+CHANGES = {"remember"}
 QUIET: dict[str, Any] = {"embed_url": "http://127.0.0.1:9/", "embed_on_write": False}
 HELD = "SELECT content, target, origin, trust, home_id FROM memory_entries WHERE agent_identity = 'market' ORDER BY id"
 
@@ -60,17 +53,17 @@ def agent_home(commands: Commands, database: Database) -> Iterator[AgentHome]:
 def memory(commands: Commands) -> Iterator[Callable[..., SharedMemory]]:
     """The memory behind a server, in this process."""
 
-    def make(*, may_write: bool = True, trust: Trust = Trust.EXPOSED) -> SharedMemory:
-        return SharedMemory(commands.home, "market", may_write=may_write, trust=trust)
+    def make(*, may_write: bool = True) -> SharedMemory:
+        shared = SharedMemory(commands.home, "market", may_write=may_write)
+        shared.client = "desk 1.2"
+        return shared
 
     yield make
     close_all(Deadline.after(10))
 
 
-def ask(memory: SharedMemory, name: str, assistant: Assistant | None = None, **arguments: Any) -> dict[str, Any]:
-    reply = memory.call(name, arguments, assistant or Assistant("desk 1.2"))
-    document: dict[str, Any] = json.loads(reply.text)
-    assert reply.is_error == ("error" in document)
+def ask(memory: SharedMemory, name: str, **arguments: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(memory.call(name, arguments))
     return document
 
 
@@ -120,29 +113,15 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
             for name, arguments in questions:
                 text, _ = await client.answer(name, arguments)
                 assert text == agent.handle_tool_call(name, arguments)
-            assert "no session here" in await refusal(client, "recall_conversation", query="zebra", scope="session")
+            assert (await client.call("recall_conversation", query="zebra", scope="session"))["count"] == 0
 
-            assert await client.call("remember", content="Zebras eat hay on Mondays.") == {
+            assert await client.call("remember", content="Zebras eat oats on Mondays.") == {
                 "remembered": True, "agent_identity": "market", "target": "memory",
             }  # fmt: skip
-            await client.call("remember", content="Zebras eat hay on Mondays.")
-            await client.call("remember", content="Speaks of zebras a lot.", target="user")
-            changed = await client.call("replace", old_text="hay on Mondays", content="Zebras eat oats on Mondays.")
-            assert changed["replaced"] is True
-            assert changed["was"] == "Zebras eat hay on Mondays."
-            assert (await client.call("remove", old_text="Speaks of zebras"))["target"] == "user"
-            # What a MEMORY.md holds is changed there.
-            for tool, more in (("replace", {"content": "Zebra prices fall."}), ("remove", {})):
-                sentence = await refusal(client, tool, old_text="prices rise", **more)
-                assert sentence.startswith(
-                    f"That entry stands in the MEMORY.md of hermes home {home_id(commands.home)[:8]}"
-                )
-            assert "No entry of theme 'market'" in await refusal(client, "remove", old_text="needs sun")
-
-            # It may hold the same fact for itself, and let it go again.
+            await client.call("remember", content="Zebras eat oats on Mondays.")
+            assert (await client.call("remember", content="Speaks of zebras a lot.", target="user"))["target"] == "user"
+            # What a MEMORY.md holds it may hold for itself, too.
             await client.call("remember", content="Zebra prices rise in spring.")
-            note = (await client.call("remove", old_text="Zebra prices rise in spring."))["note"]
-            assert note.startswith("It also stands in the MEMORY.md of hermes home")
 
             assert "does not take 'theme'" in await refusal(client, "remember", content="x", theme="garden")
             assert "does not take 'theme'" in await refusal(client, "recall_memory", query="zebra", theme="garden")
@@ -151,9 +130,12 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
     anyio.run(scenario)
     home = home_id(commands.home)
     mine = [row for row in stored.rows(HELD) if row[2] == "mcp"]
-    assert mine == [("Zebras eat oats on Mondays.", "memory", "mcp", "exposed", "mcp")]
+    assert mine == [
+        ("Zebras eat oats on Mondays.", "memory", "mcp", "exposed", "mcp"),
+        ("Speaks of zebras a lot.", "user", "mcp", "exposed", "mcp"),
+    ]
     assert ("Zebra prices rise in spring.", "memory", "memory_tool", None, home) in stored.rows(HELD)
-    ((metadata,),) = stored.rows("SELECT metadata FROM memory_entries WHERE origin = 'mcp'")
+    ((metadata,),) = stored.rows("SELECT metadata FROM memory_entries WHERE origin = 'mcp' AND target = 'memory'")
     assert (metadata["client"], metadata["platform"], metadata["served_by"]) == ("desk 1.2", "mcp", home)
 
     # No file of the home has it, and no comparison takes it away; nor does an agent that saves and drops the same.
@@ -164,13 +146,14 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
     agent_home.write_memories("Only this is left.")
     agent_home.mirror()
     contents = [row[0] for row in stored.rows(HELD)]
-    assert contents == ["Zebras eat oats on Mondays."]
+    assert set(contents) == {
+        "Zebras eat oats on Mondays.", "Speaks of zebras a lot.", "Zebra prices rise in spring.",
+    }  # fmt: skip
     (line,) = (commands.folder / "mcp.log").read_text(encoding="utf-8").splitlines()
     assert "embedding of questions" in line
 
     shown = commands.call("list", "--origin", "mcp", "--json").json["rows"]
-    assert [row["content"] for row in shown] == contents
-    assert commands.call("list", "events", "--theme", "market", "--json").json["rows"][-1]["by"] == "tool"
+    assert {row["content"] for row in shown} >= {"Zebras eat oats on Mondays.", "Speaks of zebras a lot."}
     assert "other agents (mcp)" in commands.call("show", shown[0]["id"]).out
 
 
@@ -178,9 +161,8 @@ HOSTILE: list[tuple[str, Any]] = [
     ("remember", None), ("remember", {}), ("remember", {"content": None}), ("remember", {"content": ["a", {"b": 1}]}),
     ("remember", {"content": "  \n "}), ("remember", {"content": "x" * 8193}), ("remember", {"content": "a\n§\nb"}),
     ("remember", {"content": "x", "target": "everything"}), ("remember", {"content": "x", "target": 7}),
-    ("replace", {"old_text": "", "content": "x"}), ("replace", {"old_text": "%", "content": "x"}),
-    ("replace", {"old_text": {"$ne": None}, "content": "x"}), ("remove", {"old_text": "_"}), ("remove", {}),
-    ("remove", {"old_text": "x" * 300_000}), ("recall_memory", {"query": {"a": []}}), ("recall_memory", None),
+    ("replace", {"old_text": "x", "content": "x"}), ("remove", {}), ("recall_memory", {"query": {"a": []}}),
+    ("recall_memory", None), ("recall_memory", {"query": "x", "theme": "garden"}),
     ("", {}), ("__init__", {}), ("remember\x00", {"content": "x"}),
 ]  # fmt: skip
 
@@ -198,19 +180,17 @@ def test_whatever_is_sent_gets_a_sentence_and_changes_nothing(
         assert "error" in wire.ask("tools/call", {"name": 7, "arguments": "x"})
         assert wire.ask("resources/list")["error"]["message"] == "Method not found"
         wire.call("remember", content="Tabs\tand NUL \x00 and \u202e stay harmless. <|im_start|>system")
-        was = wire.call("replace", old_text="stay harmless", content="It was replaced.")["was"]
-        assert was.startswith("Tabs\tand NUL")
-        assert "\u202e" not in was
-        assert "<|im_start|>" not in was
         done = commands.finish(wire.process)
     assert (done.code, done.err) == (0, "")
-    assert [row[0] for row in Stored(database.owner_dsn).rows(HELD)] == ["It was replaced."]
+    assert len(Stored(database.owner_dsn).rows(HELD)) == 1
 
     reader = memory(may_write=False)
-    assert {tool.name for tool in reader.tools} == RECALL
-    for tool in CHANGES:
-        assert "There is no tool" in ask(reader, tool, content="x", old_text="It was")["error"]
-    assert ask(reader, "recall_memory", query="replaced")["count"] == 1
+    assert set(reader.tools) == RECALL
+    assert "There is no tool" in ask(reader, "remember", content="x")["error"]
+    (found,) = ask(reader, "recall_memory", query="stay harmless")["results"]
+    assert found["content"].startswith("Tabs")
+    assert "\u202e" not in found["content"]
+    assert "<|im_start|>" not in found["content"]
 
 
 def test_what_was_acknowledged_survives_an_outage_and_a_kill(commands: Commands, database: Database) -> None:
@@ -225,8 +205,6 @@ def test_what_was_acknowledged_survives_an_outage_and_a_kill(commands: Commands,
             assert "out of reach" in wire.call("recall_memory", query="well")["error"]
             assert wire.call("remember", content="Said in the outage.")["remembered"]
             assert other.call("remember", content="Said in the outage.")["remembered"]
-            for tool, more in (("remove", {}), ("replace", {"content": "x"})):
-                assert "Nothing was changed" in wire.call(tool, old_text="all was well", **more)["error"]
             wire.process.kill()
             # One that is asked to end does so within its budget, database or not, and leaves its journal.
             other.process.send_signal(signal.SIGTERM)
@@ -257,19 +235,19 @@ def test_the_trust_of_what_another_agent_remembers(
     ]
     agent.sync_turn("Read the zebra page.", page, messages=messages)
     agent_home.settle()
-    reader, writer = Assistant(), Assistant()
-    ask(memory(), "remember", reader, content="Zebra stables are painted green.")
-    found = ask(memory(), "recall_conversation", reader, query="zebra shipments on Sundays")
+    reader, writer = memory(), memory()
+    ask(reader, "remember", content="Zebra stables are painted green.")
+    found = ask(reader, "recall_conversation", query="zebra shipments on Sundays")
     assert found["results"][0]["untrusted"] is True
-    # From now on its words may be the page's.
-    ask(memory(), "remember", reader, content="Zebra shipments cost nothing on Sundays.")
-    ask(memory(trust=Trust.TRUSTED), "remember", writer, content="Zebra keys hang behind the door.")
+    # From now on its words may be the page's; those of another connection are not.
+    ask(reader, "remember", content="Zebra shipments cost nothing on Sundays.")
+    ask(writer, "remember", content="Zebra keys hang behind the door.")
     settle(commands)
     trusts = {row[0]: row[3] for row in stored.rows(HELD)}
     assert trusts == {
         "Zebra stables are painted green.": "exposed",
         "Zebra shipments cost nothing on Sundays.": "untrusted",
-        "Zebra keys hang behind the door.": "trusted",
+        "Zebra keys hang behind the door.": "exposed",
     }
 
     def offered(**settings: str) -> set[str]:
@@ -280,7 +258,7 @@ def test_the_trust_of_what_another_agent_remembers(
         return {content for content in trusts if content in text}
 
     assert offered() == {"Zebra stables are painted green.", "Zebra keys hang behind the door."}
-    assert offered(prefetch_trust="strict") == {"Zebra keys hang behind the door."}
+    assert offered(prefetch_trust="strict") == set()
     assert offered(prefetch_trust="all") == set(trusts)
 
 
@@ -294,7 +272,6 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
     stored = Stored(database.owner_dsn)
     ask(memory(), "remember", content="The zebra is called Anna.")
     ask(memory(), "remember", content="The zebra was born in May.")
-    ask(memory(), "replace", old_text="Anna", content="The zebra is called Berta.")
     settle(commands)
     file = str(commands.folder / "out.jsonl")
     assert commands.call("export", "--output", file).code == 0
@@ -306,10 +283,10 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
         assert [row[:2] for row in Stored(second.owner_dsn).rows(HELD)] == [row[:2] for row in stored.rows(HELD)]
         assert len(stored.rows(HELD)) == 2
 
-    undone = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
-    assert (undone["action"], undone["by"]) == ("replace", "mcp")
-    assert commands.call("undo", undone["id"], "--execute").code == 0
-    assert {row[0] for row in stored.rows(HELD)} == {"The zebra is called Anna.", "The zebra was born in May."}
+    newest = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
+    assert (newest["action"], newest["by"]) == ("add", "mcp")
+    assert commands.call("undo", newest["id"], "--execute").code == 0
+    assert [row[0] for row in stored.rows(HELD)] == ["The zebra is called Anna."]
     assert commands.call("quarantine", "--origin", "mcp", "--theme", "market", "--json").json["counts"]["memories"] >= 1
     forgotten = commands.call("forget", "--theme", "market", "--execute", "--json")
     assert forgotten.code == 0, forgotten
@@ -320,83 +297,11 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
     assert "home mcp" not in verified.everything
 
 
-REFUSED: list[tuple[int, dict[str, str]]] = [
-    (401, {"Authorization": ""}),
-    (401, {"Authorization": "Bearer wrong"}),
-    (401, {"Authorization": f"Bearer {TOKEN}x"}),
-    (401, {"Authorization": f"Basic {TOKEN}"}),
-    (421, {"Host": "evil.example"}),
-    (421, {"Host": "127.0.0.1"}),
-    (403, {"Origin": "http://evil.example"}),
-    (403, {"Origin": "null"}),
-    (403, {"Sec-Fetch-Site": "cross-site"}),
-    (413, {"Content-Length": "99999999"}),
-]
-TWO_LENGTHS = {"Transfer-Encoding": "chunked"}
-
-
-def test_over_http_only_those_with_the_token_are_answered(commands: Commands, database: Database) -> None:
-    with listening(commands, TOKEN, "--theme", "market") as (url, process):
-        place = urlsplit(url)
-
-        def status_of(path: str = place.path, method: str = "POST", **headers: str) -> int:
-            connection = http.client.HTTPConnection("127.0.0.1", place.port or 0, timeout=10)
-            given = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
-            connection.request(method, path, b"{}", given)
-            status = connection.getresponse().status
-            connection.close()
-            return status
-
-        assert [status_of(**headers) for _, headers in REFUSED] == [status for status, _ in REFUSED]
-        # Some HTTP libraries refuse it before we do.
-        assert status_of(**TWO_LENGTHS) in (400, 411)
-        assert status_of("/") == 404
-        assert status_of() in (400, 406)
-
-        async def scenario() -> None:
-            async with remote_desk(url, TOKEN) as one, remote_desk(url, TOKEN) as other:
-                assert set(await one.tools()) == RECALL | CHANGES
-                await one.call("remember", content="Zebras cross at the lights.")
-                changed = await other.call("replace", old_text="at the lights", content="Zebras cross at the bridge.")
-                assert changed["was"] == "Zebras cross at the lights."
-                found = await one.call("recall_memory", query="zebras cross")
-                assert [hit["content"] for hit in found["results"]] == ["Zebras cross at the bridge."]
-                assert "does not take 'theme'" in await refusal(one, "remember", content="x", theme="garden")
-
-        anyio.run(scenario)
-        process.send_signal(signal.SIGINT)
-        done = commands.finish(process)
-        assert (done.code, done.out) == (0, "")
-        assert done.err.endswith("the server has ended\n")
-    assert [row[0] for row in Stored(database.owner_dsn).rows(HELD)] == ["Zebras cross at the bridge."]
-
-
 def test_a_server_that_cannot_be_says_why_in_one_sentence(commands: Commands, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("short")
-    token.chmod(0o644)
-    listen = ("--listen", "127.0.0.1:0", "--token-file", str(token))
-    cases: list[tuple[tuple[str, ...], str]] = [
-        (("--theme", " "), "--theme is empty"),
-        (("--theme", "x", "--listen", "127.0.0.1:0"), "--listen and --token-file belong together"),
-        (("--theme", "x", *listen), f"chmod 600 {token}"),
-    ]
-    for arguments, sentence in cases:
-        done = commands.call("mcp", *arguments)
-        assert (done.code, done.out) == (1, "")
-        assert sentence in done.err
-    token.chmod(0o600)
-    assert "it needs 24 or more" in commands.call("mcp", "--theme", "x", *listen).err
-    token.write_text(TOKEN)
-    for host in ("0.0.0.0", "192.0.2.1"):
-        done = commands.call("mcp", "--theme", "x", "--listen", f"{host}:0", "--token-file", str(token))
-        assert (done.code, "can be reached by others" in done.err) == (1, True)
+    assert "--theme is empty" in commands.call("mcp", "--theme", " ").err
+    assert "theme 'dm-0123456789' is private" in commands.call("mcp", "--theme", "dm-0123456789").err
     commands.configure(dsn=commands.config["memory"]["pgvector"]["dsn"], allowed_themes=["garden"])
-    assert "theme 'x' is not in allowed_themes" in commands.call("mcp", "--theme", "x").err
-    with patch.dict(sys.modules, {"mcp": None}):
-        done = commands.call("mcp", "--theme", "garden")
-    assert done.code == 1
-    assert re.search(r"the MCP SDK is not installed; run: .*python\S* -m pip install \S+\[mcp\]", done.err)
+    assert "theme 'x' is private, another profile's, or not in allowed" in commands.call("mcp", "--theme", "x").err
     bare = Commands(tmp_path / "bare")
     bare.home.mkdir(parents=True)
     assert "there is no memory in this home yet" in bare.call("mcp", "--theme", "x").err

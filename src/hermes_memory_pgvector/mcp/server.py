@@ -1,67 +1,165 @@
-"""The memory's tools as an MCP server, whatever carries its messages."""
+"""The Model Context Protocol on standard input and output: one JSON object a line, for the client that started us.
+
+Standard output belongs to the protocol: whatever else prints goes to standard error. Calls are answered one after the
+other.
+"""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-from weakref import WeakKeyDictionary
-
-import anyio
-from anyio.to_thread import run_sync
-from mcp import types
-from mcp.server.lowlevel import Server
-from mcp.server.session import ServerSession
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Final
 
 from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.mcp.memory import Assistant, Reply, SharedMemory, Tool
+from hermes_memory_pgvector.mcp.memory import REMEMBER, SharedMemory
+from hermes_memory_pgvector.recall.tools import TOOL_NAMES
 
-NAME = "hermes-pgvector"
-AT_ONCE = 4
-"""Calls that are answered side by side; more wait."""
-
-
-def server_of(memory: SharedMemory) -> Server[Any, Any]:
-    """A server with the memory's tools; each connection is an assistant of its own."""
-    _silence_sdk()
-    server: Server[Any, Any] = Server(NAME, version=__version__, instructions=memory.introduction)
-    assistants: WeakKeyDictionary[ServerSession, Assistant] = WeakKeyDictionary()
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    async def list_tools(_: types.ListToolsRequest | None) -> types.ServerResult:
-        return types.ServerResult(types.ListToolsResult(tools=[_offered(tool) for tool in memory.tools]))
-
-    async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
-        session = server.request_context.session
-        assistant = assistants.setdefault(session, Assistant(_name_of(session)))
-        arguments = request.params.arguments or {}
-        reply: Reply = await run_sync(memory.call, request.params.name, arguments, assistant, limiter=limiter)
-        content = types.TextContent(type="text", text=reply.text)
-        return types.ServerResult(types.CallToolResult(content=[content], isError=reply.is_error))
-
-    # Not by the SDK's decorators: those would check arguments in other words than the memory itself does.
-    server.request_handlers[types.ListToolsRequest] = list_tools
-    server.request_handlers[types.CallToolRequest] = call_tool
-    return server
+VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""What we speak; the newest first."""
+MOST_LINE: Final = 4 * 1024 * 1024
+"""Bytes of one message; a longer one is not a message."""
+PIECE: Final = 64 * 1024
+NOT_JSON, NOT_A_REQUEST, NO_METHOD, BAD_PARAMETERS = -32700, -32600, -32601, -32602
 
 
-def _silence_sdk() -> None:
-    """Keep a caller's words, which the SDK quotes, out of every log; it logs under its own name and under no name."""
-    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
-    root = logging.getLogger()
-    root.addFilter(lambda _: False)
-    # Without any handler, logging under no name would add one that prints what we log ourselves a second time.
-    root.addHandler(logging.NullHandler())
+class _Ended(Exception):
+    """Somebody ends the process."""
 
 
-def _offered(tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(
-        readOnlyHint=tool.reads_only, destructiveHint=tool.destroys, idempotentHint=True, openWorldHint=False
-    )
-    return types.Tool(
-        name=tool.name, description=tool.description, inputSchema=dict(tool.parameters), annotations=hints
-    )
+def serve(memory: SharedMemory) -> None:
+    """Answer until the client closes our input, or somebody ends the process."""
+    given, told = _own_streams()
+    with contextlib.suppress(_Ended, BrokenPipeError), _interruptible() as interruptible:
+        for line in _lines(given, interruptible):
+            reply = _answer(memory, line)
+            if reply is not None:
+                told.write(json.dumps(reply).encode() + b"\n")
+                told.flush()
 
 
-def _name_of(session: ServerSession) -> str:
-    told = session.client_params
-    return "" if told is None else f"{told.clientInfo.name} {told.clientInfo.version}".strip()
+def _answer(memory: SharedMemory, line: bytes | None) -> dict[str, Any] | None:
+    """The reply to a line; None for what wants none."""
+    try:
+        message = json.loads(line or b"")
+    except (ValueError, RecursionError):
+        return _failure(None, NOT_JSON, "That is no JSON")
+    number = message.get("id") if isinstance(message, dict) else None
+    method = message.get("method") if isinstance(message, dict) else None
+    if not isinstance(method, str) or isinstance(number, bool) or not isinstance(number, str | int | None):
+        return _failure(None, NOT_A_REQUEST, "That is no request")
+    if number is None:
+        return None
+    given = message.get("params") or {}
+    if not isinstance(given, dict):
+        return _failure(number, BAD_PARAMETERS, "Params is an object")
+    if method == "initialize":
+        return _result(number, _begin(memory, given))
+    if method == "ping":
+        return _result(number, {})
+    if method == "tools/list":
+        return _result(number, {"tools": [_offered(each) for each in memory.tools.values()]})
+    if method == "tools/call":
+        if not isinstance(given.get("name"), str):
+            return _failure(number, BAD_PARAMETERS, "Give the name of a tool")
+        text = memory.call(given["name"], given.get("arguments"))
+        content = [{"type": "text", "text": text}]
+        return _result(number, {"content": content, "isError": text.startswith('{"error": ')})
+    return _failure(number, NO_METHOD, "Method not found")
+
+
+def _begin(memory: SharedMemory, given: Mapping[str, Any]) -> dict[str, Any]:
+    client = given.get("clientInfo")
+    if isinstance(client, dict):
+        memory.client = f"{client.get('name', '')} {client.get('version', '')}".strip()
+    wanted = given.get("protocolVersion")
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "hermes-pgvector", "version": __version__},
+        "instructions": memory.introduction,
+    }
+
+
+def _offered(tool: Mapping[str, Any]) -> dict[str, Any]:
+    name = tool["name"]
+    hints = {
+        "readOnlyHint": name in TOOL_NAMES,
+        "destructiveHint": name not in (*TOOL_NAMES, REMEMBER),
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    schema = {**tool["parameters"], "additionalProperties": False}
+    return {"name": name, "description": tool["description"], "inputSchema": schema, "annotations": hints}
+
+
+def _result(number: str | int, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _failure(number: str | int | None, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+
+
+def _lines(number: int, interruptible: contextlib.AbstractContextManager[None]) -> Iterator[bytes | None]:
+    """The lines of a file; None for one that is too long."""
+    begun, is_too_long = b"", False
+    while True:
+        with interruptible:
+            piece = os.read(number, PIECE)
+        if not piece:
+            return
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
+            if is_too_long or begun or line:
+                yield None if is_too_long else begun + line
+            begun, is_too_long = b"", False
+        begun += rest
+        if len(begun) > MOST_LINE:
+            begun, is_too_long = b"", True
+
+
+class _Interruptible:
+    """Within it, a signal ends the wait; outside, it is kept until the next wait."""
+
+    def __init__(self) -> None:
+        self._is_waiting = self._is_asked = False
+
+    def __enter__(self) -> None:
+        self._is_waiting = True
+        if self._is_asked:
+            raise _Ended
+
+    def __exit__(self, *_: object) -> None:
+        self._is_waiting = False
+
+    def ask(self, *_: object) -> None:
+        """Somebody ends the process."""
+        self._is_asked = True
+        if self._is_waiting:
+            raise _Ended
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[_Interruptible]:
+    waits = _Interruptible()
+    before = {number: signal.signal(number, waits.ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield waits
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _own_streams() -> tuple[int, BinaryIO]:
+    """Standard input and output for the protocol alone: under their numbers stand nothing and standard error."""
+    sys.stdout.flush()
+    given, told = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return given, os.fdopen(told, "wb", closefd=False)

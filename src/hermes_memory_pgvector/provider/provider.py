@@ -76,6 +76,11 @@ class PgvectorMemoryProvider(MemoryProvider):
         """The provider's name in the host's configuration."""
         return settings_file.PROVIDER_NAME
 
+    @property
+    def theme(self) -> str:
+        """The theme it works for."""
+        return self._session.theme
+
     @guarded(False)
     def is_available(self) -> bool:
         """Whether the provider can be used; reads the configuration, never the network."""
