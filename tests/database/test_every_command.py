@@ -44,13 +44,13 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "journal dead drop": ("1",),
     "prune": ("--theme", "market", "--older-than", "2026-03-02"),
     "quarantine": ("--session", "s1", "--theme", "market"),
-    "remap": ("market", "harbour"),
     "scan": (),
     "forget": ("--theme", "garden"),
 }
 """For every command that takes --execute, in an order in which each finds something to do: how to call it."""
 ELSEWHERE = {
     "uninstall": "changes files and no row: tests/unit/test_removal.py",
+    "theme": "renames what the others name: tests/database/test_theme.py",
     "promote": "needs two servers: tests/database/test_promote.py",
     "reembed": "needs two models: tests/database/test_reembed.py",
     "restore-backup": "replaces whole databases: tests/database/test_backup.py",

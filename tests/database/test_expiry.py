@@ -146,14 +146,11 @@ def test_a_home_sweeps_only_themes_it_writes_to_or_names_and_memories_nobody_els
 
 
 def test_a_rule_that_keeps_turns_holds_under_their_new_name(commands: Commands, database: Database) -> None:
-    warned = commands.call("remap", "vault", "market")
-    assert "vault for good" in warned.everything
-    assert commands.call("remap", "vault", "market", "--execute").code == 0
+    warned = commands.call("theme", "merge", "vault", "market")
+    assert "how long vault keeps its turns" in warned.everything
+    assert commands.call("theme", "merge", "vault", "market", "--execute").code == 0
     assert commands.call("prune", "--execute").code == 0
     assert turns(database) == {"market": 10, "garden": 4}
-    assert "garden 100 days" in commands.call("remap", "garden", "market").everything
-    commands.configure(dsn=commands.config["memory"]["pgvector"]["dsn"], ttl_days=365, ttl={"garden": 100})
-    assert "older ones go" in commands.call("remap", "market", "garden").everything
     now = datetime.now(UTC)
     settings = parse({"file": {"ttl_days": 90, "ttl": {"a": 30, "b": 0, "c": 10}}}).settings
     rules = Rules.of(settings, now).of_home("home", ["b", "d"]).renamed({"a": "c", "b": "e", "c2": "f"})

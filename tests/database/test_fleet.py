@@ -260,12 +260,12 @@ def test_renamed_and_forgotten_themes_are_so_in_the_registry(
         with pool.transaction(Deadline.after(10)) as connection:
             return {(each.theme, each.home_id): each.turns for each in fleet.agents(connection, None, 9)}
 
-    done = commands.call("remap", "old", "new", "--execute")
+    done = commands.call("theme", "merge", "old", "new", "--execute")
     assert done.code == 0, done.everything
-    assert agents() == {("new", "home-a"): 2, ("new", "home-b"): 1}
+    assert agents() == {("new", "home-a"): 1, ("new", "home-b"): 1}
     with pool.transaction(Deadline.after(10)) as connection:
         fleet.note_agents(connection, ONE, [AgentWork("old", "cli", turns=5)])
-    assert agents() == {("new", "home-a"): 7, ("new", "home-b"): 1}
+    assert agents() == {("new", "home-a"): 6, ("new", "home-b"): 1}
     done = commands.call("forget", "--theme", "new", "--execute")
     assert done.code in (0, 3), done.everything
     assert agents() == {}

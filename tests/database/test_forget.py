@@ -340,7 +340,7 @@ def test_a_theme_a_session_a_person_rows_and_what_is_old(home: Home) -> None:
     assert "did you mean marketing?" in unknown.err
     assert home.commands.call("forget").code == 1
     keys = {name: set(home.commands.call(*name.split(), "--json").json) for name in (
-        "forget --theme marketing", "prune --days 900", "remap marketing other",
+        "forget --theme marketing", "prune --days 900",
     )}  # fmt: skip
     for name, found in keys.items():
         (line,) = [

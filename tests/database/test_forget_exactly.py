@@ -70,7 +70,7 @@ def test_a_renamed_theme_keeps_what_was_forgotten_and_nothing_else_out(home: Hom
     # Marketing is forgotten whole, and sales a text, before sales becomes marketing.
     assert home.commands.call("forget", "--theme", "marketing", "--execute").code == 0
     assert home.commands.call("forget", "--theme", "sales", "--match", CANARY, "--execute").code == 0
-    assert home.commands.call("remap", "sales", "marketing", "--execute").code == 0
+    assert home.commands.call("theme", "merge", "sales", "marketing", "--execute").code == 0
     moved = home.commands.call("forget", "--theme", "sales")
     assert (moved.code, "merged into 'marketing'" in moved.err) == (1, True)
 

@@ -40,7 +40,6 @@ from hermes_memory_pgvector.cli import (
     prune,
     quarantine,
     reembed,
-    remap,
     restore,
     restore_backup,
     scan,
@@ -73,7 +72,7 @@ from hermes_memory_pgvector.terminal.operation import Operation
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
     status, why, why_not,
-    undo, restore, edit, mute, unmute, quarantine, remap,
+    undo, restore, edit, mute, unmute, quarantine,
     forget, prune, scan,
     import_, export, promote, backup, restore_backup,
     reembed, backfill, index, journal, metrics, ui, mcp,

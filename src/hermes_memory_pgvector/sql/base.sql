@@ -402,7 +402,7 @@ CREATE TABLE memory_sources (
     origin         text        NOT NULL CHECK (origin IN ('tool', 'file')),
     since          timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (agent_identity, entry_id, home_id),
-    FOREIGN KEY (agent_identity, entry_id) REFERENCES memory_entries (agent_identity, id) ON DELETE CASCADE
+    FOREIGN KEY (agent_identity, entry_id) REFERENCES memory_entries (agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 CREATE INDEX memory_sources_home ON memory_sources (home_id, agent_identity);
 ALTER TABLE memory_files

@@ -81,7 +81,7 @@ def store_aliases(connection: Connection, brought: Sequence[Alias]) -> tuple[int
         rows: list[Any] = connection.execute(statement("transfer/insert_aliases"), values).fetchall()
         for old, leads_to in rows:
             # Names that led to this one lead on.
-            connection.execute(statement("remap/redirect"), {"old": old, "new": leads_to})
+            connection.execute(statement("themes/move_aliases"), {"theme": old, "other": leads_to})
         new += len(rows)
         if not rows:
             known: list[Any] = connection.execute(statement("transfer/known_aliases"), {"olds": [alias.old]}).fetchall()

@@ -52,6 +52,8 @@ class Option:
     metavar: str = ""
     on_page: bool = True
     """Whether a request may use it, too."""
+    also: str = ""
+    """For an argument that need not be there: an option that stands for it, and that no help lists."""
 
     @property
     def key(self) -> str:
@@ -72,7 +74,10 @@ class Option:
         elif self.many:
             shape |= {"nargs": "+" if self.required else "*"}
         elif not self.required:
-            shape |= {"nargs": "?", "default": self.default}
+            shape |= {"nargs": "?", "default": argparse.SUPPRESS if self.also else self.default}
+        if self.also:
+            unlisted = {"help": argparse.SUPPRESS, "type": self._typed, "default": self.default}
+            parser.add_argument(self.also, dest=self.key, **unlisted)
         parser.add_argument(self.name, **shape)
 
     def read(self, given: Mapping[str, Any]) -> Any:

@@ -31,10 +31,10 @@ SYNONYMS: Final[Mapping[str, str]] = {
     "audit": "list audit", "cat": "show", "change": "edit", "check": "doctor", "dashboard": "ui", "delete": "forget",
     "erase": "forget", "events": "list events", "find": "recall", "fleet": "status --fleet", "get": "show",
     "health": "doctor", "init": "up", "log": "list events", "logs": "list audit", "ls": "list",
-    "memories": "list memories", "page": "ui", "purge": "forget", "query": "recall", "remove": "forget",
-    "rename": "remap", "rm": "forget", "search": "recall", "sessions": "list sessions", "setup": "up", "start": "up",
-    "stop": "up --stop", "tail": "list --follow", "themes": "list themes", "transcript": "show",
-    "turns": "list turns", "update": "edit", "version": "--version", "web": "ui",
+    "memories": "list memories", "merge": "theme merge", "page": "ui", "purge": "forget", "query": "recall",
+    "remove": "forget", "rename": "theme rename", "rm": "forget", "search": "recall", "sessions": "list sessions",
+    "setup": "up", "start": "up", "stop": "up --stop", "tail": "list --follow", "themes": "list themes",
+    "transcript": "show", "turns": "list turns", "update": "edit", "version": "--version", "web": "ui",
 }  # fmt: skip
 """What people type who know other programs, and the command that does it here."""
 

@@ -152,11 +152,6 @@ WHERE %(id)s::bigint IS NULL OR made.id = %(id)s::bigint
 ORDER BY made.id DESC LIMIT %(limit)s::integer;
 
 
--- move --
--- What is quarantined in a theme that is moved is so under its new name.
-UPDATE quarantines SET theme = %(new)s WHERE theme = %(old)s;
-
-
 -- of_memory --
 -- The quarantines a memory is in.
 SELECT quarantine_id FROM quarantined_memories WHERE agent_identity = %(theme)s AND id = %(id)s::bigint ORDER BY 1;

@@ -11,11 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.care import remapping
-from hermes_memory_pgvector.care.actor import Actor
-from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.store import gate, memories, remap, turns
+from hermes_memory_pgvector.store import gate, memories, merging, turns
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
@@ -24,8 +20,6 @@ from testing.command import Commands, with_password
 from testing.postgres import DIM, Database
 from testing.unchanged import nothing_changes
 from testing.waiting import wait_until
-
-SOMEBODY = Actor("ada@desk", "home-1")
 
 
 def fill(home: AgentHome) -> None:
@@ -62,15 +56,13 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     commands = commands_of(agent_home, database, tmp_path / "operator")
     stored = agent_home.stored
     with nothing_changes(stored):
-        dry = commands.call("remap", "sales", "marketing", "--json").json
-        assert commands.call("remap", "sales", "marketing").code == 0
-    assert (dry["executed"], dry["is_new"], dry["contents"]["turns"], dry["contents"]["duplicates"]) == (
-        False, False, 11, 2,
-    )  # fmt: skip
-    done = commands.call("remap", "sales", "marketing", "--execute", "--json")
+        dry = commands.call("theme", "merge", "sales", "marketing", "--json").json
+        assert commands.call("theme", "merge", "sales", "marketing").code == 0
+    assert (dry["executed"], dry["counts"]["turns"], dry["counts"]["duplicates"]) == (False, 11, 2)
+    done = commands.call("theme", "merge", "sales", "marketing", "--execute", "--json")
     assert done.code == 0, done
-    assert done.json["moved"] == {
-        "history": 5, "memories": 1, "duplicates": 4, "turns": 9, "delegations": 1,
+    assert done.json["counts"] == {
+        "memories": 1, "turns": 9, "events": 5, "delegations": 1, "recalls": 0, "duplicates": 4,
     }  # fmt: skip
     assert stored.themes() == {"marketing"}
     contents = [content for _, _, content in stored.turns("marketing")]
@@ -93,11 +85,15 @@ def test_everything_of_a_theme_goes_into_the_other(agent_home: AgentHome, databa
     assert ("user", "later", "A late lavender question") in stored.turns("marketing")
     assert ("memory", "Lavender is late") in stored.memories("marketing")
     assert "lavender" in agent.handle_tool_call("recall_conversation", {"query": "lavender question"})
-    ((action, theme, subject),) = stored.rows("SELECT action, theme, subject FROM audit_log WHERE action = 'remap'")
-    assert (action, theme, subject) == ("remap", "marketing", "from sales")
-    # And back again, under another name.
-    assert commands.call("remap", "--old", "marketing", "--new", "sales", "--execute").code == 0
+    ((action, theme, subject),) = stored.rows("SELECT action, theme, subject FROM audit_log WHERE action ~ '^theme'")
+    assert (action, theme, subject) == ("theme merge", "marketing", "from sales")
+    # And back again under another name, with the history it has; the command's former name and its options, too.
+    events = stored.rows("SELECT action, content FROM memory_operations ORDER BY id")
+    assert commands.call("theme", "rename", "marketing", "sales", "--execute").code == 0
     assert stored.themes() == {"sales"}
+    assert stored.rows("SELECT action, content FROM memory_operations ORDER BY id") == events
+    assert commands.call("remap", "--old", "sales", "--new", "trading", "--execute").code == 0
+    assert stored.themes() == {"trading"}
 
 
 def test_what_becomes_private_is_not_found_under_its_old_name(
@@ -111,9 +107,7 @@ def test_what_becomes_private_is_not_found_under_its_old_name(
     for tool, query in asked:
         assert json.loads(mallory.handle_tool_call(tool, {**query, "scope": "alice"}))["count"] > 0
     commands = commands_of(agent_home, database, tmp_path / "operator")
-    plan = commands.call("remap", "alice", "dm-alice", "--json").json
-    assert (plan["becomes_private"], plan["becomes_public"]) == (True, False)
-    done = commands.call("remap", "alice", "dm-alice", "--execute")
+    done = commands.call("theme", "rename", "alice", "dm-alice", "--execute")
     assert done.code == 0
     assert "dm-alice is private" in done.out
     for tool, query in asked:
@@ -124,64 +118,28 @@ def test_what_becomes_private_is_not_found_under_its_old_name(
 def test_what_cannot_be_done_is_said(agent_home: AgentHome, database: Database, tmp_path: Path) -> None:
     fill(agent_home)
     commands = commands_of(agent_home, database, tmp_path / "operator")
-    unknown = commands.call("remap", "sale", "marketing")
+    unknown = commands.call("theme", "rename", "sale", "trading")
     assert unknown.code == 1
     assert "sales" in unknown.err
-    assert commands.call("remap", "sales", "sales").code == 1
-    assert commands.call("remap", "sales").code == 1
-    assert commands.call("remap", "sales", "trading", "--execute").code == 0
-    again = commands.call("remap", "sales", "trading")
+    assert commands.call("theme", "rename", "sales", "sales").code == 1
+    assert commands.call("theme", "rename", "sales").code == 1
+    there = commands.call("theme", "rename", "sales", "marketing")
+    assert (there.code, "theme merge sales marketing" in there.err) == (1, True)
+    assert commands.call("theme", "rename", "sales", "trading", "--execute").code == 0
+    again = commands.call("theme", "merge", "sales", "trading")
     assert again.code == 1
     assert "merged into 'trading'" in again.err
-    assert "merged into 'trading'" in commands.call("remap", "marketing", "sales").err
+    assert "merged into 'trading'" in commands.call("theme", "rename", "marketing", "sales").err
 
 
-def test_a_move_that_was_interrupted_goes_on(
-    agent_home: AgentHome, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(agent_home)
-    monkeypatch.setattr(remap, "BATCH", 2)
-    pool = Pool(lambda _: database.runtime_dsn, maximum=2, connect_seconds=5)
-    interruptions = 0
-
-    def interrupt(_: remap.Moved) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        while True:
-            with pool.transaction(Deadline.after(10)) as connection:
-                plan = remapping.plan(connection, "sales", "marketing")
-            agent_home.provider("sales").sync_turn(f"Meanwhile {interruptions}", "Yes, go on", session_id="meanwhile")
-            agent_home.settle()
-            try:
-                remapping.carry_out(pool, plan, SOMEBODY, interrupt)
-            except KeyboardInterrupt:
-                interruptions += 1
-                if remap_is_finished(agent_home):
-                    break
-    finally:
-        pool.close()
-    assert interruptions > 5
-    assert agent_home.stored.themes() == {"marketing"}
-    said = {content for _, _, content in agent_home.stored.turns("marketing", "Meanwhile")}
-    assert said == {f"Meanwhile {number}" for number in range(interruptions)}
-
-
-def move(connection: psycopg.Connection, old: str, new: str) -> remap.Moved:
-    moved = remap.Moved()
+def move(connection: psycopg.Connection, old: str, new: str) -> dict[str, int]:
     gate.close(connection)
-    remap.begin(connection, old, new)
+    moved = merging.merge(connection, old, new)
     connection.commit()
-    while remap.step(connection, old, new, moved):
-        connection.commit()
-    connection.commit()
-    return moved
+    return {name: number for name, number in moved.items() if number}
 
 
-def test_the_same_words_said_again_are_neither_lost_nor_doubled(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remap, "BATCH", 1)
+def test_the_same_words_said_again_are_neither_lost_nor_doubled(database: Database) -> None:
     start = int(time.time()) * 1_000_000
 
     with psycopg.connect(database.owner_dsn) as connection:
@@ -197,21 +155,18 @@ def test_the_same_words_said_again_are_neither_lost_nor_doubled(
             ).fetchall()
             return [(ordinal, int(ts.timestamp()) - start // 1_000_000) for ordinal, ts in rows]
 
-        # Once before the move and once while it is under way.
         say("old", 1, 0)
-        gate.close(connection)
-        remap.begin(connection, "old", "new")
-        say("old", 2, 60)
         move(connection, "old", "new")
-        say("old", 3, 120)
+        say("old", 2, 1200)
         say("old", 1, 130, is_live=False)
-        assert said("new") == [(1, 0), (2, 60), (3, 120)]
-        # Once long ago in one theme, and twice in the other: a step must not take what it moved before for a twin.
+        assert said("new") == [(1, 0), (2, 1200)]
+        # Once long ago in one theme, twice in the other, and once in both.
         say("b", 1, -86_400)
         say("a", 1, 0)
-        say("a", 2, 300)
-        assert move(connection, "a", "b").counts == {"turns": 2}
-        assert said("b") == [(1, -86_400), (3, 0), (2, 300)]
+        say("a", 2, 3000)
+        say("b", 2, 3002)
+        assert move(connection, "a", "b") == {"turns": 1, "duplicates": 1}
+        assert said("b") == [(1, -86_400), (3, 0), (2, 3002)]
 
 
 def test_the_merged_history_leads_to_the_entries_that_are_there(database: Database) -> None:
@@ -232,15 +187,11 @@ def test_the_merged_history_leads_to_the_entries_that_are_there(database: Databa
         put(2, "remove", "old", "X", "h")
         put(5, "add", "new", "Y", "h")
         move(connection, "old", "new")
-        put(3, "add", "new", "Late", "h")
+        put(9, "add", "new", "Late", "h")
         rows = connection.execute("SELECT content FROM memory_entries ORDER BY content").fetchall()
         assert rows == [("Late",), ("X",), ("Y",)]
         told = fold(item.operation for item in memories.history(connection, "new", "memory"))
         assert {content: set(entry.homes) for content, entry in told.items()} == {"X": set(), "Y": {"h"}, "Late": {"h"}}
-
-
-def remap_is_finished(home: AgentHome) -> bool:
-    return home.stored.rows("SELECT finished_at IS NOT NULL FROM theme_aliases") == [(True,)]
 
 
 WRITES = """
@@ -274,25 +225,27 @@ def test_killed_twenty_times_under_fifty_writes_a_second(
     assert writer.stdout.readline().strip() == "ready"
     kills = 0
     chance = random.Random(7)
+    stored = agent_home.stored
     while kills < 20:
-        before = len(agent_home.stored.turns("sales"))
-        process = commands.start("remap", "sales", "marketing", "--execute")
+        process = commands.start("theme", "merge", "sales", "marketing", "--execute")
         try:
             process.wait(chance.uniform(0.8, 3.0))
             process.communicate()
-            if not agent_home.stored.turns("sales"):
+            if not stored.rows("SELECT FROM conversations WHERE agent_identity = 'sales' LIMIT 1"):
                 # It was faster than we were: begin again.
                 with psycopg.connect(database.owner_dsn) as owner:
                     owner.execute(
                         "UPDATE conversations SET agent_identity = 'sales' WHERE agent_identity = 'marketing'"
-                        " AND session_id = 'old'; UPDATE theme_aliases SET finished_at = NULL"
+                        " AND session_id = 'old'; DELETE FROM theme_aliases"
                     )
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            # Only those count that came in the middle of the move.
-            kills += 0 < len(agent_home.stored.turns("sales")) < before
-    done = commands.run("remap", "sales", "marketing", "--execute")
+            # All of it or nothing, whenever that was.
+            assert stored.rows("SELECT DISTINCT count(*) FROM conversations WHERE session_id = 'old'"
+                               " GROUP BY agent_identity") == [(60_000,)]  # fmt: skip
+            kills += 1
+    done = commands.run("theme", "merge", "sales", "marketing", "--execute")
     assert done.code == 0, done
     time.sleep(0.5)
     writer.kill()
@@ -303,7 +256,6 @@ def test_killed_twenty_times_under_fifty_writes_a_second(
     agent_home.provider("marketing", "after").sync_turn("The end of it", "Is near", session_id="after")
     wanted = {f"{theme} said {number}" for theme, number in (line.split() for line in said)}
     noted = {f"{theme} noted {number}" for theme, number in (line.split() for line in said)}
-    stored = agent_home.stored
     wait_until(lambda: wanted <= {content for _, _, content in stored.turns("marketing")}, seconds=60)
     assert stored.themes() == {"marketing"}
     contents = [content for _, _, content in stored.turns("marketing")]

@@ -1,0 +1,1 @@
+"""Themes: one becomes another."""

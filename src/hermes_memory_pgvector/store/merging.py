@@ -1,0 +1,95 @@
+"""One theme becomes another, in one transaction: rows that both have are one afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.store import memories
+from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.values import TARGETS, AddMemory, Moment, Origin, Target
+
+SAME_SECONDS = 600.0
+"""The same words in one session, no further apart, are one saying that was reported under both names."""
+WRITER = "theme"
+"""Who wrote the operations that stand for a history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a theme holds, and how many of its memories another one has, too."""
+
+    turns: int
+    memories: int
+    events: int
+    delegations: int
+    recalls: int
+    duplicates: int
+
+
+def contents(connection: Connection, theme: str, other: str) -> Contents:
+    """What a theme holds, and what another one has of it."""
+    row: Any = connection.execute(statement("themes/contents"), {"theme": theme, "other": other}).fetchone()
+    return Contents(*map(int, row))
+
+
+def alias_of(connection: Connection, theme: str) -> str | None:
+    """The theme that this one went into; None when it did not."""
+    row: Any = connection.execute(statement("themes/alias"), {"old": theme}).fetchone()
+    return None if row is None else str(row[0])
+
+
+def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
+    """With the gate closed: give everything of a theme to another, and whatever is written to it from now on."""
+    names = {"theme": old, "other": new, "window": SAME_SECONDS}
+
+    def run(name: LiteralString) -> int:
+        return connection.execute(statement(name), names).rowcount
+
+    both = [target for target in TARGETS if _has_history(connection, new, target)]
+    run("themes/share_homes")
+    twins = run("themes/drop_entries") + run("themes/drop_turns")
+    run("themes/drop_delegations")
+    run("themes/drop_waiting")
+    run("themes/drop_agents")
+    moved = {
+        "memories": run("themes/move_entries"),
+        "turns": run("themes/move_turns"),
+        "events": run("themes/move_history"),
+        "delegations": run("themes/move_delegations"),
+        "recalls": run("themes/move_recalls"),
+        "duplicates": twins,
+    }
+    run("themes/move_waiting")
+    run("themes/move_agents")
+    run("themes/move_quarantines")
+    run("themes/move_aliases")
+    connection.execute(statement("themes/drop_alias"), {"theme": new})
+    connection.execute(statement("themes/insert_alias"), {"old": old, "new": new})
+    for target in both:
+        flatten(connection, new, target)
+    return moved
+
+
+def flatten(connection: Connection, theme: str, target: Target) -> None:
+    """Let a history say what is there, and nothing else: for each entry, that its homes have added it.
+
+    The histories of two themes do not lead to the entries of both together: a part of a text that meant one entry in
+    its own theme may mean another one beside more of them.
+    """
+    connection.execute(statement("themes/drop_history"), {"theme": theme, "target": target})
+    rows = memories.entries(connection, theme, target)
+    additions = [
+        AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, origin,
+                  entry.metadata, entry.origin, entry.trust)
+        for entry in rows.values()
+        for home, origin in sorted(entry.homes.items()) or [("", Origin.FILE)]
+    ]  # fmt: skip
+    placed = [Placed(addition, WRITER, number, 0) for number, addition in enumerate(additions)]
+    memories.record(connection, theme, target, placed)
+
+
+def _has_history(connection: Connection, theme: str, target: Target) -> bool:
+    return bool(memories.history(connection, theme, target))
