@@ -25,6 +25,21 @@ EXCEPTIONS = {
         "{table}",
     ): "blocks of a copy that is not in use, which differ from the original and are copied again",
 }
+EXCEPTIONS |= {
+    (f"queries/themes/{name}", table): "a theme becomes another one: all that it has is meant, or what both have"
+    for name, table in (
+        ("drop_delegations", "delegations"),
+        ("drop_entries", "memory_entries"),
+        ("drop_history", "memory_operations"),
+        ("drop_turns", "conversations"),
+        ("drop_waiting", "pending_vectors"),
+        ("move_delegations", "delegations"),
+        ("move_entries", "memory_entries"),
+        ("move_history", "memory_operations"),
+        ("move_turns", "conversations"),
+        ("move_waiting", "pending_vectors"),
+    )
+}
 FORMER_TRIM = """
 WITH kept AS (SELECT turn.ts, turn.id FROM unnest(%(digests)s::text[], %(ordinals)s::integer[]) AS still (digest, nth)
     JOIN conversations AS turn ON turn.agent_identity = %(theme)s AND turn.digest = decode(still.digest, 'hex'))
