@@ -59,6 +59,7 @@ ACROSS_THEMES = {
     "search/verify": "how exact the search of a theme is, also for vectors of others; no content",
     "vectors/claim_pending": "keys of rows that are due for a vector, for upkeep; no content",
     "vectors/count_pending": "how many rows are due for a vector; no content",
+    "vectors/given_up": "how many rows get no vector, by reason; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",
     "erase/homes": "which homes have delivered anything; no content",
     "mirror/held": "rows of this home, whichever theme wrote them",

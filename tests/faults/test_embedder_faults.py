@@ -111,3 +111,14 @@ os._exit(0)
 """
     assert embedding_home.run(script) == (0, "")
     assert with_vector(embedding_home) == (2, 0)
+
+
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_a_text_that_is_too_long_for_the_embedder_stops_no_other_text(
+    embedding_home: AgentHome, embedder: EmbedServer, answer: Mode
+) -> None:
+    embedder.max_chars, embedder.too_long = 1000, answer
+    say(embedding_home, 1, 2)
+    embedding_home.provider().sync_turn("What is the plan? " * 140, "The plan is long. " * 140)
+    wait_until(lambda: with_vector(embedding_home) == (6, 2))
+    assert embedding_home.stored.count("pending_vectors") == 0

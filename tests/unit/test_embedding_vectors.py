@@ -60,7 +60,7 @@ def test_a_model_is_known_by_its_name(model: str, dim: int | None, query: str, d
     assert bool(spec.query_prefix) == bool(query)
     assert spec.document_prefix == document
     assert 0 < spec.min_similarity < 1
-    assert spec.max_chars >= 2_000
+    assert spec.max_chars >= 1_000
 
 
 def test_floors_follow_the_model_and_default_otherwise() -> None:

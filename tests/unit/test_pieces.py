@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_memory_pgvector.embedding.known_models import spec_of
 from hermes_memory_pgvector.writer.chunks import (
     BEFORE_CHARS,
     MAX_PIECES,
     OVERLAP_CHARS,
     PIECE_CHARS,
     document_pieces,
+    piece_chars,
     split,
 )
 
@@ -48,3 +51,15 @@ def test_pieces_are_bounded_and_overlap(length: int, has_blanks: bool) -> None:
     if len(text) < (PIECE_CHARS // 2 - OVERLAP_CHARS) * MAX_PIECES:
         assert sum(map(len, pieces)) >= len(text) - len(pieces)
         assert not pieces or text.endswith(pieces[-1])
+
+
+@given(st.text(alphabet="漢字かな한국 ab", max_size=9_000))
+def test_signs_of_unspaced_scripts_count_as_a_token_each(text: str) -> None:
+    for piece in split(text, 1_000):
+        assert len(piece) + 3 * sum(ord(sign) > 0x1100 for sign in piece) <= 1_500
+
+
+@pytest.mark.parametrize("model", ["all-minilm", "bge-base-en", "nomic-embed-text"])
+def test_pieces_fit_the_input_of_their_model(model: str) -> None:
+    pieces = document_pieces(Row("word " * 3_000, "before " * 100), piece_chars(model))
+    assert max(map(len, pieces)) <= spec_of(model).max_chars

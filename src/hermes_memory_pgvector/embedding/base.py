@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -99,7 +100,21 @@ def create_embedder(
 def embeddable(text: str, max_chars: int) -> str | None:
     """The text as a model may see it: cut to its cap, valid Unicode, without NUL; None when nothing is left."""
     # No model knows the sign that stands for what could not be read.
-    return clean(text[:max_chars]).replace(REPLACED, "").strip() or None
+    return clean(text[: fitting_end(text, 0, max_chars)]).replace(REPLACED, "").strip() or None
+
+
+def fitting_end(text: str, start: int, size: int) -> int:
+    """Where a piece that begins at `start` ends if a model is to read it as so many characters of a spaced script.
+
+    A token is about four of those, and about one sign of Chinese, Japanese or Korean.
+    """
+    end = min(start + size, len(text))
+    while (weight := end - start + 3 * len(_UNSPACED.findall(text, start, end))) > size and end > start + 1:
+        end = min(end - 1, start + max(1, (end - start) * size // weight))
+    return end
+
+
+_UNSPACED = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
 def unit_vector(values: object, dim: int | None, source: str) -> Vector:

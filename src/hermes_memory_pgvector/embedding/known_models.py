@@ -102,7 +102,7 @@ _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
     (r"snowflake-arctic-embed(?:-xs|-s(?!\w)|:22m|:33m|:xs|:s(?!\w))", _arctic(384)),
     (r"snowflake-arctic-embed(?:-m|:110m|:m)", _arctic(768)),
     (r"snowflake-arctic-embed", _arctic(1024)),
-    (r"all-minilm", ModelSpec(384, max_chars=SHORT_CONTEXT_CHARS)),
+    (r"all-minilm", ModelSpec(384, max_chars=SHORT_CONTEXT_CHARS // 2)),
     (r"all-mpnet-base", ModelSpec(768, max_chars=SHORT_CONTEXT_CHARS)),
 )
 

@@ -26,7 +26,14 @@ _BYTES_PER_NUMBER = 32
 _LARGEST_LIKELY_DIM = 8_192
 _TRANSIENT = frozenset({408, 425, 429})
 _INPUT = frozenset({400, 413, 422})
+_SHORTEST = 200
+"""A text that is refused at this length is refused for another reason than its length."""
 _UNKNOWN_PATH = frozenset({404, 405, 501})
+_FAULT = 500
+
+
+class AnsweredWithFault(EmbeddingUnavailable):
+    """The endpoint answered 500: it is in trouble, or a text is too much for it, as with llama.cpp's servers."""
 
 
 class RemoteEmbedder:
@@ -103,31 +110,44 @@ class RemoteEmbedder:
         return vectors
 
     def _embed_batch(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
-        """One batch; when it is refused, halving finds the texts at fault, which get None."""
+        """One batch; when it is refused, halving finds the texts at fault, which are shortened until they are taken."""
         try:
             return list(self._request(texts, deadline))
-        except InputRefused as refusal:
+        except (InputRefused, AnsweredWithFault) as refusal:
             self._check_harmless_text_is_taken(refusal, deadline)
-            return self._without_refused(texts, deadline)
+            return self._in_parts(texts, deadline)
 
-    def _check_harmless_text_is_taken(self, refusal: InputRefused, deadline: Deadline) -> None:
+    def _check_harmless_text_is_taken(self, refusal: InputRefused | AnsweredWithFault, deadline: Deadline) -> None:
         # Without this a wrong model name would look like bad texts: one request for each, and no error.
         try:
             self._request([_HARMLESS], deadline)
         except InputRefused:
             raise EmbeddingRejected(f"{refusal}, even for one harmless word; check embed_model") from None
 
-    def _without_refused(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
-        if len(texts) == 1:
-            return [None]
-        middle = len(texts) // 2
+    def _in_parts(self, texts: list[str], deadline: Deadline) -> list[Vector | None]:
+        """Each half by itself; a single text is tried once more, because what failed may have passed."""
+        middle = (len(texts) + 1) // 2
         vectors: list[Vector | None] = []
-        for half in (texts[:middle], texts[middle:]):
+        for part in filter(None, (texts[:middle], texts[middle:])):
             try:
-                vectors += self._request(half, deadline)
-            except InputRefused:
-                vectors += self._without_refused(half, deadline)
+                vectors += self._request(part, deadline)
+            except (InputRefused, AnsweredWithFault):
+                vectors += self._in_parts(part, deadline) if len(part) > 1 else [self._shortened(part[0], deadline)]
         return vectors
+
+    def _shortened(self, text: str, deadline: Deadline) -> Vector | None:
+        """The vector of as much of a refused text as is taken: servers have limits that no name of a model tells."""
+        refusal: InputRefused | AnsweredWithFault | None = None
+        while len(text) > _SHORTEST:
+            text = text[: max(_SHORTEST, len(text) // 2)]
+            try:
+                return self._request([text], deadline)[0]
+            except (InputRefused, AnsweredWithFault) as error:
+                refusal = error
+        if refusal is not None:
+            # The endpoint may have gone meanwhile: then it is no fault of this text.
+            self._check_harmless_text_is_taken(refusal, deadline)
+        return None
 
     def _request(self, texts: list[str], deadline: Deadline) -> list[Vector]:
         if self._protocol is not None:
@@ -191,7 +211,9 @@ def _check_status(status: int, source: str, protocol: EmbeddingProtocol) -> None
         return
     if status in _UNKNOWN_PATH:
         raise NotSpoken(f"{source} answered {status} to the {protocol.name} protocol: unknown path or model")
-    if status in _TRANSIENT or status >= 500:
+    if status == _FAULT:
+        raise AnsweredWithFault(f"{source} answered {status}")
+    if status in _TRANSIENT or status > _FAULT:
         raise EmbeddingUnavailable(f"{source} answered {status}")
     if status in _INPUT:
         raise InputRefused(f"{source} answered {status}")

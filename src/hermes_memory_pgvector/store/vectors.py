@@ -104,6 +104,13 @@ def finish(connection: Connection, keys: Sequence[Key]) -> None:
         connection.execute(statement("vectors/finish_pending"), _columns(keys))
 
 
+def give_up(connection: Connection, rows: Sequence[Wanting], reason: str) -> None:
+    """Note why these rows get no vector; they are tried again when their text changes, or the model."""
+    if rows:
+        values = {**_columns([row.key for row in rows]), "leases": [row.lease for row in rows], "reason": reason}
+        connection.execute(statement("vectors/give_up"), values)
+
+
 def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
     """Give leases back; the rows are due again after a pause that grows with their attempts."""
     if keys:
@@ -123,9 +130,15 @@ def seconds_until_next(connection: Connection) -> float | None:
 
 
 def count(connection: Connection) -> tuple[int, int]:
-    """(rows that want a vector, those due now)."""
+    """(rows that want a vector, those due now); without those that were given up."""
     row: Any = connection.execute(statement("vectors/count_pending")).fetchone()
     return int(row[0]), int(row[1])
+
+
+def given_up(connection: Connection) -> dict[str, int]:
+    """How many rows get no vector, by the reason."""
+    rows: list[Any] = connection.execute(statement("vectors/given_up")).fetchall()
+    return {str(reason): int(count) for reason, count in rows}
 
 
 def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from hermes_memory_pgvector.config.settings import Settings
+from hermes_memory_pgvector.embedding.base import fitting_end
+from hermes_memory_pgvector.embedding.known_models import spec_of
 from hermes_memory_pgvector.values import AddTurn
 
 SUBSTANTIVE_CHARS = 200
@@ -41,29 +43,35 @@ def wants_vector(settings: Settings, turn: AddTurn) -> bool:
     return policy == "all" or len(turn.content) >= SUBSTANTIVE_CHARS
 
 
-def document_pieces(row: Row) -> tuple[str, ...]:
+def piece_chars(model: str) -> int:
+    """How long pieces are, so that the longest one, with what leads into it, is within what the model reads."""
+    return min(PIECE_CHARS, (spec_of(model).max_chars - BEFORE_CHARS) * 2 // 3)
+
+
+def document_pieces(row: Row, size: int = PIECE_CHARS) -> tuple[str, ...]:
     """The texts to embed for a row, one vector each; none for a blank one."""
-    pieces = split(row.content)
+    pieces = split(row.content, size)
     lead = row.before.strip()[-BEFORE_CHARS:]
     if not pieces or not lead:
         return pieces
     return (f"{lead}\n{pieces[0]}", *pieces[1:])
 
 
-def split(text: str) -> tuple[str, ...]:
+def split(text: str, size: int = PIECE_CHARS) -> tuple[str, ...]:
     """A text in overlapping pieces, cut at blanks where there are any."""
     text = text.strip()
-    if len(text) <= PIECE_CHARS * 3 // 2:
+    if fitting_end(text, 0, size * 3 // 2) == len(text):
         return (text,) if text else ()
     pieces: list[str] = []
     start = 0
     while start < len(text) and len(pieces) < MAX_PIECES:
-        end = min(start + PIECE_CHARS, len(text))
+        end = fitting_end(text, start, size)
         if end < len(text):
-            blank = text.rfind(" ", start + PIECE_CHARS // 2, end)
+            blank = text.rfind(" ", (start + end) // 2, end)
             end = blank if blank > 0 else end
         pieces.append(text[start:end].strip())
         if end >= len(text):
             break
-        start = end - OVERLAP_CHARS
+        # Of a short piece the overlap takes at most a quarter, so that each goes on.
+        start = end - min(OVERLAP_CHARS, (end - start) // 4)
     return tuple(piece for piece in pieces if piece)

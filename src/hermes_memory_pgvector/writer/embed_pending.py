@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
     EmbeddingError,
@@ -27,11 +28,12 @@ from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.vectors import Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel
-from hermes_memory_pgvector.writer.chunks import document_pieces
+from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
 
 logger = logging.getLogger(__name__)
 
 BATCH_ROWS = 64
+REFUSED = "the embedder refuses its text at any length"
 LEASE_MARGIN_SECONDS = 30.0
 DATABASE_SECONDS = 30.0
 RETURN_PAUSE_SECONDS = 10.0
@@ -89,6 +91,7 @@ class Backlog:
         self._problem_since = 0.0
         self._told_problem = ""
         self._embedded = 0
+        self._batch_rows = BATCH_ROWS
 
     def request(self) -> None:
         """There may be rows that wait for a vector."""
@@ -122,6 +125,7 @@ class Backlog:
             self.breaker.released()
             raise
         if more:
+            self._look_again_at = 0.0
             return 0.0
         self._served = requested
         return 0.0 if self._requested != requested else max(0.0, self._look_again_at - time.monotonic())
@@ -138,7 +142,7 @@ class Backlog:
                 # It has just changed: what we would make is of no use, or of less.
                 self.breaker.released()
                 return True
-            rows, gone = vectors.claim(connection, limit=BATCH_ROWS, lease_seconds=lease)
+            rows, gone = vectors.claim(connection, limit=self._batch_rows, lease_seconds=lease)
             vectors.finish(connection, gone)
             later = None if rows else vectors.seconds_until_next(connection)
         if later is not None:
@@ -150,12 +154,17 @@ class Backlog:
         try:
             made, without = self._embed(rows)
         except EmbeddingError:
+            # A slow embedder has time for fewer rows at once.
+            self._batch_rows = max(1, len(rows) // 2)
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
                 vectors.give_back(connection, [row.key for row in rows], RETURN_PAUSE_SECONDS)
             raise
+        self._batch_rows = min(BATCH_ROWS, 2 * self._batch_rows)
         try:
             with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-                vectors.store(connection, model, made, without)
+                refused = [row for row in without if row.content.strip() and self._chosen.model != LOCAL_MODEL]
+                vectors.store(connection, model, made, [row for row in without if row not in refused])
+                vectors.give_up(connection, refused, REFUSED)
         except DatabaseDenied:
             # The model's vectors may have been dropped since; the rows are due again when the lease ends.
             self._read_model()
@@ -166,7 +175,8 @@ class Backlog:
         return True
 
     def _embed(self, rows: Sequence[Wanting]) -> tuple[list[Made], list[Wanting]]:
-        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
+        size = piece_chars(self._chosen.model)
+        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
         texts = [text for _, _, text in pieces]
         found = self._chosen.embed_documents(texts, Deadline.after(self._embed_seconds))
         made = [

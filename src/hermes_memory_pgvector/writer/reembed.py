@@ -18,7 +18,7 @@ from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import reembedding, vectors
 from hermes_memory_pgvector.store.vectors import Key, Made, Wanting
 from hermes_memory_pgvector.values import EmbeddingModel, Kind
-from hermes_memory_pgvector.writer.chunks import document_pieces
+from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -190,7 +190,8 @@ class Reembed:
         self._say()
 
     def _embed(self, rows: Sequence[Wanting], deadline: Deadline) -> tuple[list[Made], list[Wanting]]:
-        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row))]
+        size = piece_chars(self._model.name)
+        pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
         found = self._embedder.embed_documents([text for _, _, text in pieces], deadline)
         made = [
             Made(row, chunk, vector)

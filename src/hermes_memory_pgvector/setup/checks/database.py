@@ -169,7 +169,7 @@ def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
 
 def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
     from hermes_memory_pgvector.setup.checks import model as model_checks
-    from hermes_memory_pgvector.store import overview, reembedding
+    from hermes_memory_pgvector.store import overview, reembedding, vectors
     from hermes_memory_pgvector.store.current_model import current_model
 
     model = seen.model = current_model(connection)
@@ -188,6 +188,8 @@ def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen)
     else:
         meant = f"; {terminal.count(missing, 'row')} without one, as configured" if missing else ""
         yield ok("vectors", f"every row that should have a vector has one{meant}")
+    for reason, count in vectors.given_up(connection).items():
+        yield warning("vectors", f"{terminal.count(count, 'row')} get no vector: {reason}", "check embed_model")
     for each in overview.visibility(connection, model):
         if each.pages > SMALL_PAGES and each.share < VISIBLE_SHARE:
             text = f"{each.table}: only {each.share:.0%} can be read index-only, which slows recall"

@@ -4,7 +4,7 @@ UPDATE pending_vectors AS pending
 SET due_at = now() + make_interval(secs => %(lease)s::double precision), attempts = pending.attempts + 1
 FROM (
     SELECT agent_identity, kind, id FROM pending_vectors
-    WHERE due_at <= now() ORDER BY due_at LIMIT %(limit)s::integer
+    WHERE due_at <= now() AND reason = '' ORDER BY due_at LIMIT %(limit)s::integer
     FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE pending.agent_identity = due.agent_identity AND pending.kind = due.kind AND pending.id = due.id
@@ -13,14 +13,14 @@ RETURNING pending.agent_identity, pending.kind, pending.id, pending.due_at;
 
 -- count_pending --
 -- How many rows want a vector, and how many of them are due now? Counted up to a bound.
-SELECT count(*), count(*) FILTER (WHERE due_at <= now()) FROM (SELECT due_at FROM pending_vectors LIMIT 100000) AS counted;
+SELECT count(*), count(*) FILTER (WHERE due_at <= now()) FROM (SELECT due_at FROM pending_vectors WHERE reason = '' LIMIT 100000) AS counted;
 
 
 -- enqueue --
 -- Puts these rows into the queue for vectors.
 INSERT INTO pending_vectors (agent_identity, kind, id)
 SELECT theme, kind, id FROM unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[]) AS new (theme, kind, id)
-ON CONFLICT (agent_identity, kind, id) DO UPDATE SET due_at = now(), attempts = 0;
+ON CONFLICT (agent_identity, kind, id) DO UPDATE SET due_at = now(), attempts = 0, reason = '';
 
 
 -- finish_claimed --
@@ -41,6 +41,20 @@ WHERE pending.agent_identity = done.theme AND pending.kind = done.kind AND pendi
 DELETE FROM pending_vectors AS pending
 USING unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[]) AS done (theme, kind, id)
 WHERE pending.agent_identity = done.theme AND pending.kind = done.kind AND pending.id = done.id;
+
+
+-- give_up --
+-- Notes why these rows get no vector, unless they were put into the queue or leased again since.
+UPDATE pending_vectors AS pending SET reason = %(reason)s
+FROM unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[], %(leases)s::timestamptz[])
+          AS given (theme, kind, id, lease)
+WHERE pending.agent_identity = given.theme AND pending.kind = given.kind AND pending.id = given.id
+  AND pending.due_at = given.lease;
+
+
+-- given_up --
+-- How many rows get no vector, by the reason?
+SELECT reason, count(*) FROM pending_vectors WHERE reason <> '' GROUP BY reason;
 
 
 -- insert_of_memories --
@@ -138,4 +152,4 @@ WHERE pending.agent_identity = back.theme AND pending.kind = back.kind AND pendi
 -- seconds_until_next --
 -- In how many seconds is the next row due that waits for a vector? Null when none waits, which greatest() would hide.
 SELECT CASE WHEN min(due_at) IS NOT NULL THEN greatest(0, extract(epoch FROM min(due_at) - now())) END::double precision
-FROM pending_vectors;
+FROM pending_vectors WHERE reason = '';
