@@ -371,21 +371,6 @@ def test_weigh_terms_does_not_call_absent_what_was_not_looked_up(owner: psycopg.
     assert found["has_hits"]
 
 
-def test_refuse_write_keeps_everybody_out_but_the_one_who_copies(owner: psycopg.Connection[TupleRow]) -> None:
-    owner.execute(
-        "CREATE TRIGGER closed BEFORE INSERT OR UPDATE OR DELETE ON theme_aliases"
-        " FOR EACH STATEMENT EXECUTE FUNCTION hermes_refuse_write()"
-    )
-    insert = "INSERT INTO theme_aliases (old, new) VALUES ('old', 'new')"
-    with pytest.raises(psycopg.DatabaseError, match="not in use"):
-        owner.execute(insert)
-    with owner.transaction():
-        owner.execute("SELECT set_config('hermes.moves', 'yes', true)")
-        owner.execute(insert)
-    with pytest.raises(psycopg.DatabaseError, match="not in use"):
-        owner.execute("DELETE FROM theme_aliases WHERE old = 'nothing of the kind'")
-
-
 def test_tombstone_is_the_hash_that_python_computes(owner: psycopg.Connection[TupleRow]) -> None:
     key = bytes(value(owner, "key FROM erasure_key"))
     assert len(key) == 32

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,15 @@ from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import DatabaseDenied, Held, SchemaError
+from hermes_memory_pgvector.errors import Held, SchemaError
+from hermes_memory_pgvector.ops.carry import promote
+from hermes_memory_pgvector.ops.carry.ends import alone
 from hermes_memory_pgvector.postgres.errors import translated
-from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.copying import Copying, Difference, columns_of, fingerprint
+from hermes_memory_pgvector.schema import migrate, moving
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
-from hermes_memory_pgvector.schema.moving import open_side
-from hermes_memory_pgvector.schema.moving_tables import STAYING, TABLES, Table, vector_tables_of
+from hermes_memory_pgvector.schema.moving import STAYING, Side, open_side
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
-from hermes_memory_pgvector.setup import moving_in, promoting
-from hermes_memory_pgvector.setup.promoting import alone
-from hermes_memory_pgvector.store import schema
+from hermes_memory_pgvector.store import gate, schema
 from testing.cases import some_of
 from testing.command import PROGRAM, Commands, with_password
 from testing.live_agent import LiveAgent
@@ -62,7 +61,7 @@ SEED = (
     "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('theme 1', 'home', 'h', 'cli', '2')",
     "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
     " expected_at, state, counters)"
-    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now(), now(), '{{}}', '{{\"a\": 1}}')",
+    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now() - interval '1 year', now(), '{{}}', '{{\"a\": 1}}')",
     "INSERT INTO past_processes (home_id, processes, last_seen, counters) VALUES ('home', 1, now(), '{{\"a\": 1}}')",
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
@@ -189,14 +188,10 @@ def installation(tmp_path: Path, postgres_server: ConnectionInfo) -> Iterator[In
             admin.execute(f'DROP ROLE IF EXISTS "{role}"'.encode())
 
 
-def fingerprints(dsn: str) -> dict[str, Any]:
+def sums(dsn: str) -> dict[str, Any]:
     """What every table of a database holds, in numbers."""
     with open_side(dsn) as side:
-        return {
-            table.name: fingerprint(side.connection, table, columns_of(side.connection, table.name)).themes
-            for table in side.tables()
-            if table.name != "audit_log"
-        }
+        return {name: each for name, each in side.sums().items() if name != "audit_log"}
 
 
 def test_every_table_moves_or_is_known_to_stay(database: Database) -> None:
@@ -205,17 +200,16 @@ def test_every_table_moves_or_is_known_to_stay(database: Database) -> None:
         name
         for (name,) in Stored(database.owner_dsn).rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     }
-    moving = {table.name for table in (*TABLES, *vector_tables_of(1))}
-    assert tables == moving | set(STAYING)
+    with open_side(database.owner_dsn) as side:
+        assert tables == {*side.tables(), *STAYING, "hermes_pgvector_migrations"}
 
 
 def test_everything_moves_while_agents_talk_and_comes_back(installation: Installation) -> None:
     """There, back and there again: nothing lost, nothing twice, and the side that is left takes no write."""
     shown = installation.to_own()
     assert shown["executed"] is False
-    assert shown["problems"] == []
-    assert shown["tables"]["conversations"] == 1500
-    empty = {name for name, rows in shown["tables"].items() if not rows}
+    assert shown["counts"]["turns"] == 1500
+    empty = {name for name, each in sums(installation.start().owner_dsn).items() if not each}
     unused = {"reembedding", "hidden", "forgotten", "receipts", "homes", "processes"}
     assert empty == unused, "a table without a row would prove nothing"
     assert not Stored(installation.target.owner_dsn).rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
@@ -229,9 +223,8 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
         ) as second,
     ):
         done = installation.to_own("--execute")
-        assert done["left"] == {}, done
-        assert done["stopped"] is True
-    assert {Path(each) for each in done["followed"]} == {installation.root, installation.profile}
+        assert done.get("left") == [], done
+        assert "the embedded server is stopped" in str(done["notes"])
     for agent in (first, second):
         assert agent.report.said
         assert sorted(installation.said(agent.theme)) == sorted(agent.report.said)
@@ -243,14 +236,10 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
         assert installation.password not in (home / ".env").read_text(encoding="utf-8")
 
     old = installation.start()
-    here, there = fingerprints(old.owner_dsn), fingerprints(installation.target.owner_dsn)
+    here, there = sums(old.owner_dsn), sums(installation.target.owner_dsn)
     for table in ("memory_entries", "memory_operations", "tombstones", "erasure_key", "theme_aliases"):
         assert here[table] == there[table]
     _is_closed(old)
-    # What is left there can still be read, and is all in the new place.
-    known = installation.commands.call("import", "peer", "embedded", "--dry-run", "--json").json
-    assert (known["stored"], known["known"] >= 1500) == (0, True), known
-    assert moving_in.themes_in(installation.root / "pgvector")
     numbers = Stored(installation.target.owner_dsn).rows(
         "SELECT (SELECT last_value FROM conversations_id_seq) >= (SELECT max(id) FROM conversations),"
         " (SELECT last_value FROM memory_operations_id_seq) >= (SELECT max(id) FROM memory_operations)"
@@ -261,42 +250,39 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
         installation.profile, theme="lamp", writes=20, recalls=5, environment=installation.commands.environment
     ) as third:
         back = installation.back("--execute")
-        assert back.get("left") == {}, back
-    assert back["target"] == "an earlier copy of this installation, not in use"
+        assert back.get("left") == [], back
     assert third.report.is_well, third.report.failures
     assert not installation.dsn_of(installation.root)
     assert not installation.dsn_of(installation.profile)
     in_use = Stored(installation.start().owner_dsn)
     stored = [content for _, _, content in in_use.turns("lamp")]
     assert sorted(set(stored)) == sorted({*second.report.said, *third.report.said})
-    with (
-        pytest.raises(psycopg.DatabaseError, match="not in use"),
-        psycopg.connect(installation.target.owner_dsn) as owner,
-    ):
-        owner.execute("DELETE FROM conversations")
+    assert len(stored) == len(set(stored))
 
     again = installation.to_own("--execute")
-    assert again["left"] == {}
-    assert installation.commands.call("promote", "--drop-embedded").code == 0
-    assert (installation.root / "pgvector" / "checkpoints" / "postgres.sock").is_dir()
+    assert again.get("left") == [], again
+    # A home without data would start from what the host's backup has made of it.
     dump = installation.commands.folder / ".hermes-pgvector" / f"{home_id(installation.root)}.dump"
     dump.parent.mkdir(exist_ok=True)
-    dump.write_bytes(b"what the host's backup has made of it")
-    dropped = installation.commands.call("promote", "--drop-embedded", "--execute", "--json")
-    assert dropped.json["bytes"] > 0
-    assert not (installation.root / "pgvector" / "checkpoints" / "postgres.sock").exists()
-    assert not dump.exists(), "a home without data would start from it"
-    assert len(installation.said("desk")) == len(first.report.said)
+    dump.write_bytes(b"no dump at all")
+    shutil.rmtree(installation.root / "pgvector" / "checkpoints" / "postgres.sock")
+    anew = installation.back("--execute")
+    assert anew.get("left") == [], anew
+    in_use = Stored(installation.start().owner_dsn)
+    assert sorted(content for _, _, content in in_use.turns("desk")) == sorted(first.report.said)
+    assert not dump.exists()
+    assert len(list(dump.parent.glob("*.dump-before-*"))) == 1
 
 
 def _is_closed(old: ConnectionInfo) -> None:
-    """Nobody can write to the old database any more, however they come."""
+    """No process stores anything in the old database any more."""
     with translated(), psycopg.connect(old.runtime_dsn) as connection:
         with pytest.raises(Held, match="moved from this database to"):
             schema.verify(connection)
-        connection.rollback()
-        with pytest.raises(DatabaseDenied, match="moved"), translated():
-            connection.execute("UPDATE journal_writers SET seq = 0")
+        with pytest.raises(Held, match="moved from this database to"):
+            gate.enter(connection)
+        with pytest.raises(Held, match="moved from this database to"):
+            gate.close(connection)
     with pytest.raises(SchemaError, match="moved"):
         migrate.apply(old.owner_dsn, model=LOCAL)
 
@@ -323,21 +309,18 @@ from hermes_memory_pgvector.cli import main
 sys.exit(main(arguments))
 """
 KILLS = {
-    "before it is closed": ("schema.moving", "Side.set_mark", "1", "before"),
-    "closed": ("schema.moving", "Side.set_mark", "1", "after"),
-    "with models": ("schema.moving", "Side.make_models", "1", "after"),
-    "in the turns": ("schema.copying", "Copying._stream", "3", "after"),
-    "in the vectors": ("schema.copying", "Copying._stream", "20", "before"),
-    "before tidying": ("schema.moving", "Side.tidy", "1", "before"),
-    "while writes wait": ("schema.copying", "Copying.differences", "1", "before"),
-    "compared": ("schema.copying", "Copying.differences", "1", "after"),
-    "old one closed, not committed": ("schema.moving", "Side.set_mark", "2", "after"),
-    "old one closed": ("setup.promoting", "_open", "1", "before"),
-    "new one open": ("setup.promoting", "_follow", "1", "before"),
+    "tables made": ("setup.database", "apply", "1", "after"),
+    "before it is closed": ("schema.moving", "Side.shut", "1", "before"),
+    "closed": ("schema.moving", "Side.shut", "1", "after"),
+    "with models": ("schema.moving", "_make_models", "1", "after"),
+    "after the turns": ("schema.moving", "_copy", "2", "after"),
+    "compared": ("schema.moving", "_compare", "4", "after"),
+    "new one open": ("schema.moving", "Side.tidy", "1", "before"),
+    "before homes follow": ("ops.carry.promote", "_follow", "1", "before"),
     "one home there": ("setup.new_settings", "save_dsn", "1", "after"),
-    "all homes there": ("setup.promoting", "_stop", "1", "before"),
-}  # fmt: skip
-EVERYDAY = ("in the turns", "old one closed, not committed", "old one closed", "one home there")
+    "all homes there": ("ops.carry.promote", "_stop", "1", "before"),
+}
+EVERYDAY = ("closed", "after the turns", "new one open", "one home there")
 
 
 @pytest.mark.parametrize("kills", some_of({"some": EVERYDAY, "all": tuple(KILLS)}, "some"))
@@ -356,13 +339,13 @@ def test_a_killed_move_goes_on_and_loses_nothing(humble_installation: Installati
             )  # fmt: skip
             assert done.returncode == -signal.SIGKILL, (kill, done)
         done = installation.promote("--to", admin, "--execute")
-        assert done["left"] == {}, done
+        assert done.get("left") == [], done
     stored = Stored(make_conninfo(installation.target.owner_dsn, options="-csearch_path=fleet,public"))
     for agent in (first, second):
         assert sorted(content for _, _, content in stored.turns(agent.theme)) == sorted(agent.report.said)
         assert agent.report.is_well, agent.report.failures
     assert len(stored.turns("theme 1")) == 300
-    here, there = fingerprints(installation.start().owner_dsn), fingerprints(stored.dsn)
+    here, there = sums(installation.start().owner_dsn), sums(stored.dsn)
     for table in ("memory_entries", "memory_operations", "memory_vectors_1", "tombstones", "erasure_key"):
         assert here[table] == there[table]
     assert Stored(installation.target.owner_dsn).rows("SELECT to_regclass('public.conversations')") == [(None,)]
@@ -375,9 +358,7 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(
 
     def problem(name: str, *arguments: str) -> str:
         done = installation.promote("--to", make_conninfo(installation.admin, dbname=name), *arguments)
-        assert done["executed"] is False
-        (only,) = done["problems"]
-        return str(only)
+        return str(done["error"])
 
     with psycopg.connect(database.owner_dsn) as other:
         other.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'of another fleet')")
@@ -393,7 +374,7 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(
     with psycopg.connect(postgres_server.owner_dsn, autocommit=True) as admin:
         admin.execute("CREATE DATABASE ascii_only ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
         try:
-            assert "encoding SQL_ASCII" in problem("ascii_only")
+            assert "encoding is SQL_ASCII" in problem("ascii_only")
         finally:
             admin.execute("DROP DATABASE ascii_only WITH (FORCE)")
         admin.execute("CREATE ROLE agents_of_promote LOGIN PASSWORD 'a-password-for-agents'")
@@ -402,8 +383,7 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(
     done = installation.commands.call(
         "promote", "--to", poor, "--json", variables={"PGPASSWORD": "a-password-for-agents"}
     )
-    assert "may not create tables" in done.json["problems"][0]
-    assert "move first" in installation.commands.call("promote", "--drop-embedded").err
+    assert "may not create tables" in done.json["error"]
 
     for home in (installation.root, installation.profile):
         assert not installation.dsn_of(home)
@@ -415,55 +395,60 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(
 def test_a_move_is_taken_back_and_one_that_does_not_compare_changes_nothing(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever goes wrong, exactly one of the two databases can be written to."""
-    with psycopg.connect(installation.start().runtime_dsn, autocommit=True) as agent:
-        write = "UPDATE journal_writers SET seq = seq"
+    """Whatever goes wrong, exactly one of the two databases takes what is said."""
+    runtime = installation.start().runtime_dsn
 
-        original = Copying.differences
+    def may_store() -> bool:
+        with psycopg.connect(runtime, autocommit=True) as agent, agent.transaction():
+            try:
+                gate.enter(agent)
+            except Held:
+                return False
+            return True
 
-        def tampered(copying: Copying, tables: Sequence[Table]) -> list[Difference]:
-            with copying._changing(tables[1]):
-                copying._target.execute("UPDATE memory_entries SET content = content || '!' WHERE id = 3")
-            return original(copying, tables)
+    def executed(*arguments: str) -> Any:
+        return installation.commands.call(
+            "promote", "--to", installation.admin, "--execute", *arguments, variables=installation.variables
+        )
 
-        with monkeypatch.context() as patched:
-            patched.setattr(Copying, "differences", tampered)
-            done = installation.commands.call(
-                "promote", "--to", installation.admin, "--execute", variables=installation.variables
-            )
-        assert done.code == 1
-        assert "differ after copying: memory_entries of theme 3 has 12 rows here and 12 there" in done.err
-        agent.execute(write.encode())
+    original = Side.sums_of
 
-        with alone(installation.root / "pgvector"):
-            busy = installation.commands.call(
-                "promote", "--to", installation.admin, "--execute", variables=installation.variables
-            )
-            assert "another `promote`" in busy.err
+    def tampered(side: Side, name: str) -> dict[str, list[Any]]:
+        if name == "memory_entries" and side.dsn == installation_dsn:
+            side.connection.execute("UPDATE memory_entries SET content = content || '!' WHERE id = 3")
+        return original(side, name)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(promoting, "_open", interrupted)
-            killed = installation.commands.call(
-                "promote", "--to", installation.admin, "--execute", variables=installation.variables
-            )
-            assert killed.err == "interrupted\n"
-        with pytest.raises(psycopg.DatabaseError, match="not in use"):
-            agent.execute(write.encode())
-        assert installation.to_own()["stage"] == "open"
-        cancel = ("--cancel", "--to", installation.admin)
-        assert installation.promote(*cancel)["executed"] is False
-        with pytest.raises(psycopg.DatabaseError, match="not in use"):
-            agent.execute(write.encode())
-        assert "in use again" in installation.promote(*cancel, "--execute")["result"]
-        agent.execute(write.encode())
-        assert "nothing to take back" in installation.promote(*cancel, "--execute")["result"]
-    done = installation.to_own("--execute")
-    assert done["target"] == "a copy of this installation that was begun"
-    assert done["left"] == {}
-    with psycopg.connect(installation.target.owner_dsn, autocommit=True) as owner:
-        owner.execute("UPDATE journal_writers SET seq = seq")
-    late = installation.promote("--cancel", "--to", installation.admin, "--execute")
+    installation_dsn = make_conninfo(installation.admin, password=installation.password)
+    with monkeypatch.context() as patched:
+        patched.setattr(Side, "sums_of", tampered)
+        done = executed()
+    assert done.code == 1
+    told = " ".join(done.err.split())
+    assert "memory_entries differs after copying in 1 themes; theme 3 has 12 rows here and 12 there" in told
+    assert may_store()
+
+    with alone(installation.root / "pgvector"):
+        assert "another `promote`" in executed().err
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "move", interrupted)
+        assert executed().err == "interrupted\n"
+    assert not may_store()
+    cancel = ("--cancel", "--to", installation.admin)
+    assert installation.promote(*cancel)["executed"] is False
+    assert not may_store()
+    assert installation.promote(*cancel, "--execute")["executed"] is True
+    assert may_store()
+    assert installation.promote(*cancel, "--execute")["counts"] == {}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(promote, "_follow", interrupted)
+        assert executed().err == "interrupted\n"
+    late = installation.promote(*cancel, "--execute")
     assert "to go back" in late["error"]
+    assert installation.to_own()["counts"] == {"homes": 2}
+    done = installation.to_own("--execute")
+    assert done["left"] == []
 
 
 def interrupted(*_: Any) -> None:
@@ -502,13 +487,12 @@ def _move_under_load(made: Installation, kills: int) -> None:
         time.sleep(2)
     report, outcome = agent.report, json.loads(done.stdout)
     print(
-        f"\n{kills} kills; {outcome['copied']} rows copied by the last run in {took:.1f} s, {outcome['rows']} equal, "
-        f"writes held {outcome['held_seconds']} s; {len(report.said)} said, {report.asked} asked, "
+        f"\n{kills} kills; {outcome['counts']} in {took:.1f} s; {len(report.said)} said, {report.asked} asked, "
         f"{len(report.failures)} not answered, slowest {report.slowest:.2f} s, longest outage {report.outage:.2f} s"
     )
     assert sorted(made.said("desk")) == sorted(report.said)
     assert report.is_well, report.failures
-    old, new = fingerprints(made.start().owner_dsn), fingerprints(made.target.owner_dsn)
+    old, new = sums(made.start().owner_dsn), sums(made.target.owner_dsn)
     themes = [f"theme {number}" for number in range(5)]
     for table in ("conversations", "memory_entries", "memory_operations", "memory_vectors_1"):
         assert {theme: old[table][theme] for theme in themes} == {theme: new[table][theme] for theme in themes}

@@ -7,7 +7,7 @@ import psycopg.errors
 import pytest
 
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseError, DatabaseRejected, DatabaseUnavailable
-from hermes_memory_pgvector.postgres.errors import MOVED_STATE, translate, translated
+from hermes_memory_pgvector.postgres.errors import translate, translated
 
 
 def kinds(parent: type[psycopg.Error] = psycopg.Error) -> set[type[psycopg.Error]]:
@@ -38,14 +38,6 @@ def test_the_sqlstate_decides(state: str, kind: type[DatabaseError]) -> None:
     ours = translate(psycopg.errors.lookup(state)())
     assert type(ours) is kind
     assert ours.sqlstate == state
-
-
-def test_a_database_that_is_not_in_use_is_waited_out() -> None:
-    foreign = psycopg.DatabaseError()
-    foreign.sqlstate = MOVED_STATE
-    ours = translate(foreign)
-    assert type(ours) is DatabaseDenied
-    assert "moved" in str(ours)
 
 
 def test_a_full_disk_and_a_standby_are_told_in_words() -> None:

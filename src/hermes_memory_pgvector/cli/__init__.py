@@ -36,7 +36,6 @@ from hermes_memory_pgvector.cli import (
     mute,
     options,
     own_commands,
-    promote,
     prune,
     quarantine,
     reembed,
@@ -74,7 +73,7 @@ COMMANDS = (
     status, why, why_not,
     undo, restore, edit, mute, unmute, quarantine,
     forget, prune, scan,
-    import_, export, promote, backup, restore_backup,
+    import_, export, backup, restore_backup,
     reembed, backfill, index, journal, metrics, ui, mcp,
 )  # fmt: skip
 """The commands that declare their own options; the others are operations."""

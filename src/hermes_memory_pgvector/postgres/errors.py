@@ -31,8 +31,6 @@ STATEMENT_MODE = (
     " (in pgbouncer.ini: pool_mode = transaction)"
 )
 SERVER_AWAY = "the connection pooler cannot reach its server"
-MOVED_STATE = "M0V01"
-"""What a database says that is not in use: its installation has moved, or is just being copied to it."""
 PLAIN_STATES = {
     "53100": "the disk of the database server is full; free some space there",
     "25006": "this server takes no writes: it is a standby or set to read-only; name the primary in dsn",
@@ -53,9 +51,6 @@ def translate(error: BaseException) -> DatabaseError:
         if state[:2] == REMOTE_CLASS:
             # A broken connection of our own has no state: the server speaks of one that it tried to make.
             return DatabaseUnavailable(f"{SERVER_AWAY} ({where})", sqlstate=state)
-        if state == MOVED_STATE:
-            moved = "the memories are moving to another database, or have moved; this home follows with its settings"
-            return DatabaseDenied(moved, sqlstate=state)
         if state in SCHEMA_STATES:
             return DatabaseDenied(f"the schema is missing or older ({where}); run: {MIGRATE_COMMAND}", sqlstate=state)
         if state[:2] in DENIED_CLASSES:

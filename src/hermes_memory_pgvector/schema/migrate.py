@@ -277,13 +277,12 @@ def stay_within(connection: psycopg.Connection, schema: str) -> None:
 
 
 def check_in_use(connection: psycopg.Connection) -> None:
-    """Keep off a database that is no longer in use, or not yet: its rights must stay as they are."""
-    has_mark = connection.execute(admin_statement("moving/can_be_marked")).fetchone()
+    """Keep off a database that is no longer in use: its rights must stay as they are."""
+    has_mark = connection.execute(admin_statement("schema/table_exists"), ("hermes_pgvector_installation",)).fetchone()
     if has_mark is not None and has_mark[0]:
         row = connection.execute(admin_statement("moving/mark")).fetchone()
-        reason = not_in_use(row[1], row[2]) if row is not None else ""
-        if reason:
-            raise SchemaError(reason)
+        if row is not None and row[1] is not None:
+            raise SchemaError(not_in_use(row[1]))
 
 
 def _note_neighbours(connection: psycopg.Connection, schema: str, outcome: Outcome) -> None:

@@ -1,13 +1,15 @@
-"""One side of a move to another database: what kind of server it is, whether it is in use, and how it is closed.
+"""Moves everything that an installation holds to another database: one snapshot, read into one transaction.
 
-Of the two databases of a move, at most one is in use at any moment. The new one is closed until it has everything; the
-old one is closed for good before the new one opens. Closed means that a trigger on every table refuses to change rows,
-whoever asks; who reads goes on reading.
+Nobody writes to the source meanwhile: `Side.shut` has said where it moves to, which every writer reads behind the gate,
+and their records wait in the journals. The target shows nothing before it has everything, compared by checksums; with
+the rows it takes over the source's identity, and is in use from its commit on. So at any moment at most one of the two
+databases is in use, and whoever is killed on the way runs it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,23 +18,29 @@ import psycopg
 from psycopg import IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.errors import CareError, SchemaError
 from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translated
-from hermes_memory_pgvector.postgres.statements import vector_tables
+from hermes_memory_pgvector.postgres.statements import read_sql, statement, vector_tables
 from hermes_memory_pgvector.schema import migrate
-from hermes_memory_pgvector.schema.copying import count_rows, has_rows
 from hermes_memory_pgvector.schema.model_tables import model_sql
-from hermes_memory_pgvector.schema.moving_tables import MADE_BY_MIGRATE, MODELS, TABLES, Table, vector_tables_of
 from hermes_memory_pgvector.schema.sql_functions import model_functions
 from hermes_memory_pgvector.schema.statements import admin_statement
 
 CONNECT_SECONDS = 10
-LOCK_SECONDS = 30
-LOCK_TRIES = 20
+GATE_SECONDS = 90
 TRANSACTION_TIMEOUT_SINCE = 170_000
-WATERMARKS = "journal_writers"
-APPLICATION_NAME = "hermes-pgvector-promote"
+APPLICATION_NAME = "hermes-pgvector-move"
+THEME = "agent_identity"
+INSTALLATION = "hermes_pgvector_installation"
+STAYING = ("theme_indexes",)
+"""What every database has for itself."""
+MADE_BY_MIGRATE = (INSTALLATION, "embedding_models", "erasure_key", "lexeme_statistics")
+"""What an unused database may hold."""
+REPORTED_ROWS = 1000
+TIDIED_ROWS = 2000
+Sums = Mapping[str, Mapping[str, list[Any]]]
+"""By table and theme, the number of rows and the sum of their checksums; tables without themes have one, ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +50,12 @@ class Mark:
     id: str
     moved_to: str | None
     """Where the installation has moved to; None while it is here."""
-    filled_from: str | None
-    """The id of the installation that is being copied to here; None when nothing is."""
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether agents may write here."""
-        return self.moved_to is None and self.filled_from is None
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """A server, a database and a login."""
 
-    version: str
     version_number: int
     database: str
     schema: str | None
@@ -64,17 +64,6 @@ class Facts:
     may_create: bool
     is_standby: bool
     bytes: int
-    pgvector: str | None
-    """The version in this database; None when the extension is not there yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An embedding model and its id."""
-
-    id: int
-    name: str
-    dim: int
 
 
 class Side:
@@ -83,117 +72,121 @@ class Side:
     def __init__(self, connection: psycopg.Connection, dsn: str) -> None:
         self.connection = connection
         self.dsn = dsn
-        self.facts = _facts(connection)
-        self._settle()
+        self.refresh()
 
     def refresh(self) -> None:
-        """The tables are there now: look again at what this is."""
-        self.facts = _facts(self.connection)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Make names and texts mean the same as on the other side, without a time limit."""
+        """Look at what this is, and make names and texts mean the same as on the other side, without a time limit."""
+        row: Any = self.connection.execute(admin_statement("moving/facts")).fetchone()
+        self.facts = Facts(*row)
         if self.facts.schema is None:
             return
         self.connection.execute(admin_statement("moving/stay_within"), {"schema": self.facts.schema})
         if self.facts.version_number >= TRANSACTION_TIMEOUT_SINCE:
             self.connection.execute("SELECT set_config('transaction_timeout', '0', false)")
 
-    # What is there.
-
     def has_table(self, name: str) -> bool:
         """Whether the schema has a table of that name."""
-        row: Any = self.connection.execute(admin_statement("schema/table_exists"), (name,)).fetchone()
-        return bool(row[0])
+        return bool(self._value(admin_statement("schema/table_exists"), (name,)))
 
-    def version(self) -> int:
-        """The version of our schema; 0 where there is none."""
-        if not self.has_table("hermes_pgvector_migrations"):
-            return 0
-        row: Any = self.connection.execute("SELECT max(version) FROM hermes_pgvector_migrations").fetchone()
-        return int(row[0] or 0)
-
-    def mark(self) -> Mark:
-        """Which installation this is, and whether it is in use here."""
+    def mark(self) -> Mark | None:
+        """Which installation this is; None where our tables are not."""
+        if not self.has_table(INSTALLATION):
+            return None
         row: Any = self.connection.execute(admin_statement("moving/mark")).fetchone()
         return Mark(*row)
 
-    def mark_if_known(self) -> Mark | None:
-        """As `mark`; None for tables of a version that has no such marks."""
-        row: Any = self.connection.execute(admin_statement("moving/can_be_marked")).fetchone()
-        return self.mark() if row[0] else None
+    def tables(self) -> list[str]:
+        """Every table that moves, those that others refer to before these."""
+        made = re.findall(r"^CREATE TABLE (\w+) \(", read_sql("base.sql"), re.MULTILINE)
+        vectors = [f"{name}_{model}" for model, _ in self.models() for name in ("memory_vectors", "turn_vectors")]
+        return [name for name in (*made, *vectors) if name not in STAYING]
 
-    def theme_count(self) -> int:
-        """How many themes there are."""
-        row: Any = self.connection.execute(admin_statement("moving/themes")).fetchone()
-        return int(row[0])
-
-    def approximate_indexes(self) -> list[str | None]:
-        """The themes that have an index of their own; None stands for the index over all themes."""
-        rows: list[Any] = self.connection.execute(admin_statement("moving/theme_indexes")).fetchall()
-        return [theme for (theme,) in rows]
-
-    def models(self) -> list[Model]:
-        """The embedding models."""
+    def models(self) -> list[tuple[int, int]]:
+        """The number and the dimension of each embedding model."""
         rows: list[Any] = self.connection.execute(admin_statement("moving/models")).fetchall()
-        return [Model(int(number), str(name), int(dim)) for number, name, dim in rows]
-
-    def tables(self) -> list[Table]:
-        """Every table that moves."""
-        return [*TABLES, *(table for model in self.models() for table in vector_tables_of(model.id))]
+        return [(int(number), int(dim)) for number, dim in rows]
 
     def counts(self) -> dict[str, int]:
         """How many rows each table has."""
-        return {table.name: count_rows(self.connection, table) for table in self.tables()}
+        return {
+            name: int(self._value(admin_statement("moving/count").format(table=sql.Identifier(name))))
+            for name in self.tables()
+        }
 
     def is_unused(self) -> bool:
         """Whether nothing was ever stored here."""
-        content = (table for table in TABLES if table.name not in MADE_BY_MIGRATE)
-        return not any(self.has_table(table.name) and has_rows(self.connection, table) for table in content)
+        return not any(
+            self._value(admin_statement("moving/has_rows").format(table=sql.Identifier(name)))
+            for name in self.tables()
+            if name not in MADE_BY_MIGRATE
+        )
 
     def owns_tables(self) -> bool:
-        """Whether this login may close the tables."""
-        row: Any = self.connection.execute(admin_statement("moving/owner"), ("conversations",)).fetchone()
-        return row is not None and bool(row[0])
+        """Whether this login may change the tables."""
+        return bool(self._value(admin_statement("moving/owner"), ("conversations",)))
 
     def agents(self) -> int:
         """How many connections others have to this database."""
-        row: Any = self.connection.execute(admin_statement("moving/clients")).fetchone()
-        return int(row[0])
+        return int(self._value(admin_statement("moving/clients")))
+
+    def has_approximate_index(self) -> bool:
+        """Whether vectors have an index that finds neighbours without comparing all of them."""
+        return bool(self._value(admin_statement("moving/has_approximate_index")))
 
     def other_homes(self, homes: Sequence[str]) -> list[str]:
-        """Homes that have written here lately, except these."""
+        """Homes that were heard of lately, except these."""
         rows: list[Any] = self.connection.execute(
             admin_statement("moving/other_homes"), {"homes": list(homes)}
         ).fetchall()
         return [str(home) for (home,) in rows]
 
-    # Opening and closing.
+    def obstacle(self) -> str:
+        """Why a server cannot take our tables; empty when it can."""
+        facts = self.facts
+        if facts.is_standby:
+            return "the server is a standby, which takes no writes; name its primary"
+        if facts.schema is None:
+            return "the search_path of this login names no schema that exists; create the schema first"
+        if not facts.may_create:
+            return (
+                f'"{facts.user}" may not create tables in schema "{facts.schema}"; give the owner\'s login: --admin-dsn'
+            )
+        try:
+            migrate.check_server(self.connection)
+        except SchemaError as error:
+            return str(error)
+        return ""
 
-    def set_mark(self, mark: Mark) -> None:
-        """Say which installation this is, and close or open its tables accordingly."""
-        statement = admin_statement("moving/open_table" if mark.is_in_use else "moving/close_table")
-        for table in self.tables():
-            if self.has_table(table.name):
-                self.connection.execute(statement.format(table=table.identifier))
-        values = {"id": mark.id, "moved_to": mark.moved_to, "filled_from": mark.filled_from}
-        self.connection.execute(admin_statement("moving/set_mark"), values)
+    def shut(self, moved_to: str) -> None:
+        """Wait for the writers inside, and let nobody store anything from now on."""
+        with self.connection.transaction():
+            self.connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{GATE_SECONDS}s",))
+            self.connection.execute(statement("gate/close"))
+            self.connection.execute(admin_statement("moving/leave"), (moved_to,))
 
-    def make_models(self, wanted: Sequence[Model]) -> bool:
-        """Make the vector tables of these models, under the same numbers, and drop those of others; True for a change.
+    def reopen(self) -> None:
+        """Let writers in again."""
+        self.connection.execute(admin_statement("moving/leave"), (None,))
 
-        Others can only be left from an earlier time of the same installation.
-        """
-        present = self.models()
-        for model in present:
-            if model not in wanted:
-                for table in vector_tables(model.id).values():
-                    self.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table))
-        made = [model for model in wanted if model not in present]
-        for model in made:
-            self.connection.execute(model_sql(model.id, model.dim))
-            self.connection.execute(model_functions(model.id))
-        return bool(made) or len(present) != len(wanted)
+    def sums(self) -> dict[str, dict[str, list[Any]]]:
+        """What every table holds, in numbers."""
+        return {name: self.sums_of(name) for name in self.tables() if name != INSTALLATION}
+
+    def sums_of(self, name: str) -> dict[str, list[Any]]:
+        """What a table holds, in numbers."""
+        columns = self.columns(name)
+        query = admin_statement("moving/sums").format(
+            table=sql.Identifier(name),
+            theme=sql.Identifier(THEME) if THEME in columns else sql.SQL("''::text"),
+            columns=_listed(columns),
+        )
+        rows: list[Any] = self.connection.execute(query).fetchall()
+        return {str(theme): [int(count), checksum] for theme, count, checksum in rows}
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a table that hold what was stored."""
+        rows: list[Any] = self.connection.execute(admin_statement("moving/columns"), (name,)).fetchall()
+        return [str(column) for (column,) in rows]
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -206,60 +199,34 @@ class Side:
             if not self.connection.closed:
                 self.connection.isolation_level = None
 
-    @contextmanager
-    def held_still(self) -> Iterator[None]:
-        """A transaction in which nobody else writes; it sees what was written before."""
-        for _ in range(LOCK_TRIES):
-            with self.connection.transaction(force_rollback=False) as transaction:
-                if not self._lock():
-                    raise psycopg.Rollback(transaction)
-                yield
-                return
-        raise DatabaseUnavailable("the old database is never still: something keeps writing for a long time; try again")
+    def tidy(self, rows: Mapping[str, int]) -> None:
+        """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
+        for name, count in rows.items():
+            if count > TIDIED_ROWS:
+                self.connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(name)))
 
-    def _lock(self) -> bool:
-        self.connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{LOCK_SECONDS}s",))
-        # A writer's transaction begins with its watermark: whoever has got past that is waited for, and nobody else
-        # gets in between.
-        tables = sorted(self.tables(), key=lambda table: table.name != WATERMARKS)
-        names = sql.SQL(", ").join(table.identifier for table in tables)
-        try:
-            with self.connection.transaction():
-                self.connection.execute(admin_statement("moving/lock").format(tables=names))
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            return False
-        self.connection.execute("SELECT set_config('lock_timeout', '0', true)")
-        return True
-
-    def sequences(self) -> dict[str, tuple[int, bool]]:
-        """How far the numbering of rows is."""
-        names = [table.name for table in self.tables()]
-        found: dict[str, tuple[int, bool]] = {}
-        rows: list[Any] = self.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
+    def set_sequences_of(self, other: Side) -> None:
+        """Go on numbering where the other side is."""
+        names = self.tables()
+        rows: list[Any] = other.connection.execute(admin_statement("moving/sequences"), (names,)).fetchall()
         for (name,) in rows:
             read = admin_statement("moving/read_sequence").format(sequence=sql.Identifier(name))
-            row: Any = self.connection.execute(read).fetchone()
-            found[str(name)] = (int(row[0]), bool(row[1]))
-        return found
-
-    def set_sequences(self, values: dict[str, tuple[int, bool]]) -> None:
-        """Go on numbering from there."""
-        for name, (value, is_called) in values.items():
+            value: Any = other.connection.execute(read).fetchone()
             self.connection.execute(
-                admin_statement("moving/set_sequence"), {"name": name, "value": value, "is_called": is_called}
+                admin_statement("moving/set_sequence"), {"name": name, "value": value[0], "is_called": value[1]}
             )
 
-    def tidy(self, tables: Sequence[str]) -> None:
-        """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
-        for name in tables:
-            self.connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(name)))
+    def _value(self, query: sql.SQL | sql.Composed, values: Sequence[Any] = ()) -> Any:
+        row: Any = self.connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
 
 
 @contextmanager
 def open_side(dsn: str) -> Iterator[Side]:
     """Connect as the owner; errors are ours."""
     given = conninfo_to_dict(dsn)
-    whole = make_conninfo(dsn, application_name=given.get("application_name") or APPLICATION_NAME)
+    name = given.get("application_name") or APPLICATION_NAME
+    whole = make_conninfo(dsn, application_name=name)
     with translated():
         connection = psycopg.connect(whole, autocommit=True, connect_timeout=CONNECT_SECONDS, prepare_threshold=None)
     with connection, translated():
@@ -267,51 +234,88 @@ def open_side(dsn: str) -> Iterator[Side]:
         yield Side(connection, dsn)
 
 
-def obstacle(side: Side) -> str:
-    """Why a server cannot take our tables; empty when it can."""
-    facts = side.facts
-    if facts.is_standby:
-        return "the server is a standby, which takes no writes; name its primary"
-    if facts.encoding != "UTF8":
-        return (
-            f'database "{facts.database}" has the encoding {facts.encoding}, which cannot hold every text; make one: '
-            "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+def move(source: Side, target: Side, begin: Callable[[str], None], advance: Callable[[int], None]) -> dict[str, int]:
+    """Replace all that the target holds by what the source holds, and return how many rows each table has.
+
+    The target has our tables, and nothing in them that anybody uses. CareError when both sides do not compare.
+    """
+    rows: dict[str, int] = {}
+    with source.one_moment(), target.connection.transaction():
+        _make_models(source, target)
+        names = source.tables()
+        everything = sql.SQL(", ").join(map(sql.Identifier, (*names, *STAYING)))
+        target.connection.execute(sql.SQL("TRUNCATE {}").format(everything))
+        for name in names:
+            begin(name)
+            rows[name] = _copy(source, target, name, advance)
+        for name in names:
+            begin(f"comparing {name}")
+            _compare(source, target, name)
+        target.set_sequences_of(source)
+        target.connection.execute(admin_statement("moving/leave"), (None,))
+        migrate.make_views_and_grants(target.connection, migrate.fleet_roles(target.connection))
+    target.tidy(rows)
+    return rows
+
+
+def differences(before: Sums, after: Sums) -> list[str]:
+    """Where two databases differ, as table and theme; empty when they hold the same."""
+    return [
+        f"{table}, {theme}" if theme else table
+        for table in sorted({*before, *after})
+        for theme in sorted({*before.get(table, {}), *after.get(table, {})})
+        if list(before.get(table, {}).get(theme, [])) != list(after.get(table, {}).get(theme, []))
+    ]
+
+
+def _make_models(source: Side, target: Side) -> None:
+    """Give the target the vector tables of the source's models, under the same numbers, and no others."""
+    wanted, present = source.models(), target.models()
+    for model, _ in present:
+        if (model, _) not in wanted:
+            for table in vector_tables(model).values():
+                target.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table))
+    for model, dim in wanted:
+        if (model, dim) not in present:
+            target.connection.execute(model_sql(model, dim))
+            target.connection.execute(model_functions(model))
+
+
+def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None]) -> int:
+    columns = source.columns(name)
+    if columns != target.columns(name):
+        raise SchemaError(f"table {name} has other columns there than here; run for both: hermes-pgvector migrate")
+    parts = {"table": sql.Identifier(name), "columns": _listed(columns)}
+    triggers = sql.SQL("ALTER TABLE {} {} TRIGGER USER")
+    target.connection.execute(triggers.format(parts["table"], sql.SQL("DISABLE")))
+    total = reported = 0
+    with (
+        source.connection.cursor() as reading,
+        reading.copy(admin_statement("moving/copy_out").format(**parts)) as out,
+        target.connection.cursor().copy(admin_statement("moving/copy_in").format(**parts)) as into,
+    ):
+        for message in out:
+            into.write(message)
+            total += 1
+            if total - reported == REPORTED_ROWS:
+                advance(REPORTED_ROWS)
+                reported = total
+    target.connection.execute(triggers.format(parts["table"], sql.SQL("ENABLE")))
+    advance(max(0, reading.rowcount - reported))
+    return reading.rowcount
+
+
+def _compare(source: Side, target: Side, name: str) -> None:
+    here, there = source.sums_of(name), target.sums_of(name)
+    differing = sorted(theme for theme in {*here, *there} if here.get(theme) != there.get(theme))
+    if differing:
+        first = differing[0]
+        counts = [side.get(first, [0])[0] for side in (here, there)]
+        raise CareError(
+            f"{name} differs after copying in {len(differing)} themes; {first or 'all of it'} has {counts[0]} rows "
+            f"here and {counts[1]} there; nothing was changed"
         )
-    if facts.schema is None:
-        return "the search_path of this login names no schema that exists; create the schema first"
-    if not facts.may_create:
-        return f'login "{facts.user}" may not create tables in schema "{facts.schema}"; give the owner\'s: --admin-dsn'
-    try:
-        migrate.check_server(side.connection)
-    except SchemaError as error:
-        return str(error)
-    return ""
 
 
-def copies_binary(source: Side, target: Side) -> bool:
-    """Whether both servers write values in the same binary form."""
-    versions = [(side.facts.pgvector or "").split(".")[:2] for side in (source, target)]
-    return versions[0] == versions[1]
-
-
-def copy_models(source: Side, target: Side) -> bool:
-    """Give the target the vector tables that the source has; True when that changed anything."""
-    wanted = source.models()
-    if target.models() == wanted:
-        return False
-    with target.connection.transaction():
-        target.connection.execute("SELECT set_config('hermes.moves', 'yes', true)")
-        target.make_models(wanted)
-        target.connection.execute(
-            admin_statement("moving/delete").format(table=MODELS.identifier, rows=sql.SQL("true"))
-        )
-        for model in wanted:
-            target.connection.execute(
-                admin_statement("moving/insert_model"), {"id": model.id, "name": model.name, "dim": model.dim}
-            )
-    return True
-
-
-def _facts(connection: psycopg.Connection) -> Facts:
-    row: Any = connection.execute(admin_statement("moving/facts")).fetchone()
-    return Facts(*row)
+def _listed(columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))

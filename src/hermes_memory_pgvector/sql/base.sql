@@ -478,9 +478,6 @@ ALTER TABLE erasure_receipts ALTER COLUMN named SET STATISTICS 0, ALTER COLUMN c
 ALTER TABLE erasure_key ALTER COLUMN key SET STATISTICS 0;
 ALTER TABLE tombstones ALTER COLUMN hash SET STATISTICS 0;
 
--- Until moving has no half-filled state: which installation is just being copied to here.
-ALTER TABLE hermes_pgvector_installation ADD COLUMN filled_from uuid;
-
 -- Until one command changes the embedding model: a change that is under way, and how far it has come.
 CREATE TABLE reembedding (
     model_id   integer     NOT NULL REFERENCES embedding_models (id) ON DELETE CASCADE,

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.store import gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class DeadLetter:
 
 
 def insert(connection: Connection, writer: str, seq: int, payload: bytes, reason: str) -> None:
-    """Keep a rejected record."""
+    """Keep a rejected record, in a database that is in use."""
+    gate.enter(connection)
     values = {"writer": writer, "seq": seq, "payload": payload, "reason": reason[:500]}
     connection.execute(statement("journal/insert_dead_letter"), values)
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from hermes_memory_pgvector.errors import Held
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.store.schema import not_in_use
 from hermes_memory_pgvector.store.tombstones import Tombstones, micros
 from hermes_memory_pgvector.values import AddTurn, WriteItem
 
@@ -31,6 +33,8 @@ class Gate:
     """What was said later than this nobody has forgotten."""
     parts_until: datetime | None = None
     """The same for texts that are forgotten as parts of others."""
+    moved_to: str | None = None
+    """Where the installation moves to, or has moved; None while it is here."""
 
     def renamed(self, item: _Item) -> _Item:
         """The item under the name its theme has now."""
@@ -60,18 +64,24 @@ class Gate:
 
 
 def enter(connection: Connection) -> Gate:
-    """Come in; waits while somebody erases or renames."""
+    """Come in; waits while somebody erases or renames. Held where the installation has moved, or just moves."""
     connection.execute(statement("gate/enter"))
-    return look(connection)
+    opened = look(connection)
+    if opened.moved_to is not None:
+        raise Held(not_in_use(opened.moved_to))
+    return opened
 
 
 def look(connection: Connection) -> Gate:
     """What is so at this moment, for somebody who stores nothing."""
     row: Any = connection.execute(statement("gate/open")).fetchone()
-    aliases, keys, until, parts_until = row
-    return Gate(aliases or {}, () if until is None else tuple(map(bytes, keys)), until, parts_until)
+    aliases, keys, until, parts_until, moved_to = row
+    return Gate(aliases or {}, () if until is None else tuple(map(bytes, keys)), until, parts_until, moved_to)
 
 
 def close(connection: Connection) -> None:
-    """Wait for those inside, and keep everybody out until the transaction ends."""
+    """Wait for those inside, and keep everybody out until the transaction ends. Held as in `enter`."""
     connection.execute(statement("gate/close"))
+    moved_to = look(connection).moved_to
+    if moved_to is not None:
+        raise Held(not_in_use(moved_to))

@@ -43,25 +43,18 @@ def wanted_version() -> int:
     return SCHEMA_VERSION
 
 
-def not_in_use(moved_to: str | None, filled_from: str | None) -> str:
-    """Why nothing may be stored in this database; empty while it is in use."""
-    if filled_from is not None:
-        return (
-            "the memories of another database are being moved to this one, and not all have arrived; "
-            "to go on: hermes-pgvector promote --to DSN"
-        )
-    if moved_to is not None:
-        return (
-            f"the memories have moved from this database to {moved_to}; if this home should follow: "
-            "hermes-pgvector promote --to DSN, or, for a profile whose root home has followed, hermes-pgvector up"
-        )
-    return ""
+def not_in_use(moved_to: str) -> str:
+    """Why nothing may be stored in a database whose installation moves, or has moved."""
+    return (
+        f"the memories have moved from this database to {moved_to}, or are on their way; to finish that, or to follow: "
+        "hermes-pgvector promote --to DSN, or, for a profile whose root home has followed, hermes-pgvector up"
+    )
 
 
 def verify(connection: Connection) -> SchemaState:
     """The state of the schema; SchemaError with the command to run when it does not fit.
 
-    Held when the database is no longer in use, or not yet.
+    Held when the database is no longer in use.
     """
     row: Any = connection.execute("SELECT to_regclass('hermes_pgvector_migrations')").fetchone()
     if row[0] is None:
@@ -72,10 +65,9 @@ def verify(connection: Connection) -> SchemaState:
         raise SchemaError(
             f"the schema is at version {version or 0}, {wanted_version()} is needed; run: {MIGRATE_COMMAND}"
         )
-    marks: Any = connection.execute(statement("schema/moving")).fetchone()
-    reason = "" if marks is None else not_in_use(*marks)
-    if reason:
-        raise Held(reason)
+    moved: Any = connection.execute(statement("schema/moving")).fetchone()
+    if moved is not None and moved[0] is not None:
+        raise Held(not_in_use(str(moved[0])))
     if pgvector is None or not is_recent(pgvector):
         wanted = ".".join(map(str, MINIMUM_PGVECTOR))
         raise SchemaError(f"pgvector {pgvector or 'is missing'}, {wanted} or newer is needed; run: {MIGRATE_COMMAND}")
@@ -89,9 +81,6 @@ def readable_version(connection: Connection) -> int:
     try:
         return verify(connection).version
     except Held:
-        marks: Any = connection.execute(statement("schema/moving")).fetchone()
-        if marks is None or marks[1] is not None:
-            raise
         return wanted_version()
 
 

@@ -1,6 +1,6 @@
 """Displays that move while something works: how far a task is, or that a step is still going on.
 
-Nothing is drawn in the first two seconds, nor where nobody watches. While a display is on, other lines appear above it.
+Nothing is drawn in the first second, nor where nobody watches. While a display is on, other lines appear above it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
     from rich.text import Text
 
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 1.0
 BAR_WIDTHS = (6, 24)
 FIGURES_WIDTH = 64
 """What a description and its figures need beside the bar."""
@@ -96,6 +96,13 @@ def bar(text: str, *, total: int | None, unit: str, quiet: bool, note: Callable[
     shown = Bar(text, total, unit, shows=watched and not quiet, note=None if watched or quiet else note)
     with _after_a_while(shown):
         yield shown
+
+
+@contextmanager
+def shown(text: str, *, total: int | None = None, unit: str = "") -> Iterator[Bar]:
+    """The progress of an operation: it speaks through its answer, so nothing is said where nobody watches."""
+    with bar(text, total=total, unit=unit, quiet=False, note=lambda _: None) as made:
+        yield made
 
 
 @contextmanager

@@ -11,8 +11,8 @@ SELECT to_regclass('hermes_pgvector_installation') IS NOT NULL,
 
 
 -- moving --
--- Has the installation moved to another database, or is one just being copied to here?
-SELECT moved_to, filled_from::text FROM hermes_pgvector_installation;
+-- Has the installation moved to another database?
+SELECT moved_to FROM hermes_pgvector_installation;
 
 
 -- server_identifier --
