@@ -61,7 +61,8 @@ SEED = (
     "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('theme 1', 'home', 'h', 'cli', '2')",
     "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
     " expected_at, state, counters)"
-    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now() - interval '1 year', now(), '{{}}', '{{\"a\": 1}}')",
+    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now() - interval '1 year', now(), '{{}}',"
+    " '{{\"a\": 1}}')",
     "INSERT INTO past_processes (home_id, processes, last_seen, counters) VALUES ('home', 1, now(), '{{\"a\": 1}}')",
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
