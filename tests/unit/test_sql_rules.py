@@ -20,10 +20,6 @@ EXCEPTIONS = {
         "admin/reembed/finish_pending",
         "pending_vectors",
     ): "what has its vector waits for none, in any theme; no content",
-    (
-        "admin/moving/delete",
-        "{table}",
-    ): "blocks of a copy that is not in use, which differ from the original and are copied again",
 }
 EXCEPTIONS |= {
     (f"queries/themes/{name}", table): "a theme becomes another one: all that it has is meant, or what both have"
