@@ -62,7 +62,6 @@ READING: dict[str, tuple[str, ...]] = {
     "config get": ("embed_model",),
     "config set": ("prefetch_limit", "6"),
     "config unset": ("prefetch_limit",),
-    "config accept": (),
     "status": (),
     "why": ("--theme", "market"),
     "why-not": ("m1", "--query", "prices"),

@@ -75,7 +75,7 @@ def test_a_profile_with_a_database_of_its_own_is_left_alone(tmp_path: Path) -> N
         assert (home / "config.yaml").read_text(encoding="utf-8") == before
 
 
-def test_whoever_shares_a_database_embeds_as_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_shares_a_database_embeds_as_it_does(tmp_path: Path) -> None:
     root = make_home(tmp_path / "hermes", embed_url="http://127.0.0.1:11434", embed_model="one")
     coder = make_home(root / "profiles" / "coder", embed_model="other", embed_dim=7)
     joined = profiles.join(coder)
@@ -86,9 +86,6 @@ def test_whoever_shares_a_database_embeds_as_it_does(tmp_path: Path, monkeypatch
     with pytest.raises(ConfigError, match="shares the root home's database"):
         new_settings.save(coder, {"embed_model": "other"})
     assert profiles.embedding_home(coder) == root
-    monkeypatch.setenv("HERMES_PGVECTOR_EMBED_MODEL", "third")
-    (root / "config.yaml").write_text("memory: {pgvector: {embed_model: one}}", encoding="utf-8")
-    assert load(root).settings.embed_model == load(coder).settings.embed_model == "third"
     new_settings.save(coder, {"own_server": True, "embed_model": "other"})
     assert profiles.embedding_home(coder) == coder
 

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, parse, redact_dsn, redact_url
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, Parsed, parse, redact_dsn, redact_url
+from hermes_memory_pgvector.config.watched import QUIET_SECONDS
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.provider import host_config
+from testing.waiting import wait_until
 
 
 def write(home: Path, text: str) -> Path:
@@ -83,6 +86,7 @@ def test_later_layers_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "plugins: {pgvector: {prefetch_limit: 1, turn_min_chars: 11, pool_max: 3}}\n"
         "memory: {pgvector: {prefetch_limit: 2, turn_min_chars: 12}}\n",
     )
+    monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("HERMES_PGVECTOR_TURN_MIN_CHARS", "13")
     settings = settings_file.load(home, {"journal_max_mb": 9}).settings
     assert (settings.pool_max, settings.prefetch_limit, settings.turn_min_chars, settings.journal_max_mb) == (
@@ -203,22 +207,73 @@ def test_status_shows_no_password(tmp_path: Path) -> None:
     assert shown["prefetch_limit"] == 9
 
 
+def settled(home: Path) -> Parsed:
+    """The settings once the files of a home have been left alone for a moment."""
+    wait_until(lambda: files.look(home / "config.yaml").age > QUIET_SECONDS)
+    return settings_file.load(home)
+
+
 def test_a_wrong_value_does_not_lift_a_limit(tmp_path: Path) -> None:
     good = "memory: {pgvector: {allowed_themes: [a, b], profile_scope: separate, prefetch_limit: 3}}\n"
     home = write(tmp_path, good)
-    settings_file.data_folder(home).mkdir()
     settings_file.load(home)
-    settings_file.keep(home)
     write(home, "memory: {pgvector: {allowed_themes: 5, profile_scope: seperate, prefetch_limit: many}}\n")
     for _ in range(2):
-        parsed = settings_file.load(home)
+        parsed = settled(home)
         settings = parsed.settings
         assert (settings.allowed_themes, settings.profile_scope, settings.prefetch_limit) == (("a", "b"), "separate", 3)
-        assert all("the last good value is used" in problem for problem in parsed.problems)
-        # Looking at it twice, and keeping what there is, makes a slip no better.
-        settings_file.keep(home)
+        assert all("the value in force stays" in problem for problem in parsed.problems)
     write(home, good.replace("separate", "shared"))
-    assert settings_file.load(home).settings.profile_scope == "shared"
+    assert settled(home).settings.profile_scope == "shared"
+
+
+def test_each_home_of_a_process_has_its_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = tmp_path / "own", tmp_path / "own" / "profiles" / "coder"
+    for home, word in ((own, "first"), (other, "second")):
+        write(home, f"memory: {{pgvector: {{dsn: 'dbname={word} password=${{THE_PASSWORD}}'}}}}\n")
+        (home / ".env").write_text(f"THE_PASSWORD={word}\nKEY=key-{word}\n")
+    monkeypatch.setenv("HERMES_HOME", str(own))
+    # What the host does at its start: the file of the home it was started for becomes the environment of the process.
+    for name, value in (("THE_PASSWORD", "first"), ("KEY", "key-first"), ("HERMES_PGVECTOR_PREFETCH_LIMIT", "9")):
+        monkeypatch.setenv(name, value)
+    assert settings_file.load(own).settings.dsn == "dbname=first password=first"
+    assert settings_file.load(own).settings.prefetch_limit == 9
+    assert settings_file.load(other).settings.dsn == "dbname=second password=second"
+    assert settings_file.load(other).settings.prefetch_limit == 5
+    assert settings_file.secret(other, "KEY") == "key-second"
+
+
+@pytest.mark.parametrize("place", [".env", "scope", "config.yaml"])
+@pytest.mark.parametrize("served", ["own", "other"])
+def test_no_login_crosses_to_another_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, served: str
+) -> None:
+    own, other = tmp_path / "own", tmp_path / "own" / "profiles" / "coder"
+    home, stranger = (own, other) if served == "own" else (other, own)
+    for each in (own, other):
+        write(each, "memory: {pgvector: {}}\n")
+        (each / ".env").write_text("HERMES_PGVECTOR_DSN=dbname=strange\nKEY=strange\n" if each is stranger else "")
+    if place == "config.yaml":
+        write(home, "memory: {pgvector: {dsn: dbname=mine}}\n")
+    elif place == ".env":
+        (home / ".env").write_text("HERMES_PGVECTOR_DSN=dbname=mine\n")
+    monkeypatch.setenv("HERMES_HOME", str(own))
+    if stranger is own:
+        monkeypatch.setenv("HERMES_PGVECTOR_DSN", "dbname=strange")
+        monkeypatch.setenv("KEY", "strange")
+    settings_file.confine(home, {"HERMES_PGVECTOR_DSN": "dbname=mine"} if place == "scope" else {})
+    assert settings_file.load(home).settings.dsn == "dbname=mine"
+    assert settings_file.secret(home, "KEY") is None
+
+
+def test_a_home_with_a_scope_of_its_own_does_not_read_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = write(tmp_path, "memory: {pgvector: {dsn: 'dbname=x password=${THE_PASSWORD}'}}\n")
+    monkeypatch.setenv("HERMES_HOME", str(home))
+    monkeypatch.setenv("THE_PASSWORD", "of another profile")
+    settings_file.confine(home, {})
+    assert "THE_PASSWORD" in settings_file.load(home).settings.hold
 
 
 def test_a_dsn_that_is_no_text_is_not_taken_for_none(tmp_path: Path) -> None:

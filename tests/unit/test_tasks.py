@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.tasks import Tasks, WatchConfiguration
 from hermes_memory_pgvector.errors import DatabaseUnavailable
@@ -100,7 +99,6 @@ def test_the_configuration_is_read_when_its_files_change_and_now_and_then(
     clock: Time, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     reads: list[float] = []
-    monkeypatch.setattr(settings_file, "keep", lambda home: None)
     task = WatchConfiguration(tmp_path, lambda: reads.append(clock.now))
 
     def watch(seconds: float) -> int:

@@ -53,6 +53,7 @@ from hermes_memory_pgvector.cli import (
     why,
     why_not,
 )
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.errors import (
     DatabaseUnavailable,
     DeadlineExceeded,
@@ -141,6 +142,8 @@ def _run(args: argparse.Namespace) -> int:
         if said is None:
             raise
         return _fail(args, said, 1)
+    finally:
+        settings_file.start_for(None)
 
 
 def _fail(args: argparse.Namespace, text: str, code: int) -> int:

@@ -10,10 +10,8 @@ from typing import Any
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings
 from hermes_memory_pgvector.config.settings_file import (
-    ACCEPT_COMMAND,
     ENVIRONMENT_PREFIX,
     PROVIDER_NAME,
-    accept,
     load,
     update,
 )
@@ -77,13 +75,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         each.add_argument("name", metavar="NAME", help="name of the setting; see: hermes-pgvector config show")
     change.add_argument("value", metavar="VALUE", help="its new value")
     change.add_argument("--force", action="store_true", help="write a dsn that does not answer now")
-    tree.add_action(
-        actions,
-        "accept",
-        "accept config.yaml and .env as they are, although settings are missing",
-        options.add_common,
-        example=("config accept", "after settings were removed on purpose"),
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,8 +85,6 @@ def run(args: argparse.Namespace) -> int:
     home = options.home_of(args)
     if args.config_action == "show":
         return _show(home, only_changed=args.changed, with_rare=args.with_rare, json=args.json)
-    if args.config_action == "accept":
-        return _accept(home, json=args.json)
     if args.name not in DECLARATIONS:
         meant = tree.did_you_mean(args.name, DECLARATIONS)
         raise UsageError(f"there is no setting {args.name!r}{meant or '; see: hermes-pgvector config show --all'}")
@@ -134,7 +123,7 @@ def _show(home: Path, *, only_changed: bool, with_rare: bool, json: bool) -> int
         for problem in parsed.problems:
             terminal.bullet("problem", problem)
         for trouble in parsed.troubles:
-            terminal.bullet("problem", trouble, f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
+            terminal.bullet("problem", trouble, "fix it")
         if settings.hold:
             terminal.bullet("problem", f"no database is used: {settings.hold}")
     return 1 if parsed.problems or parsed.troubles or settings.hold else 0
@@ -188,16 +177,6 @@ def _checked_dsn(dsn: str, *, force: bool) -> str:
             "put it into ~/.pgpass, where they find it too",
         )
     return complete
-
-
-def _accept(home: Path, *, json: bool) -> int:
-    parsed = accept(home)
-    if json:
-        terminal.as_json({"home": str(home), "accepted": True, "set": sorted(parsed.settings.set_by)})
-    else:
-        chosen = terminal.count(len(parsed.settings.set_by), "setting")
-        terminal.bullet("ok", f"{home / 'config.yaml'} accepted as it is: {chosen} not at the default")
-    return 0
 
 
 def _unset(home: Path, name: str, *, json: bool) -> int:

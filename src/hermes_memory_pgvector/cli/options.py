@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_memory_pgvector.cli import system_errors
 from hermes_memory_pgvector.config.home import USUAL_NAME
-from hermes_memory_pgvector.config.settings_file import default_home
+from hermes_memory_pgvector.config.settings_file import default_home, start_for
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
 from hermes_memory_pgvector.terminal.program import add_global
@@ -80,4 +80,5 @@ def home_of(args: argparse.Namespace) -> Path:
     system_errors.check_access(home)
     if given and not home.is_dir():
         raise ConfigError(f"there is no folder {home}; give the hermes home that `hermes config path` names")
+    start_for(given and home)
     return home

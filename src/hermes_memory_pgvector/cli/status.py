@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import Held, MemoryPluginError
@@ -176,7 +176,7 @@ def _tell(
     terminal.say("Memory of ", terminal.styled(home, "strong"))
     for trouble in parsed.troubles:
         meanwhile = "nothing is stored" if settings.hold else "the last good settings are used"
-        terminal.bullet("problem", f"{trouble}; {meanwhile}", f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
+        terminal.bullet("problem", f"{trouble}; {meanwhile}", "fix it")
     if stored is not None and stored.objection:
         terminal.bullet("problem", f"nothing is stored: {stored.objection}")
     if stored is None:

@@ -86,6 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run each step and show how long it took; end with all checks and a first recall."""
     home = (args.hermes_home or settings_file.default_home()).expanduser().absolute()
+    settings_file.start_for(home)
     if args.all_profiles:
         home = root_of(home)
     system_errors.check_access(home)
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.say(f"Setting up the memory of {home}")
     home.mkdir(parents=True, exist_ok=True)
     for trouble in load(home).troubles:
-        raise ConfigError(f"{trouble}; fix it, or accept it as it is: {settings_file.ACCEPT_COMMAND}")
+        raise ConfigError(f"{trouble}; fix it, then run this again")
     before = {each: left_behind.server_in_use(each) for each in (home, *profiles.below(home))}
     changed = _settings(home, args, quiet=quiet)
     if not args.dsn:

@@ -66,19 +66,6 @@ def redact_dsn(dsn: str) -> str:
     return _NAMED_IN_WORDS.sub(rf"\g<head>{_HIDDEN}", dsn)
 
 
-def without_password(dsn: str) -> str:
-    """The connection string without a literal password; a reference to a variable stays."""
-    if "://" in dsn:
-        return _NAMED_IN_QUERY.sub(_hide_if_secret, _LOGIN_PASSWORD.sub(_hide_if_secret, dsn))
-    return _NAMED_IN_WORDS.sub(_hide_if_secret, dsn)
-
-
-def _hide_if_secret(found: re.Match[str]) -> str:
-    head = found["head"]
-    is_reference = REFERENCE.fullmatch(found[0].removeprefix(head).strip("'")) is not None
-    return found[0] if is_reference or head.lower().startswith("passfile") else f"{head}{_HIDDEN}"
-
-
 def redact_url(url: str) -> str:
     """The address of an endpoint without a login and without the values of its query, which may be keys."""
     address, mark, query = url.partition("#")[0].partition("?")
@@ -530,10 +517,10 @@ class Parsed:
     settings: Settings
     problems: tuple[str, ...]
     troubles: tuple[str, ...] = ()
-    """What is wrong with the files themselves; meanwhile the last good settings are used."""
+    """What is wrong with the files themselves; meanwhile the settings in force stay."""
 
 
-def parse(layers: Mapping[str, Mapping[str, Any]], last_good: Mapping[str, Mapping[str, Any]] | None = None) -> Parsed:
+def parse(layers: Mapping[str, Mapping[str, Any]], in_force: Settings | None = None) -> Parsed:
     """Settings from named layers, the later ones winning.
 
     Every wrong value is reported, and what the same layer said before is used in its place, or else the default: a typo
@@ -551,13 +538,12 @@ def parse(layers: Mapping[str, Mapping[str, Any]], last_good: Mapping[str, Mappi
                 parsed = declaration.parse(value)
             except (ValueError, TypeError, OverflowError):
                 said = "" if declaration.show else _repeated(value)
-                known = (last_good or {}).get(layer, {})
-                is_known = name in known and accepts(name, known[name])
-                used = "the last good value is used" if is_known else "the default is used"
+                is_known = in_force is not None and in_force.set_by.get(name) == layer
+                used = "the value in force stays" if is_known else "the default is used"
                 problems.append(f"{name} ({layer}): expects {declaration.expects}{said}; {used}")
                 if not is_known:
                     continue
-                parsed = declaration.parse(known[name])
+                parsed = getattr(in_force, name)
             values[name] = parsed
             if parsed != DEFAULTS[name]:
                 set_by[name] = layer

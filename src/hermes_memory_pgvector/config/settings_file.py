@@ -1,7 +1,10 @@
-"""Reads the settings of a home from config.yaml and the environment, and writes them back.
+"""The settings of a home: read from its config.yaml and .env, and written back.
 
 Layers, the later winning: `plugins.pgvector` (read for compatibility) < `memory.pgvector` (where the host's wizard and
-dashboard look) < environment `HERMES_PGVECTOR_<NAME>` < values given by an embedding program.
+dashboard look) < variables `HERMES_PGVECTOR_<NAME>` < values given by an embedding program.
+
+Variables come from the home's own .env, from what the host's secret scope holds for this home, and from the environment
+of the process, which belongs to the home that the process was started for and to no other.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import json
+import logging
 import os
 import threading
 from collections.abc import Collection, Mapping
@@ -17,28 +20,32 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector import files
-from hermes_memory_pgvector.config import last_good
 from hermes_memory_pgvector.config.settings import (
     DECLARATIONS,
     DEFAULTS,
     REFERENCE,
     Parsed,
+    Settings,
     accepts,
     is_shown,
     parse,
     plain,
     unknown_names,
-    without_password,
 )
-from hermes_memory_pgvector.config.sources import ENVIRONMENT, Configuration, Document, Reading, parse_yaml
+from hermes_memory_pgvector.config.watched import WatchedFile, parse_variables, parse_yaml
 from hermes_memory_pgvector.errors import ConfigError
 
+logger = logging.getLogger(__name__)
+
 ENVIRONMENT_PREFIX = "HERMES_PGVECTOR_"
+ENVIRONMENT = "environment"
+"""The layer of settings that come from variables."""
 PROVIDER_NAME = "pgvector"
 SECTIONS = (f"plugins.{PROVIDER_NAME}", f"memory.{PROVIDER_NAME}")
 PATIENCE_SECONDS = 1.5
 """How long a command waits for a file that is being rewritten."""
-ACCEPT_COMMAND = "hermes-pgvector config accept"
+HASTE_SECONDS = 0.4
+"""How long a hook does, when it knows nothing yet."""
 MOST_TRIES = 20
 
 
@@ -52,8 +59,35 @@ def _working_folder() -> str:
         return os.sep  # the folder was deleted
 
 
+class _HomeFiles:
+    """The two files of one home, and what this process makes of them."""
+
+    def __init__(self, home: Path) -> None:
+        self.document = WatchedFile(home / "config.yaml", parse_yaml)
+        self.variables = WatchedFile(home / ".env", parse_variables)
+        self.scope: Mapping[str, str] | None = None
+        """What the host's secret scope holds for this home; None where the process serves one home."""
+        self.in_force: Settings | None = None
+        self._told: tuple[str, str] = ("", "")
+
+    def read(self, *, is_hasty: bool) -> tuple[dict[str, Any] | None, dict[str, str] | None, tuple[str, ...]]:
+        """Both files, None for one that nobody has ever read, and what is wrong with them."""
+        patience = PATIENCE_SECONDS if not is_hasty else HASTE_SECONDS if self.in_force is None else 0.0
+        document, first = self.document.read(patience)
+        variables, second = self.variables.read(patience)
+        before, self._told = self._told, (first, second)
+        meanwhile = "the settings in force stay" if document is not None else "nothing is stored in any database"
+        for was, trouble in zip(before, self._told, strict=True):
+            if trouble and not was:
+                logger.warning("%s; %s until it is fixed", trouble, meanwhile)
+        if any(before) and not any(self._told):
+            logger.warning("the configuration can be read again")
+        return document, variables, tuple(each for each in self._told if each)
+
+
 _FIRST_FOLDER = _working_folder()
-_configurations: dict[Path, Configuration] = {}
+_homes: dict[Path, _HomeFiles] = {}
+_own_home: Path | None = None
 _guard = threading.Lock()
 _writing = threading.Lock()
 
@@ -80,70 +114,59 @@ def data_folder(home: Path) -> Path:
     return home / PROVIDER_NAME
 
 
+def start_for(home: Path | None) -> None:
+    """Say which home this process was started for, if that is not $HERMES_HOME: the environment is that home's."""
+    global _own_home
+    _own_home = home
+
+
+def confine(home: Path, scope: Mapping[str, str]) -> None:
+    """From now on, variables of a home come from its .env and from this scope of the host, which stays in memory."""
+    _of(home).scope = dict(scope)
+
+
 def load(home: Path, overrides: Mapping[str, Any] | None = None, *, is_hasty: bool = False) -> Parsed:
     """The current settings of a home, and a list of what is wrong with them; never raises.
 
     Waits for a file that is just being rewritten, unless the caller is hasty and earlier settings are known.
     """
-    reading = _of(home).read(None if is_hasty else PATIENCE_SECONDS)
-    environment = {**_known(reading.variables), **os.environ}
+    known = _of(home)
+    document, variables, troubles = known.read(is_hasty=is_hasty)
+    environment = _environment(home, variables or {})
     layers: dict[str, Mapping[str, Any]] = {
-        name: {key: _resolve(value, environment) for key, value in section.items()}
-        for name, section in reading.sections.items()
+        name: {key: _resolve(value, environment) for key, value in _section(document or {}, name).items()}
+        for name in SECTIONS
     }
-    layers[ENVIRONMENT] = _from_environment(environment)
+    layers[ENVIRONMENT] = {
+        name: environment[ENVIRONMENT_PREFIX + name.upper()]
+        for name in DECLARATIONS
+        if environment.get(ENVIRONMENT_PREFIX + name.upper(), "") != ""
+    }
     layers["program"] = dict(overrides or {})
-    kept = _of(home).kept()[0]
-    parsed = parse(layers, kept.sections if kept is not None else None)
+    parsed = parse(layers, known.in_force)
     unknown = [
         f"{name} ({layer}): there is no such setting"
         for layer in ("memory.pgvector", "program")
-        for name in unknown_names(layers.get(layer, {}))
+        for name in unknown_names(layers[layer])
     ]
-    settings = dataclasses.replace(parsed.settings, hold=_hold(home, reading, layers))
-    return Parsed(settings, (*parsed.problems, *unknown), reading.troubles)
+    if document is None or variables is None:
+        hold = f"{troubles[0]}, and no earlier settings are known"
+    else:
+        hold = _hold(home, layers)
+    settings = dataclasses.replace(parsed.settings, hold=hold)
+    if not hold:
+        known.in_force = settings
+    return Parsed(settings, (*parsed.problems, *unknown), troubles)
 
 
 def secret(home: Path, name: str) -> str | None:
-    """The value of an environment variable, which may be set only in the home's .env file."""
-    if not name:
-        return None
-    return os.environ.get(name) or dotenv(home).get(name)
+    """The value of a variable of this home."""
+    return _environment(home, dotenv(home)).get(name) or None if name else None
 
 
 def sources(home: Path) -> tuple[Path, ...]:
     """The files that the settings of a home come from."""
-    return home / "config.yaml", home / ".env", data_folder(home) / last_good.FILE_NAME
-
-
-def keep(home: Path) -> None:
-    """Save the current settings for processes that find the files broken: without secrets, and only when they changed.
-
-    Not for hooks: it writes.
-    """
-    configuration, folder = _of(home), data_folder(home)
-    reading = configuration.read(None)
-    if reading.troubles or reading.document is None or not folder.is_dir():
-        return
-    kept = configuration.kept()[0]
-    if kept is None and reading.document.is_missing:
-        return
-    good = _good(reading, reading.document, configuration.variables_digest, kept)
-    if kept != good:
-        last_good.keep(folder, good)
-
-
-def accept(home: Path) -> Parsed:
-    """Accept the files as they are now, although settings are missing; ConfigError when they cannot be read."""
-    configuration, folder = _of(home), data_folder(home)
-    for watched in (configuration.document, configuration.variables):
-        problem = watched.accept()
-        if problem:
-            raise ConfigError(f"{problem}; fix it first, nothing was accepted")
-    reading = configuration.read(None)
-    if folder.is_dir() and reading.document is not None:
-        last_good.keep(folder, _good(reading, reading.document, configuration.variables_digest, None))
-    return load(home)
+    return home / "config.yaml", home / ".env"
 
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
@@ -232,17 +255,15 @@ def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, 
                     break
         else:
             raise ConfigError(f"{path} keeps being rewritten by another program; nothing was changed")
-    configuration = _of(home)
     seen = files.look(path)
     if seen.data == text.encode():
-        configuration.document.believe(configuration.interpret(seen.data), seen.signature)
-        keep(home)
+        _of(home).document.believe(seen.data, seen.signature)
 
 
 def _refuse_loss(home: Path) -> None:
     """Writing to a file that has lost its settings would make the loss look intended."""
     for trouble in load(home).troubles:
-        raise ConfigError(f"{trouble}; nothing was changed. Fix it, or accept it as it is: {ACCEPT_COMMAND}")
+        raise ConfigError(f"{trouble}; nothing was changed, fix it first")
 
 
 def _changed(
@@ -279,110 +300,58 @@ def _changed(
 
 def dotenv(home: Path) -> dict[str, str]:
     """The variables of the home's .env file; the host loads them for its own processes, but not for ours."""
-    return _known(_of(home).read(None).variables)
+    return _of(home).variables.read(HASTE_SECONDS)[0] or {}
+
+
+def forget_read(home: Path) -> None:
+    """Take the home's files as they are: we have changed them ourselves."""
+    with _guard:
+        _homes.pop(home, None)
 
 
 def has_dsn_variable(home: Path) -> bool:
     """Whether the current connection string is the one that the host's form has put into .env."""
     name = f"{ENVIRONMENT_PREFIX}DSN"
-    given = dotenv(home).get(name)
-    return bool(given) and os.environ.get(name, given) == given
+    own = dotenv(home)
+    return bool(own.get(name)) and _environment(home, own)[name] == own[name]
 
 
-def _of(home: Path) -> Configuration:
+def _of(home: Path) -> _HomeFiles:
     with _guard:
-        found = _configurations.get(home)
+        found = _homes.get(home)
         if found is None:
-            found = _configurations[home] = Configuration(home, data_folder(home), SECTIONS, _used_variables)
+            found = _homes[home] = _HomeFiles(home)
         return found
 
 
-def _used_variables(sections: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The variables that settings use."""
-    named = {ENVIRONMENT_PREFIX + name.upper() for name in DECLARATIONS}
-    for section in sections.values():
-        named.update(name for value in section.values() if isinstance(value, str) for name in REFERENCE.findall(value))
-    return frozenset(named)
+def _environment(home: Path, own: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of a home; never those of another one that the same process serves."""
+    scope = _of(home).scope
+    if scope is not None:
+        return {**own, **scope}
+    return {**own, **os.environ} if home == (_own_home or default_home()) else own
 
 
-def _hold(home: Path, reading: Reading, layers: Mapping[str, Mapping[str, Any]]) -> str:
+def _section(document: Mapping[str, Any], dotted: str) -> dict[str, Any]:
+    node: Any = document
+    for part in dotted.split("."):
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return {str(key): value for key, value in node.items()} if isinstance(node, Mapping) else {}
+
+
+def _hold(home: Path, layers: Mapping[str, Mapping[str, Any]]) -> str:
     """Why we do not know which database is meant; empty when we do."""
-    if not reading.is_known:
-        return f"{reading.troubles[0]}, and no earlier settings are known"
     deciding = [layer for layer in layers if "dsn" in layers[layer]]
     if not deciding:
         return ""
     layer = deciding[-1]
     value = layers[layer]["dsn"]
-    trouble = f"; {reading.troubles[0]}" if reading.troubles else ""
-    is_own = layer == ENVIRONMENT and bool(os.environ.get(f"{ENVIRONMENT_PREFIX}DSN"))
-    if f"{layer}.dsn" in reading.withheld and not is_own:
-        return f"the last good dsn is known only without its password{trouble}"
     if not accepts("dsn", value):
         return f"dsn ({layer}) is not text"
-    dsn = str(value)
-    unset = sorted(set(REFERENCE.findall(dsn)))
+    unset = sorted(set(REFERENCE.findall(str(value))))
     if unset and layer != "program":
-        return f"dsn refers to {', '.join(unset)}, which is neither in the environment nor in {home / '.env'}{trouble}"
+        return f"dsn refers to {', '.join(unset)}, which is neither in the environment nor in {home / '.env'}"
     return ""
-
-
-def _good(
-    reading: Reading, document: Document, variables_digest: str, before: last_good.LastGood | None
-) -> last_good.LastGood:
-    """The part of a configuration that may be saved; a wrong value does not replace a good one."""
-    withheld: set[str] = set()
-    environment = {**_known(reading.variables), **os.environ}
-
-    def harmless(layer: str, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        show = without_password if name == "dsn" else DECLARATIONS[name].show
-        shown = value if show is None else show(value)
-        if shown != value:
-            withheld.add(f"{layer}.{name}")
-        return shown
-
-    def good(layer: str, name: str, value: Any) -> Any:
-        known = {} if before is None else before.sections.get(layer, {})
-        return value if name not in known or accepts(name, _resolve(value, environment)) else known[name]
-
-    sections = {
-        layer: {
-            name: harmless(layer, name, good(layer, name, value))
-            for name, value in section.items()
-            if name in DECLARATIONS
-        }
-        for layer, section in reading.sections.items()
-    }
-    names = {ENVIRONMENT_PREFIX + name.upper(): name for name in DECLARATIONS}
-    variables = {
-        variable: harmless(ENVIRONMENT, names[variable], value) if variable in names else None
-        for variable, value in reading.variables.items()
-        if variable in _used_variables(reading.sections)
-    }
-    return last_good.LastGood(
-        digest=document.digest,
-        # As it will come back from the disk, so that both compare equal.
-        sections=json.loads(json.dumps(sections, default=str)),
-        names=document.names,
-        ends=document.ends,
-        variables=variables,
-        variables_digest=variables_digest,
-        withheld=frozenset(withheld),
-    )
-
-
-def _known(variables: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if value is not None}
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: environment[ENVIRONMENT_PREFIX + name.upper()]
-        for name in DECLARATIONS
-        if environment.get(ENVIRONMENT_PREFIX + name.upper(), "") != ""
-    }
 
 
 def _resolve(value: Any, environment: Mapping[str, str]) -> Any:

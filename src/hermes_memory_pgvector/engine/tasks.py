@@ -121,7 +121,7 @@ class Tasks(Service):
 
 
 class WatchConfiguration:
-    """Saves the configuration while it is good, and has the engine replaced when it changes."""
+    """Has the engine replaced when its configuration changes."""
 
     def __init__(self, home: Path, check: Callable[[], object]) -> None:
         self._home = home
@@ -141,7 +141,6 @@ class WatchConfiguration:
             self._seen, self._changed_at = seen, now
         if now - self._changed_at < SETTLING_SECONDS or now - self._read_at >= REREAD_SECONDS:
             self._read_at = now
-            settings_file.keep(self._home)
             self._check()
         return CONFIGURATION_SECONDS
 

@@ -96,6 +96,9 @@ class PgvectorMemoryProvider(MemoryProvider):
         """Find out who is speaking; opens nothing that could make the agent wait."""
         home = kwargs.get("hermes_home")
         self._home = settings_file.absolute(home) if isinstance(home, str) and home else settings_file.default_home()
+        scope = _secret_scope(self._home)
+        if scope is not None:
+            settings_file.confine(self._home, scope)
         self._started_at = time.time()
         self._key = None
         self._unresolved = (session_id, kwargs)
@@ -416,3 +419,16 @@ class PgvectorMemoryProvider(MemoryProvider):
             session = spoken
         items = turns.read_transcript(session, self._exchanges(session), messages, lines)
         engine.record(items, Urgency.TURN)
+
+
+def _secret_scope(home: Path) -> Mapping[str, str] | None:
+    """The variables that the host keeps for this home and no other; None where the process serves one home."""
+    try:
+        from agent import secret_scope
+
+        scope: Mapping[str, Any] | None = secret_scope.current_secret_scope()
+        if scope is None and secret_scope.is_multiplex_active():
+            scope = secret_scope.build_profile_secret_scope(home)
+    except Exception:  # noqa: BLE001 - a host without scopes, or one whose scope cannot be told
+        return None
+    return None if scope is None else {str(name): str(value) for name, value in scope.items()}

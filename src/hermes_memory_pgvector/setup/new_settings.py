@@ -76,7 +76,7 @@ def unset_dsn(home: Path, *, keeps_password: bool = False) -> bool:
     names = (variable,) if keeps_password else (env_file.PASSWORD_VARIABLE, variable)
     gone = [env_file.remove(home, name) for name in names]
     if any(gone):
-        settings_file.accept(home)
+        settings_file.forget_read(home)
     if had or any(gone):
         accept_configured(home)
     return bool(had) or any(gone)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_memory_pgvector.config.settings import Parsed
-from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, load
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.embedding.configured import setting_fault
 from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.errors import Held, MemoryPluginError, SchemaError
@@ -68,7 +68,7 @@ def _quick(home: Path) -> Iterator[Finding]:
 
 def _configuration(parsed: Parsed) -> Iterator[Finding]:
     for each in parsed.troubles:
-        yield problem("settings", each, f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
+        yield problem("settings", each, "fix it")
     for each in parsed.problems:
         yield problem("settings", each, "hermes-pgvector config show")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_memory_pgvector import __version__
 from hermes_memory_pgvector.config.home import identity, root_of
 from hermes_memory_pgvector.config.settings import Parsed
-from hermes_memory_pgvector.config.settings_file import ACCEPT_COMMAND, PROVIDER_NAME, current_provider
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, profiles
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
@@ -50,7 +50,7 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
     chosen = len(parsed.settings.set_by)
     meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are used"
     for each in parsed.troubles:
-        yield problem("settings", f"{each}; {meanwhile}", f"fix it, or accept it as it is: {ACCEPT_COMMAND}")
+        yield problem("settings", f"{each}; {meanwhile}", "fix it")
     if not parsed.problems and not parsed.troubles:
         path = home / "config.yaml"
         text = f"{chosen} settings differ from their defaults" if chosen else "all settings have their defaults"
