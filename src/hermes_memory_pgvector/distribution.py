@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import sys
@@ -12,8 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 NAME = "hermes-memory-pgvector"
 EXTRA = "embedded"
-NO_LOCAL_MODEL_FROM = (3, 14)
-"""The first Python for which the local model has no build; pyproject.toml leaves it out there."""
 
 
 def requirement(extra: str = EXTRA) -> str:
@@ -25,16 +22,6 @@ def requirement(extra: str = EXTRA) -> str:
 def install_command(python: str | Path = sys.executable, extra: str = EXTRA) -> str:
     """The command that installs this package into a Python, to be typed as it stands."""
     return shlex.join([str(python), "-m", "pip", "install", requirement(extra)])
-
-
-def digest(folder: Path) -> str:
-    """What tells one copy of the package's code from another."""
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in (".py", ".sql", ".yaml", ".txt") and path.is_file():
-            found.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
-            found.update(path.read_bytes())
-    return found.hexdigest()
 
 
 def folder() -> Path:

@@ -21,7 +21,6 @@ QUESTION = "What is the depth of the old well behind the chapel in our village?"
 ANSWER = "The old well behind the chapel is forty-two metres deep, measured by the parish in spring."
 LATER = "How deep is the old well near the chapel of our village?"
 IN_OWN_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-QUESTION_MARK = "[Y/n] "
 TAB_QUESTION = "tab of hermes' dashboard? [Y/n] "
 USERS = {"root": (), "normal": IN_OWN_NAMESPACE} if os.geteuid() == 0 else {"normal": ()}
 
@@ -33,7 +32,6 @@ class Newcomer:
     folder: Path
     hermes: Path
     become: tuple[str, ...]
-    says_no_first: bool
 
     @property
     def environment(self) -> dict[str, str]:
@@ -45,6 +43,11 @@ class Newcomer:
         }  # fmt: skip
 
     @property
+    def site(self) -> Path:
+        """Where hermes' environment keeps what is installed."""
+        return next(self.hermes.parent.glob("lib/*/site-packages"))
+
+    @property
     def config(self) -> Path:
         return self.folder / "user" / ".hermes" / "config.yaml"
 
@@ -53,21 +56,29 @@ class Newcomer:
         memory = yaml.safe_load(self.config.read_text(encoding="utf-8")).get("memory") or {}
         return str(memory.get("provider") or "")
 
-    def start(self, *arguments: str, answer: str = "", has_hermes: bool = True) -> Session:
+    def start(self, *arguments: str, has_hermes: bool = True) -> Session:
         """`python3 start.py …` on a terminal."""
         command: list[str | Path] = [*self.become, BASE, self.folder / "clone" / "start.py", *arguments]
         environment = self.environment if has_hermes else {**self.environment, "PATH": os.defpath}
-        answers = {QUESTION_MARK: answer, TAB_QUESTION: "\n"}
+        answers = {TAB_QUESTION: "\n"}
         return on_terminal(command, environment=environment, folder=self.folder, answers=answers)
 
     def ask(self, question: str) -> str:
         """One chat."""
-        done = subprocess.run(
-            [*self.become, self.hermes / "hermes", "-z", question], env=self.environment, cwd=self.folder,
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = self.run("-z", question)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
+
+    def hermes_pgvector(self, *words: str) -> None:
+        """One of our commands, from hermes."""
+        self.run("pgvector", *words)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`hermes …`."""
+        return subprocess.run(
+            [*self.become, self.hermes / "hermes", *words], env=self.environment, cwd=self.folder,
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
 
 
 @pytest.fixture(params=USERS)
@@ -75,37 +86,37 @@ def newcomer(request: pytest.FixtureRequest, tmp_path: Path, llm: ScriptedLLM) -
     """Everything is there but the memory."""
     hermes = borrowed_environment(tmp_path / "hermes-venv", has_hermes=True)
     borrowed_environment(clone(tmp_path / "clone") / ".venv", has_hermes=False)
-    made = Newcomer(tmp_path, hermes, USERS[request.param], says_no_first=request.param == "normal")
+    made = Newcomer(tmp_path, hermes, USERS[request.param])
     made.config.parent.mkdir(parents=True)
     made.config.write_text(yaml.safe_dump({"model": model_section(llm)}), encoding="utf-8")
     yield made
-    made.start("up", "--stop")
+    made.hermes_pgvector("up", "--stop")
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
-def test_from_a_clone_to_an_agent_that_remembers(newcomer: Newcomer, llm: ScriptedLLM) -> None:
+def test_from_a_clone_to_an_agent_that_remembers_whatever_becomes_of_its_environment(
+    newcomer: Newcomer, llm: ScriptedLLM
+) -> None:
     llm.when(QUESTION, Say(ANSWER))
-    if newcomer.says_no_first:
-        # Whoever says no keeps a hermes that works, and is told what to run.
-        refused = newcomer.start(answer="n\n")
-        assert refused.code == 3, refused.shown
-        assert f"{newcomer.hermes / 'python'} -m pip install '{newcomer.folder / 'clone'}[embedded]'" in refused.shown
-        assert "Talk to your agent" not in refused.shown
-        assert newcomer.provider == "", "hermes could not import it"
-    else:
-        alone = newcomer.start(has_hermes=False)
-        assert alone.code == 0, alone.shown
-        assert "hermes-agent is not installed; recall works from the command line" in alone.shown
-        assert "Talk to your agent" not in alone.shown
-        assert newcomer.provider == "", "there is no hermes that could import it"
+    alone = newcomer.start(has_hermes=False)
+    assert alone.code == 0, alone.shown
+    assert "hermes-agent is not installed; recall works from the command line" in alone.shown
+    assert "Talk to your agent" not in alone.shown
+    assert newcomer.provider == "", "there is no hermes that could import it"
 
-    agreed = newcomer.start(answer="\n")
+    before = sorted(path.name for path in newcomer.site.iterdir())
+    agreed = newcomer.start()
     assert agreed.code == 0, agreed.shown
     assert "Talk to your agent" in agreed.shown
     assert newcomer.provider == "pgvector"
     assert agreed.shown.count(TAB_QUESTION) == 1
     assert yaml.safe_load(newcomer.config.read_text(encoding="utf-8"))["plugins"]["enabled"] == ["pgvector"]
-
     assert newcomer.ask(QUESTION) == ANSWER
+    after = [path.name for path in newcomer.site.iterdir() if path.name != "__pycache__"]
+    assert sorted(after) == before, "nothing is installed into hermes' own environment"
+
+    shutil.rmtree(newcomer.hermes.parent)
+    shutil.rmtree(newcomer.folder / "clone")
+    borrowed_environment(newcomer.hermes.parent, has_hermes=True)
     newcomer.ask(LATER)
     assert ANSWER in llm.about(LATER)[-1].recalled

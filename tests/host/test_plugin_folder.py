@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from testing.hermes_home import HermesHome
+from hermes_memory_pgvector.setup import plugin_folder
+from testing.command import portable
+from testing.environments import borrowed_environment
+from testing.hermes_home import HermesHome, model_section
+from testing.llm_server import ScriptedLLM
 
 DOOR = Path(__file__).parents[2] / "src" / "hermes_memory_pgvector" / "hermes_plugin"
 SOURCES = sorted(DOOR.rglob("*.py"))
@@ -29,20 +36,21 @@ for thread in threads: thread.join()
 print(json.dumps(found))
 """
 
-WITHOUT_THE_PACKAGE = """
+WITHOUT_A_LIBRARY = """
 import json, logging, sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "hermes_memory_pgvector":
+        if name.partition(".")[0] == "psycopg":
             raise ModuleNotFoundError("absent", name=name)
 sys.meta_path.insert(0, Absent())
 lines = []
 class Keep(logging.Handler):
     def emit(self, record): lines.append([record.levelname, record.getMessage()])
 logging.getLogger().addHandler(Keep())
-from plugins.memory import load_memory_provider
+from plugins.memory import discover_memory_providers, load_memory_provider
+listed = [available for name, _, available in discover_memory_providers() if name == "pgvector"]
 provider = load_memory_provider("pgvector")
-print(json.dumps([provider is None, sys.executable, lines]))
+print(json.dumps([listed, provider.is_available(), provider.unavailable_reason(), provider.get_tool_schemas(), lines]))
 """
 
 MEMBERS = """
@@ -67,7 +75,7 @@ def test_a_plugin_file_is_small_stateless_and_imports_inside_functions(source: P
         match statement:
             case ast.ImportFrom(module="typing" | "importlib") | ast.FunctionDef():
                 pass
-            case ast.ImportFrom(module="hermes_memory_pgvector.provider.dashboard") if source.name == "plugin_api.py":
+            case ast.Assign(targets=[ast.Name(id="router")]) if source.name == "plugin_api.py":
                 # The dashboard imports it once, at its start, and looks for the router in it.
                 pass
             case ast.Expr(value=ast.Constant() | ast.Call(args=[])):
@@ -84,10 +92,44 @@ def test_eight_loads_at_once_all_get_a_provider(hermes_home: HermesHome) -> None
     assert hermes_home.python(WARM_THEN_LOAD_AT_ONCE) == ["pgvector"] * 8
 
 
-def test_without_the_package_hermes_goes_on_and_the_log_says_what_to_run(hermes_home: HermesHome) -> None:
-    is_absent, python, lines = hermes_home.python(WITHOUT_THE_PACKAGE)
-    assert is_absent
-    assert [level for level, text in lines if f"hermes-pgvector up --hermes-python {python}" in text] == ["WARNING"]
+def test_without_a_library_hermes_goes_on_and_knows_what_to_run(hermes_home: HermesHome) -> None:
+    listed, is_available, reason, tools, lines = hermes_home.python(WITHOUT_A_LIBRARY)
+    assert (listed, is_available, tools) == ([False], False, [])
+    assert reason == "the library psycopg is missing; run: hermes pgvector up"
+    assert ["WARNING", f"The pgvector memory is off: {reason}"] in lines
+
+
+def test_the_folder_alone_fetches_what_it_needs(tmp_path: Path, llm: ScriptedLLM) -> None:
+    """As from a catalog: hermes, this folder, and nothing of ours installed anywhere."""
+    hermes = borrowed_environment(tmp_path / "hermes-venv", has_hermes=True)
+    home = tmp_path / "user" / ".hermes"
+    plugin_folder.install(home)
+    (home / "config.yaml").write_text(
+        yaml.safe_dump({"model": model_section(llm), "memory": {"provider": "pgvector"}}), encoding="utf-8"
+    )
+    index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
+    environment = {
+        **portable(), **index, "PIP_CACHE_DIR": str(Path.home() / ".cache" / "pip"),
+        "PATH": f"{hermes}:{os.defpath}", "HOME": str(tmp_path / "user"), "LANG": "C.UTF-8",
+    }  # fmt: skip
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [hermes / "hermes", *words], env=environment, capture_output=True, text=True, timeout=200, check=False
+        )
+
+    chat = run("-z", "Is anybody there?")
+    assert chat.returncode == 0, chat
+    told = run("pgvector", "status")
+    assert told.returncode == 1, told
+    assert "libraries are missing; run: hermes pgvector up" in told.stderr
+    try:
+        done = run("pgvector", "up", "--yes")
+        assert done.returncode == 0, done
+        assert "Ready. Talk to your agent" in done.stdout
+        assert run("pgvector", "doctor").returncode == 0
+    finally:
+        run("pgvector", "up", "--stop")
 
 
 def test_the_provider_is_a_real_subclass_that_answers_every_hook_itself(hermes_home: HermesHome) -> None:

@@ -150,9 +150,9 @@ def test_a_thread_that_waits_for_the_load_keeps_its_deadline(monkeypatch: pytest
 
 @pytest.mark.usefixtures("unloaded")
 @pytest.mark.parametrize("package", ["wordllama", "numpy", "tokenizers", "safetensors"])
-def test_a_missing_package_is_unavailable_and_names_the_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+def test_a_missing_package_is_unavailable_and_names_the_command(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(EmbeddingUnavailable, match=r"hermes-memory-pgvector\[embedded\]"):
+    with pytest.raises(EmbeddingUnavailable, match="hermes-pgvector up fetches it"):
         LocalEmbedder().embed_query("some words", soon())
 
 

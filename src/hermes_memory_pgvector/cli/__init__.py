@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from hermes_memory_pgvector import __version__
+from hermes_memory_pgvector import __version__, carried
 from hermes_memory_pgvector.cli import (
     backfill,
     backup,
@@ -121,6 +121,7 @@ def dispatch(args: argparse.Namespace) -> int:
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
     sink.use_colours(getattr(args, "color", None) or "auto")
+    carried.activate(getattr(args, "hermes_home", None) or settings_file.default_home())
     with terminal.completing(own_commands.completed_for(args)):
         return _run(args)
 

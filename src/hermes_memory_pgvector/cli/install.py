@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.home import homes_of
-from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, load
-from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, terminal
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
+from hermes_memory_pgvector.setup import host_python, host_site, plugin_folder, terminal
 from hermes_memory_pgvector.setup.host_python import HostPython
 from hermes_memory_pgvector.setup.plugin_folder import InstallResult
 
@@ -37,7 +37,10 @@ def run(args: argparse.Namespace) -> int:
     results = [
         plugin_folder.remove(each) if args.remove else plugin_folder.install(each, force=args.force) for each in homes
     ]
-    python = None if args.remove else host_python.find(home, load(home).settings)
+    python = None if args.remove else host_python.find(home)
+    if python is not None:
+        host_site.carry(home, python, quiet=args.json)
+        python = host_python.examine(home, python)
     if args.json:
         terminal.as_json(_as_json(results, python))
     else:
@@ -45,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
             for line in _sentences(result):
                 terminal.say(line)
         if python is not None and not python.sees_package:
-            terminal.say(f"hermes runs on {python.path}, which cannot import this package. Install it there:")
-            terminal.say(f"  {host_install.typed(host_install.command(python))}")
+            terminal.say(f"hermes cannot use it yet: {host_site.shortcoming(python)}")
     return 3 if python is not None and not python.sees_package else 0
 
 

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import host_install, host_python, removal, terminal
+from hermes_memory_pgvector.setup import removal, terminal
 from hermes_memory_pgvector.setup.removal import Plan, Step
 
 NAME = "uninstall"
@@ -31,9 +30,6 @@ def run(args: argparse.Namespace) -> int:
     """Show the plan, or carry it out."""
     home = options.home_of(args)
     plan = removal.plan(home, purge=args.purge)
-    host = host_python.find(home, load(home).settings)
-    has_package = host is not None and "hermes_memory_pgvector" not in host.lacks
-    package = host_install.typed(host_install.removal_command(host)) if host is not None and has_package else ""
     if args.execute:
         plan.execute((lambda _: None) if args.json else _tell_done)
     if args.json:
@@ -43,13 +39,12 @@ def run(args: argparse.Namespace) -> int:
                 "steps": [step.text for step in plan.steps],
                 "stays": list(plan.stays),
                 "processes": list(plan.users),
-                "package": package or None,
             }
         )
         return 0
     if not args.execute:
         _tell_plan(plan, _again(args, home))
-    _tell_rest(plan, package, executed=args.execute)
+    _tell_rest(plan, executed=args.execute)
     return 0
 
 
@@ -77,11 +72,8 @@ def _tell_done(step: Step) -> None:
     terminal.bullet("ok", step.text)
 
 
-def _tell_rest(plan: Plan, package: str, *, executed: bool) -> None:
+def _tell_rest(plan: Plan, *, executed: bool) -> None:
     if plan.stays:
         terminal.say("What stays:" if executed else "What would stay:")
         for each in plan.stays:
             terminal.bullet("note", each)
-    if package:
-        terminal.say("The package itself stays. To remove it:")
-        terminal.say(f"  {package}")

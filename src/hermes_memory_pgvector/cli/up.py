@@ -20,8 +20,8 @@ from hermes_memory_pgvector.setup import (
     dashboard_tab,
     database,
     demonstration,
-    host_install,
     host_python,
+    host_site,
     journal_database,
     login,
     new_settings,
@@ -106,12 +106,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.dsn:
         changed += _join(home, quiet=quiet)
     settings = load(home).settings
-    host = _prepare_host(home, settings, args, quiet=quiet)
+    host = _prepare_host(home, args, quiet=quiet)
     target = _find_database(home, settings, args, quiet=quiet)
     wanted = _migrate(home, settings, target, quiet=quiet)
     _accept_database(home, quiet=quiet)
-    if host is not None and host.sees_package:
-        changed += _activate(home, quiet=quiet)
+    if host is not None:
+        host = host_site.connect(home, host, quiet=quiet)
+        if host.sees_package:
+            changed += _activate(home, quiet=quiet)
     copied = left_behind.offer(home, before[home], yes=args.yes, quiet=quiet)
     others = [
         _set_up_profile(each, host, before[each], may_move=args.yes, quiet=quiet)
@@ -139,7 +141,6 @@ def run(args: argparse.Namespace) -> int:
                 "exit_code": code or (0 if is_done else 3),
                 "hermes_python": None if host is None else str(host.path),
                 "hermes_sees_package": None if host is None else host.sees_package,
-                "install_command": None if host is None or host.sees_package else host_install.command(host),
                 "recalled": shown,
                 "profiles": others,
                 "checks": [{"name": each.name, "level": each.level, "text": each.text} for each in findings],
@@ -158,18 +159,16 @@ def run(args: argparse.Namespace) -> int:
     return code or (0 if is_done else 3)
 
 
-def _prepare_host(home: Path, settings: Settings, args: argparse.Namespace, *, quiet: bool) -> HostPython | None:
-    """Find the Python that runs hermes and have it import this package; None when there is no hermes."""
-    found = host_python.find(home, settings, args.hermes_python)
-    if found is None:
-        return None
+def _prepare_host(home: Path, args: argparse.Namespace, *, quiet: bool) -> HostPython | None:
+    """Find the Python that runs hermes and put the libraries for it into the home; None when there is no hermes."""
+    found = host_python.find(home, args.hermes_python)
     try:
-        found = host_install.offer(settings, found, may_install=args.yes, quiet=quiet)
+        host_site.carry(home, found, quiet=quiet)
     except ConfigError as error:
         # The database is worth having all the same; what is left to do is said at the end.
         if not quiet:
             terminal.bullet("problem", str(error))
-    if args.hermes_python is not None:
+    if args.hermes_python is not None and found is not None:
         host_python.remember(home, found)
     return found
 
@@ -331,10 +330,7 @@ def _save_login(home: Path, admin: str, new_login: login.Login, *, quiet: bool) 
 
 
 def _activate(home: Path, *, quiet: bool) -> list[str]:
-    """Install the plugin folder and make us the host's memory provider."""
-    with terminal.step("plugin folder", quiet=quiet) as said:
-        result = plugin_folder.install(home)
-        said.append(result.change)
+    """Make us the host's memory provider."""
     with terminal.step("memory.provider", quiet=quiet) as said:
         is_new = settings_file.set_provider(home, PROVIDER_NAME)
         said.append(f"set to {PROVIDER_NAME}" if is_new else f"{PROVIDER_NAME}, unchanged")
@@ -467,9 +463,8 @@ def _say_next(home: Path, host: HostPython | None, code: int) -> None:
         terminal.say(f"Some checks failed. Fix them and run this again. For details: {terminal.command('doctor')}")
         return
     if host is not None and not host.sees_package:
-        terminal.say("The memory is ready, but hermes cannot use it yet. Install the package for hermes:")
-        terminal.say(f"  {host_install.typed(host_install.command(host))}")
-        terminal.say(f"Then run this again:              {again}")
+        terminal.say(f"The memory is ready, but hermes cannot use it yet: {host_site.shortcoming(host)}.")
+        terminal.say(f"When that is put right:           {again}")
         return
     if host is None:
         terminal.say("Ready. hermes-agent is not installed; recall works from the command line.")

@@ -11,7 +11,6 @@ import array
 import importlib.util
 import logging
 import re
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -35,11 +34,7 @@ DIM = 256
 _PACKAGE = "wordllama"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-_EXTRA = (
-    "install hermes-memory-pgvector[embedded], or set embed_url to an embedding endpoint"
-    if sys.version_info < (3, 14)
-    else "it has no build for Python 3.14 yet; set embed_url to an embedding endpoint"
-)
+_EXTRA = "hermes-pgvector up fetches it; or set embed_url to an embedding endpoint"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,19 @@
 """How hermes-agent finds the pgvector memory: calls register_memory_provider() and holds nothing.
 
-The memory itself is the installed package hermes_memory_pgvector; this folder may be copied or replaced at any time.
+The memory itself is the package in lib/; what it needs beside the host lies in the home, where `up` put it.
 """
 
 from typing import Any
 
 
 def register(ctx: Any) -> None:
-    """Give the host a fresh provider; without the package, say how to get it and leave the host as it is."""
-    try:
-        from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-    except ImportError as error:
-        import logging
-        import sys
+    """Give the host a fresh provider, or a stand-in that says which library is missing."""
+    import sys
+    from pathlib import Path
 
-        logging.getLogger("hermes_memory_pgvector").warning(
-            "The pgvector memory is off: no module %s; run start.py again, or: hermes-pgvector up --hermes-python %s",
-            error.name,
-            sys.executable,
-        )
-        return
-    ctx.register_memory_provider(PgvectorMemoryProvider())
+    folder = Path(__file__).parent
+    if (folder / "lib").is_dir() and str(folder / "lib") not in sys.path:
+        sys.path.insert(0, str(folder / "lib"))
+    from hermes_memory_pgvector import doorway
+
+    ctx.register_memory_provider(doorway.provider(folder))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector import distribution
+from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server.programs import Account, reachable, reason_in, run_program
@@ -48,8 +48,10 @@ def installed_binaries() -> tuple[Binaries, ...]:
     found = []
     for package, subfolder in PACKAGES:
         spec = importlib.util.find_spec(package)
-        for location in (spec.submodule_search_locations or ()) if spec else ():
-            folder = Path(location).resolve() / subfolder
+        installed = map(Path, (spec.submodule_search_locations or ()) if spec else ())
+        # What the home carries outlives an environment that is thrown away while the server runs.
+        for location in (*(each / package for each in carried.on_path()), *installed):
+            folder = location.resolve() / subfolder
             version = _version_of(folder / "bin" / "postgres")
             if version:
                 found.append(Binaries(folder, package, version))
@@ -61,7 +63,7 @@ def find_binaries(major: int | None = None) -> Binaries:
     found = installed_binaries()
     if not found:
         raise ServerError(
-            f"No Postgres server is installed; run: {distribution.install_command()}, "
+            "No Postgres server is installed: hermes-pgvector up fetches one; "
             "or set memory.pgvector.dsn to a Postgres of your own"
         )
     return next((each for each in found if each.major == major), found[0])

@@ -1,12 +1,11 @@
 """The Python that runs `hermes`: where it is, and whether it can import this package.
 
-hermes usually lives in an environment of its own (a venv, pipx, a uv tool), and only that one decides whether agents
-have this memory.
+hermes usually lives in an environment of its own (a venv, pipx, a uv tool). Only that one decides whether agents have
+this memory: it imports the plugin folder, with what the home carries (`carried`).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -16,38 +15,34 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector import distribution, files
+from hermes_memory_pgvector import carried, files
 from hermes_memory_pgvector.config.home import private_folder
-from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup.parts import EMBEDDED_PACKAGES
-
-if TYPE_CHECKING:
-    from hermes_memory_pgvector.config.settings import Settings
 
 PROBE_SECONDS = 60.0
 OPTION = "--hermes-python"
 CHOICE_NAME = "hermes-python"
-LOCAL_MODEL = "wordllama"
-LOCAL_MODEL_PACKAGES = (LOCAL_MODEL, "numpy")
 
-# Importing the provider is what hermes does; whoever lacks a module is told its name.
+# Importing the provider by way of the plugin folder is what hermes does; whoever lacks a module is told its name.
 PROBE = """
 import importlib.machinery, importlib.util, json, sys
-def has(name):
-    return importlib.util.find_spec(name) is not None
+from pathlib import Path
 # A script finds what lies beside it.
 beside = importlib.machinery.PathFinder.find_spec("hermes_cli", sys.argv[1:2])
-told = {"host": has("hermes_cli") or beside is not None, "package": "", "lacks": [], "python": sys.version_info[:2]}
+has_host = importlib.util.find_spec("hermes_cli") is not None or beside is not None
+told = {"host": has_host, "lacks": [], "python": sys.version_info[:2]}
+folder = Path(sys.argv[2])
+sys.path.insert(0, str(folder / "lib"))
 try:
-    from hermes_memory_pgvector.provider import PgvectorMemoryProvider
-    import hermes_memory_pgvector
-    told["package"] = hermes_memory_pgvector.__file__
+    from hermes_memory_pgvector import carried
+    carried.activate(carried.home_of(folder))
+    told["lacks"] = carried.lacking()
+    if has_host:
+        from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 except ImportError as error:
-    told["lacks"] = [error.name or "hermes_memory_pgvector"]
-told["lacks"] += [any_of for any_of in sys.argv[2:] if not any(map(has, any_of.split("|")))]
+    told["lacks"].append(error.name or "hermes_memory_pgvector")
 print()
 print(json.dumps(told))
 """
@@ -62,9 +57,8 @@ class HostPython:
     """How we know, in words."""
     has_host: bool = True
     lacks: tuple[str, ...] = ()
-    """Modules it cannot import and needs for this home."""
-    is_current: bool = True
-    """Whether the package it imports is the same as this one."""
+    """Modules it needs and cannot import, even with what the home carries."""
+    version: carried.Version = carried.OWN_VERSION
 
     @property
     def sees_package(self) -> bool:
@@ -72,23 +66,23 @@ class HostPython:
         return self.has_host and not self.lacks
 
 
-def find(home: Path, settings: Settings, given: Path | None = None) -> HostPython | None:
+def find(home: Path, given: Path | None = None) -> HostPython | None:
     """The interpreter that runs hermes for this user; None when hermes-agent is not installed."""
     if given is not None:
-        found = _examine(_chosen(given), f"given with {OPTION}", settings)
+        found = _examine(home, _chosen(given), f"given with {OPTION}")
         if not found.has_host:
             raise ConfigError(f"{found.path} does not run hermes: hermes-agent is not installed there")
         return found
     for path, how in _candidates(home):
-        found = _examine(path, how, settings)
+        found = _examine(home, path, how)
         if found.has_host:
             return found
     return None
 
 
-def examine(host: HostPython, settings: Settings) -> HostPython:
+def examine(home: Path, host: HostPython) -> HostPython:
     """The same interpreter as it is now."""
-    return _examine(host.path, host.how, settings)
+    return _examine(home, host.path, host.how)
 
 
 def remember(home: Path, host: HostPython) -> None:
@@ -132,56 +126,20 @@ def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
             yield environment / "bin" / "python", how
 
 
-def _examine(path: Path, how: str, settings: Settings) -> HostPython:
-    needs = [] if settings.dsn or settings.hold else ["|".join(EMBEDDED_PACKAGES)]
-    needs += LOCAL_MODEL_PACKAGES if settings.uses_local_model else ()
-    if _is_this(path):
-        missing = [each.partition("|")[0] for each in needs if not any(map(_has, each.split("|")))]
-        return HostPython(path, how, _has("hermes_cli"), _installable(missing, sys.version_info[:2]))
+def _examine(home: Path, path: Path, how: str) -> HostPython:
     command = shutil.which("hermes")
     beside = Path(command).resolve().parent if command and _interpreter(Path(command)) == path else ""
     try:
         # In the root folder: modules that lie in the working directory must not count.
         done = subprocess.run(  # noqa: S603 - the interpreter that runs hermes
-            [path, "-c", PROBE, beside, *needs], capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/",
-            stdin=subprocess.DEVNULL,
+            [path, "-c", PROBE, beside, home / "plugins" / PROVIDER_NAME], capture_output=True, timeout=PROBE_SECONDS,
+            check=False, cwd="/", stdin=subprocess.DEVNULL,
         )  # fmt: skip
         told = json.loads(done.stdout.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+        version = told["python"][0], told["python"][1]
+        return HostPython(path, how, bool(told["host"]), tuple(told["lacks"]), version)
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, IndexError):
         return HostPython(path, how, has_host=False)
-    lacks = _installable([each.partition("|")[0] for each in told["lacks"]], tuple(told.get("python", ())))
-    is_current = bool(told["package"]) and _is_current(Path(told["package"]).parent)
-    return HostPython(path, how, bool(told["host"]), lacks, is_current)
-
-
-def _installable(lacks: list[str], python: tuple[int, ...]) -> tuple[str, ...]:
-    """What is missing and can be had: where there is no local model, memory works without it."""
-    return tuple(each for each in lacks if each != LOCAL_MODEL or python < distribution.NO_LOCAL_MODEL_FROM)
-
-
-def _is_this(path: Path) -> bool:
-    """Whether this is the Python that runs us, by whatever name.
-
-    Several versions share one bin folder, and the Pythons of several environments are links to one file: both count.
-    """
-    own = Path(sys.executable)
-    try:
-        return path.parent == own.parent and path.samefile(own)
-    except OSError:
-        return False
-
-
-def _has(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
-def _is_current(package: Path) -> bool:
-    own = distribution.folder()
-    try:
-        return package.resolve() == own or distribution.digest(package) == distribution.digest(own)
-    except OSError:
-        # Somebody else's folder: what it holds is not ours to judge.
-        return True
 
 
 def _interpreter(script: Path, depth: int = 0) -> Path | None:

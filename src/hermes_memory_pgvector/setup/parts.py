@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.config.settings import shown
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
@@ -38,7 +37,7 @@ def obstacle(settings: Settings) -> str:
             return ""
         return "dsn is not a valid connection string; write it like postgresql://user@host:5432/database"
     if not any(importlib.util.find_spec(name) for name in EMBEDDED_PACKAGES):
-        how = f"{distribution.install_command()}, or set dsn to your own Postgres"
+        how = "hermes-pgvector up fetches one; or set dsn to your own Postgres"
         return f"no dsn is set and no embedded Postgres is installed: {how}"
     return ""
 

@@ -1,7 +1,7 @@
-"""The plugin folder of a hermes home: two small folders through which hermes finds this package.
+"""The plugin folder of a hermes home: two folders through which hermes finds this package.
 
-They are `plugins/pgvector` and `hooks/pgvector`. A folder of that name that is not ours is never touched without
-`force`, and then it is moved aside, not deleted.
+They are `plugins/pgvector`, which holds the package itself in `lib`, and `hooks/pgvector`. A folder of that name that
+is not ours is never touched without `force`, and then it is moved aside, not deleted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hermes_memory_pgvector.errors import ConfigError
 _MARK = re.compile(rf"^distribution:\s*{distribution.NAME}\s*$", re.MULTILINE)
 _MANIFESTS = ("plugin.yaml", "HOOK.yaml")
 _HOOK_SOURCE = "gateway_hook"
+_PACKAGE = "hermes_memory_pgvector"
 
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
@@ -95,10 +96,12 @@ def _targets(home: Path) -> tuple[Path, Path]:
 def _contents(targets: tuple[Path, Path]) -> dict[Path, dict[Path, bytes]]:
     """The files of each folder as they are in this package."""
     plugin, hook = targets
-    with as_file(files("hermes_memory_pgvector") / "hermes_plugin") as source:
-        everything = dict(_read(source))
-    hooks = {path.relative_to(_HOOK_SOURCE): data for path, data in everything.items() if path.parts[0] == _HOOK_SOURCE}
-    return {plugin: {path: data for path, data in everything.items() if path.parts[0] != _HOOK_SOURCE}, hook: hooks}
+    with as_file(files(_PACKAGE)) as source:
+        package = dict(_read(source))
+        doors = dict(_read(source / "hermes_plugin"))
+    hooks = {path.relative_to(_HOOK_SOURCE): data for path, data in doors.items() if path.parts[0] == _HOOK_SOURCE}
+    folder = {path: data for path, data in doors.items() if path.parts[0] != _HOOK_SOURCE}
+    return {plugin: folder | {Path("lib", _PACKAGE) / path: data for path, data in package.items()}, hook: hooks}
 
 
 def _read(folder: Path) -> Iterator[tuple[Path, bytes]]:

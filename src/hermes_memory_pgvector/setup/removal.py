@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import (
     ENVIRONMENT_PREFIX,
@@ -116,6 +117,8 @@ def _detach(home: Path) -> Iterator[Step]:
         yield Step(
             f"take {PROVIDER_NAME} off plugins.enabled in {home / 'config.yaml'}", partial(dashboard_tab.turn_off, home)
         )
+    for folder in carried.folders(home):
+        yield Step(f"remove the libraries {folder}", partial(shutil.rmtree, folder))
     for folder in plugin_folder.ours(home):
         yield Step(f"remove the plugin folder {folder}", partial(plugin_folder.remove, home))
 

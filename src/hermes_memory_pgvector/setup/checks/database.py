@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
     EmbeddingError,
@@ -66,10 +64,8 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
     except EmbeddingError as error:
         if not settings.uses_local_model:
             hint = "check embed_url, embed_model and embed_api_key_env: hermes-pgvector config show"
-        elif sys.version_info < distribution.NO_LOCAL_MODEL_FROM:
-            hint = f"{distribution.install_command()}, or set embed_url to an endpoint"
         else:
-            hint = "until then recall falls back to keyword search; see: hermes-pgvector config set --help"
+            hint = "hermes-pgvector up fetches it; or set embed_url to an endpoint"
         yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
         return
     info = seen.info

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.config.home import identity, root_of
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_install, host_python, plugin_folder, profiles
+from hermes_memory_pgvector.setup import host_python, host_site, plugin_folder, profiles
 from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.setup.host_python import HostPython
 
@@ -26,7 +26,7 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield _packages()
     yield from _configuration(home, parsed)
     yield _identity(home)
-    host = host_python.find(home, parsed.settings)
+    host = host_python.find(home)
     is_waiting = host is None or not host.sees_package
     if not is_waiting or plugin_folder.state_of(home) != "absent":
         # `up` puts hermes in touch with the package once it can import it, and not before.
@@ -115,11 +115,7 @@ def _host(host: HostPython | None) -> Finding:
         text = "hermes-agent is not installed; recall works from the command line"
         return warning("host", text, "when you have installed it: hermes-pgvector up")
     if not host.sees_package:
-        text = f"hermes runs on {host.path} ({host.how}), which {host_install.shortcoming(host)}"
-        return problem("host", text, host_install.typed(host_install.command(host)))
-    if not host.is_current:
-        text = f"hermes runs on {host.path}, which has another version of this package"
-        return warning("host", text, host_install.typed(host_install.command(host)))
+        return problem("host", host_site.shortcoming(host), "hermes-pgvector up")
     version = _version("hermes-agent")
     if version and host.path.parent == Path(sys.executable).parent:
         return ok("host", f"hermes-agent {version} in this environment")
