@@ -32,8 +32,8 @@ Leaf = tuple[str, argparse.ArgumentParser]
 
 OPERATED = {each.name for each in catalogue.OPERATIONS}
 """Those describe their documents themselves: tests/database/test_every_operation.py."""
-WITHOUT_JSON = {"try", "completion"}
-"""A tour that is watched, and a script for the shell."""
+WITHOUT_JSON = {"try", "completion", "mcp"}
+"""A tour that is watched, a script for the shell, and a protocol."""
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),

@@ -1,4 +1,4 @@
-"""Heartbeats, and what is read from them: `status --fleet`, `metrics`, the registry of agents."""
+"""Heartbeats, and what is read from them: `status --fleet` and `metrics`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 
 import psycopg
 import pytest
+from docs.test_dashboard import GAUGES
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import heartbeat, status_file
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.setup import exposition
-from hermes_memory_pgvector.store import fleet
-from hermes_memory_pgvector.store.fleet import AgentWork, Process
+from hermes_memory_pgvector.store import processes
+from hermes_memory_pgvector.store.processes import Process
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.postgres import MODEL, Database
 from testing.waiting import wait_until
 
-ONE = Process("p1", "home-a", "host-a", "/srv/a", 11, "hermes", "cli", "2.0.0")
-TWO = Process("p2", "home-a", "host-b", "/srv/a", 12, "gateway", "api_server", "2.0.0")
-OTHER = Process("p3", "home-b", "host-b", "/srv/b", 13, "hermes", "", "1.9.0")
+ONE = Process("p1", "home-a", "host-a", 11, "hermes", "2.0.0")
+TWO = Process("p2", "home-a", "host-b", 12, "gateway", "2.0.0")
+OTHER = Process("p3", "home-b", "host-b", 13, "hermes", "1.9.0")
 COUNTERS: dict[str, float] = {"recalls|tool": 3, "recall_hits|tool": 2}
 LINE = re.compile(r"(\w+)(?:{(.*)})? (\S+)")
 LABEL = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*")')
@@ -51,9 +51,9 @@ def commands(database: Database, tmp_path: Path) -> Commands:
 
 
 def beat(pool: Pool, process: Process, counters: dict[str, float] | None = None, **more: Any) -> None:
-    given = {"age": 5, "silent_seconds": 300, "state": {}, **more}
+    status = {"home": "/srv/x", "trouble": {}, **more.pop("state", {}), "counters": counters or {}}
     with pool.transaction(Deadline.after(10)) as connection:
-        fleet.beat(connection, process, counters=counters or {}, **given)
+        processes.beat(connection, process, status, **{"age": 5, "silent_seconds": 300, **more})
 
 
 def samples(text: str) -> Samples:
@@ -71,76 +71,54 @@ def value(found: Samples, name: str, **labels: str) -> float | None:
     return found.get((f"hermes_pgvector_{name}", tuple(sorted(labels.items()))))
 
 
-def test_sums_only_grow_when_processes_go(pool: Pool, database: Database, commands: Commands) -> None:
+def test_rows_of_processes_that_are_long_gone_go(pool: Pool, database: Database, commands: Commands) -> None:
     beat(pool, ONE, COUNTERS)
     beat(pool, ONE, {**COUNTERS, "recalls|tool": 5})
     beat(pool, TWO, COUNTERS, is_ended=True)
     beat(pool, OTHER, {"batches": 1})
-
-    def told() -> tuple[float | None, ...]:
-        found = samples(commands.call("metrics").out)
-        return (
-            value(found, "recalls_total", home="home-a", caller="tool"),
-            value(found, "recall_hits_total", home="home-a", caller="tool"),
-            value(found, "batches_total", home="home-b"),
-        )
-
-    before = told()
-    assert before == (8, 4, 1)
+    found = samples(commands.call("metrics").out)
+    assert value(found, "recalls_total", home="home-a", process="p1", of="tool") == 5
+    assert value(found, "recalls_total", home="home-a", process="p2", of="tool") == 3
+    assert value(found, "batches_total", home="home-b", process="p3") == 1
     with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("UPDATE agent_processes SET ended_at = now() - interval '2 days' WHERE id = 'p2'")
-        owner.execute("UPDATE agent_processes SET seen_at = now() - interval '9 days' WHERE id = 'p3'")
-    for _ in range(2):
+        owner.execute("UPDATE processes SET ended_at = now() - interval '2 days' WHERE id = 'p2'")
+        owner.execute("UPDATE processes SET seen_at = now() - interval '9 days' WHERE id = 'p3'")
+    # Two that delete at once do not wait for each other.
+    with psycopg.connect(database.owner_dsn) as other:
+        other.execute("SELECT FROM processes WHERE id = 'p2' FOR UPDATE")
+        beat(pool, ONE, COUNTERS)
         with pool.transaction(Deadline.after(10)) as connection:
-            fleet.expire(connection)
-        assert told() == before
-    beat(pool, ONE, {**COUNTERS, "recalls|tool": 5}, is_ended=True)
+            assert [each.process.id for each in processes.listed(connection, 9)] == ["p1", "p2"]
+    beat(pool, ONE, COUNTERS)
     with pool.transaction(Deadline.after(10)) as connection:
-        fleet.expire(connection, ended_seconds=-1)
-        assert fleet.processes(connection) == []
-        assert {home: count for home, count, _ in fleet.past(connection)} == {"home-a": 2, "home-b": 1}
-    assert told() == before
-    # Two that add up at once would lose what the other one added.
-    beat(pool, TWO, {"batches": 1}, is_ended=True)
-    with pool.transaction(Deadline.after(10)) as first:
-        assert fleet.expire(first, ended_seconds=-1) == 1
-        with pool.transaction(Deadline.after(10)) as second:
-            assert fleet.expire(second, ended_seconds=-1) == 0
+        assert [each.process.id for each in processes.listed(connection, 9)] == ["p1"]
 
 
-def test_the_fleet_is_told_with_stale_ones_marked(pool: Pool, commands: Commands) -> None:
-    assert "0 processes at work" in commands.call("status", "--fleet").out
-    beat(pool, ONE, {"records_stored": 1234, "recalls|tool": 2, "recalls|prefetch": 3})
+def test_the_fleet_is_told_with_silent_ones_marked(pool: Pool, commands: Commands) -> None:
+    assert "0 at work" in commands.call("status", "--fleet").out
+    beat(pool, ONE, {"records_stored": 1234, "recalls|tool": 2})
     beat(pool, TWO, silent_seconds=-1)
     trouble = {"trouble": {"database reads": "no connection"}, "journal_records": 7, "journal_oldest_seconds": 60.5}
     beat(pool, OTHER, state=trouble)
-    with pool.transaction(Deadline.after(10)) as connection:
-        work = [AgentWork("marketing", "cli", 1, 2, 3, 4), AgentWork("trading", "", turns=1)]
-        fleet.note_agents(connection, ONE, work)
-        fleet.note_agents(connection, TWO, [AgentWork("marketing", "api_server", 1, 1, 1, 1)])
     shown = commands.call("status", "--fleet")
     assert shown.code == 0
-    lines = {line.split()[0] + line.split()[1]: line for line in shown.out.splitlines() if len(line.split()) > 1}
-    assert "2 processes at work and 1 stale on 2 machines" in shown.out
-    assert "1,234" in lines["hermes11"]
-    assert " 5 " in lines["hermes11"]
-    assert lines["hermes11"].endswith("all well")
-    assert "stale" in lines["gateway12"]
-    assert "database reads: no connection" in lines["hermes13"]
-    told = commands.call("status", "--fleet", "--json").json
-    assert {each["id"]: each["stale"] for each in told["processes"]} == {"p1": False, "p2": True, "p3": False}
-    agents = {each["theme"]: each for each in told["agents"]}
-    assert [agents["marketing"][name] for name in ("kind", "sessions", "turns", "memories", "recalls", "host")] == [
-        "api_server", 2, 3, 4, 5, "host-b",
-    ]  # fmt: skip
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert "2 at work and 1 silent on 2 machines" in shown.out
+    assert "1,234" in shown.out
+    told = commands.call("status", "--fleet", "--json").json["processes"]
+    states = {each["id"]: (each["state"], each["trouble"]) for each in told}
+    assert states == {
+        "p1": ("all well", ""), "p2": ("silent", "it was killed, or cannot reach the database"),
+        "p3": ("in trouble", "database reads: no connection"),
+    }  # fmt: skip
+    assert "database reads: no connection" in shown.out
     found = samples(commands.call("metrics").out)
     assert value(found, "processes", home="home-a", state="live") == 1
-    assert value(found, "processes", home="home-a", state="stale") == 1
-    assert value(found, "breaker_open", home="home-b", breaker="database reads") == 1
-    assert value(found, "journal_records", home="home-b") == 7
-    assert value(found, "journal_oldest_seconds", home="home-b") == 60.5
-    assert "marketing" not in commands.call("metrics").out, "themes are no labels"
-    assert value(found, "records_stored_total", home="home-a") == 1234
+    assert value(found, "processes", home="home-a", state="silent") == 1
+    assert value(found, "trouble", home="home-b", process="p3", what="database reads") == 1
+    assert value(found, "journal_records", home="home-b", process="p3") == 7
+    assert value(found, "journal_oldest_seconds", home="home-b", process="p3") == 60.5
+    assert value(found, "records_stored_total", home="home-a", process="p1") == 1234
     assert {each["name"] for each in commands.call("metrics", "--json").json["metrics"]} >= {
         "hermes_pgvector_recalls_total", "hermes_pgvector_database_up",
     }  # fmt: skip
@@ -150,28 +128,21 @@ def test_killed_processes_by_the_thousand_and_their_successors_on_the_same_pid(
     pool: Pool, commands: Commands, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container that is killed and started again has the same name and pid 1; nobody's clock is to be trusted."""
-    for number in range(3):
-        killed = replace(ONE, id=f"killed-{number}", pid=1)
-        beat(pool, killed, {"records_stored": 100}, silent_seconds=-1)
     beat(pool, replace(ONE, id="successor", pid=1, version="2.1.0"), {"records_stored": 1})
     with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("UPDATE agent_processes SET seen_at = now() - interval '2 hours' WHERE id LIKE 'killed%'")
         owner.execute(
-            "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
-            " expected_at, state, counters) SELECT 'gone-' || n, 'home-c', 'host-c', '/srv/c', n, 'hermes', '', '2',"
-            " now() - interval '1 day', now() - interval '1 day', now() - interval '1 day', '{}', '{}'"
-            " FROM generate_series(1, 1000) AS n"
+            "INSERT INTO processes (id, home_id, host, pid, command, version, started_at, seen_at, expected_at, status)"
+            " SELECT 'gone-' || n, 'home-c', 'host-c', n, 'hermes', '2', now() - interval '1 day',"
+            " now() - interval '1 day', now() - interval '1 day', '{}' FROM generate_series(1, 1000) AS n"
         )
     wrong = time.time() + 3600
     monkeypatch.setattr(time, "time", lambda: wrong)
-    shown = commands.call("status", "--fleet", "--top", "5").out
-    assert "1 process at work and 1,003 stale on 2 machines" in shown
-    (successor,) = [line for line in shown.splitlines() if "2.1.0" in line]
-    assert " h ago" not in successor, "the database's clock counts, not this machine's"
-    assert shown.count("stale: it was killed") == 5
-    assert "998 more are stale" in shown
-    assert len(commands.call("status", "--fleet", "--json").json["processes"]) == 1004
-    assert value(samples(commands.call("metrics").out), "records_stored_total", home="home-a") == 301
+    shown = commands.call("status", "--fleet", "--limit", "5").out
+    assert "1 at work and 1,000 silent on 2 machines" in shown
+    assert "just now" in shown, "the database's clock counts, not this machine's"
+    assert "996 processes more" in shown
+    everything = commands.call("status", "--fleet", "--limit", "2000", "--json").json["processes"]
+    assert (len(everything), everything[0]["id"]) == (1001, "successor")
 
 
 def test_an_agent_at_work_is_heard_of_and_its_end_too(
@@ -197,13 +168,13 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
         }
 
         def counters() -> dict[str, float]:
-            rows = home.stored.rows("SELECT counters FROM agent_processes")
+            rows = home.stored.rows("SELECT status -> 'counters' FROM processes")
             return dict(rows[0][0]) if rows else {}
 
         home.engine.tasks.wake()
         wait_until(lambda: {name: counters().get(name) for name in wanted} == wanted)
         assert counters()["batches"] >= 1
-        assert home.stored.rows("SELECT kind, ended_at FROM agent_processes")[0][1] is None
+        assert home.stored.rows("SELECT ended_at FROM processes") == [(None,)]
         # Other settings make another engine, and the same process goes on.
         before = home.engine
         (home.path / "config.yaml").write_text("memory:\n  pgvector:\n    prefetch_limit: 7\n", encoding="utf-8")
@@ -213,11 +184,8 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
         wait_until(lambda: counters().get("recalls|prefetch") == 2)
     finally:
         home.close()
-    assert home.stored.rows("SELECT count(*), count(ended_at) FROM agent_processes") == [(1, 1)]
-    assert home.stored.rows("SELECT agent_identity, sessions, turns, memories, recalls FROM agents") == [
-        ("market", 3, 2, 1, 3)
-    ]
-    texts = str(home.stored.rows("SELECT p::text FROM agent_processes AS p"))
+    assert home.stored.rows("SELECT count(*), count(ended_at) FROM processes") == [(1, 1)]
+    texts = str(home.stored.rows("SELECT p::text FROM processes AS p"))
     assert "market" not in texts
     assert "harbour" not in texts
 
@@ -245,32 +213,6 @@ def test_an_idle_process_is_heard_of_seldom(
         home.close()
 
 
-def test_renamed_and_forgotten_themes_are_so_in_the_registry(
-    pool: Pool, commands: Commands, database: Database
-) -> None:
-    with pool.transaction(Deadline.after(10)) as connection:
-        fleet.note_agents(connection, ONE, [AgentWork("old", "cli", 1, 1, 1, 1), AgentWork("new", "cli", 1, 1, 1, 1)])
-        fleet.note_agents(connection, OTHER, [AgentWork("old", "cli", 1, 1, 1, 1)])
-    with psycopg.connect(database.runtime_dsn) as connection:
-        connection.execute(
-            "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('old', 's', 'user', 'x')"
-        )
-
-    def agents() -> dict[tuple[str, str], int]:
-        with pool.transaction(Deadline.after(10)) as connection:
-            return {(each.theme, each.home_id): each.turns for each in fleet.agents(connection, None, 9)}
-
-    done = commands.call("theme", "merge", "old", "new", "--execute")
-    assert done.code == 0, done.everything
-    assert agents() == {("new", "home-a"): 1, ("new", "home-b"): 1}
-    with pool.transaction(Deadline.after(10)) as connection:
-        fleet.note_agents(connection, ONE, [AgentWork("old", "cli", turns=5)])
-    assert agents() == {("new", "home-a"): 6, ("new", "home-b"): 1}
-    done = commands.call("forget", "--theme", "new", "--execute")
-    assert done.code in (0, 3), done.everything
-    assert agents() == {}
-
-
 def test_without_the_database_this_machine_still_says_how_it_is(database: Database, tmp_path: Path) -> None:
     runtime, password = with_password(database.runtime_dsn)
     commands = Commands(tmp_path, [password])
@@ -282,12 +224,12 @@ def test_without_the_database_this_machine_still_says_how_it_is(database: Databa
     assert done.code == 0
     found = samples(done.out)
     assert value(found, "database_up") == 0
-    (records,) = [number for (name, _), number in found.items() if name == "hermes_pgvector_journal_records"]
-    assert records == 12
+    assert value(found, "waiting") == 12
     assert not [name for name, _ in found if name.endswith("_total")], "sums are left out rather than told too low"
     shown = commands.call("status", "--fleet")
     assert shown.code == 2
-    assert "12 records waiting" in shown.out
+    assert "1 of this home at work" in shown.out
+    assert "12 records of live processes waiting" in commands.call("status").out
 
 
 def test_metrics_leave_pipes_devices_and_links_what_they_are(commands: Commands, tmp_path: Path) -> None:
@@ -315,15 +257,14 @@ def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Pa
     assert commands.call("metrics", "--output", str(file)).code == 0
     assert samples(file.read_text())
     assert file.stat().st_mode & 0o777 == 0o644
-    process = commands.start("metrics", "--listen", "127.0.0.1:0", "--json")
+    process = commands.start("metrics", "--listen", "127.0.0.1:0")
     try:
         assert process.stdout is not None
-        told = "".join(iter(process.stdout.readline, "}\n")) + "}"
-        url = json.loads(told)["url"]
+        url = next(word for word in process.stdout.readline().split() if word.startswith("http"))
         with urllib.request.urlopen(url, timeout=30) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain")
             found = samples(answer.read().decode())
-        assert value(found, "recalls_total", home="home-a", caller="tool") == 3
+        assert value(found, "recalls_total", home="home-a", process="p1", of="tool") == 3
         port = int(url.rpartition(":")[2].partition("/")[0])
         taken = commands.run("metrics", "--listen", f"127.0.0.1:{port}")
         assert taken.code == 1
@@ -333,13 +274,11 @@ def test_metrics_are_written_at_once_and_served(commands: Commands, tmp_path: Pa
         assert commands.finish(process).code == 0
 
 
-def test_every_series_is_named_beforehand(commands: Commands, pool: Pool, database: Database) -> None:
-    beat(pool, ONE, COUNTERS)
-    (commands.home / "pgvector").mkdir()
-    with psycopg.connect(database.runtime_dsn) as connection:
-        connection.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'memory', 'x')")
-    told = {name for name, _ in samples(commands.call("metrics").out)}
-    assert told == set(exposition.names())
+def test_every_series_is_named_beforehand(commands: Commands, pool: Pool) -> None:
+    state = {"trouble": {"x": "y"}, "journal_records": 1, "journal_bytes": 1, "journal_oldest_seconds": 1}
+    beat(pool, ONE, COUNTERS, state={**state, "refused_waiting": 0})
+    told = {name.removeprefix("hermes_pgvector_") for name, _ in samples(commands.call("metrics").out)}
+    assert told - {"recalls_total", "recall_hits_total"} == set(GAUGES) - {"waiting"}
 
 
 def test_a_probe_is_silent_while_all_is_well_and_says_one_line_for_each_fault(

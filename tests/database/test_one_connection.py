@@ -76,7 +76,7 @@ def test_one_connection_is_enough_for_reads_writes_and_upkeep(
             home.engine.tasks._is_woken = True
             home.engine.tasks.run_once()
             assert home.engine.tasks.problems == {}
-            assert home.stored.count("agent_processes") == 1
+            assert home.stored.count("processes") == 1
             with psycopg.connect(database.owner_dsn) as owner_connection:
                 used = owner_connection.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"

@@ -58,12 +58,8 @@ SEED = (
     "INSERT INTO theme_aliases (old, new) VALUES ('former', 'theme 1')",
     "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, milliseconds)"
     " VALUES ('theme 1', now(), 'tool', 'turn', 'current', 1.25)",
-    "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('theme 1', 'home', 'h', 'cli', '2')",
-    "INSERT INTO agent_processes (id, home_id, host, home, pid, command, kind, version, started_at, seen_at,"
-    " expected_at, state, counters)"
-    " VALUES ('p', 'home', 'h', '/h', 1, 'c', 'cli', '2', now(), now() - interval '1 year', now(), '{{}}',"
-    " '{{\"a\": 1}}')",
-    "INSERT INTO past_processes (home_id, processes, last_seen, counters) VALUES ('home', 1, now(), '{{\"a\": 1}}')",
+    "INSERT INTO processes (id, home_id, host, pid, command, version, started_at, seen_at, expected_at, status)"
+    " VALUES ('p', 'home', 'h', 1, 'c', '2', now(), now() - interval '1 year', now(), '{{}}')",
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
     "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",
@@ -211,7 +207,7 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     assert shown["executed"] is False
     assert shown["counts"]["turns"] == 1500
     empty = {name for name, each in sums(installation.start().owner_dsn).items() if not each}
-    unused = {"reembedding", "hidden", "forgotten", "receipts", "homes", "processes"}
+    unused = {"reembedding", "hidden", "forgotten", "receipts", "homes"}
     assert empty == unused, "a table without a row would prove nothing"
     assert not Stored(installation.target.owner_dsn).rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
 

@@ -108,7 +108,7 @@ def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Comma
         ("nonsense",), ("recall",), ("recall", "x", "--limit", "0"), ("recall", "x", "--limit", "many"),
         ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config",), ("config", "get", "nonsense"),
         ("config", "set", "prefetch_limit"), ("journal",), ("journal", "dead"), ("journal", "dead", "show", "x"),
-        ("status", "--top", "none"), ("up", "--nonsense"),
+        ("status", "--limit", "none"), ("up", "--nonsense"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_exit_code_2(
@@ -196,8 +196,8 @@ def test_an_unexpected_error_says_its_class_and_not_its_text(
     def fail(args: argparse.Namespace) -> int:
         raise RuntimeError("the secret sauce is mustard")
 
-    monkeypatch.setattr("hermes_memory_pgvector.cli.status.run", fail)
-    assert cli.main(["status"]) == 1
+    monkeypatch.setattr("hermes_memory_pgvector.cli.doctor.run", fail)
+    assert cli.main(["doctor"]) == 1
     said = capsys.readouterr()
     assert "RuntimeError" in said.err
     assert "mustard" not in said.err + said.out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 
-from hermes_memory_pgvector.engine.attendance import MAX_SESSIONS, MAX_THEMES, Attendance
 from hermes_memory_pgvector.meters import (
     BATCHES,
     METERS,
@@ -14,7 +13,6 @@ from hermes_memory_pgvector.meters import (
     SEPARATOR,
     Meters,
 )
-from hermes_memory_pgvector.values import AddTurn, Moment, Session
 
 
 def test_threads_lose_no_count() -> None:
@@ -71,28 +69,3 @@ def test_every_meter_can_be_told() -> None:
         assert bool(meter.label) == bool(meter.values), meter.name
         assert SEPARATOR not in "".join((meter.name, *meter.values))
         assert meter.help.endswith(".")
-
-
-def test_what_an_agent_did_is_told_once_and_only_of_so_many() -> None:
-    attendance = Attendance()
-    attendance.begin(Session("a|b", "s1", "a|b", platform="cli"))
-    attendance.begin(Session("a|b", "s1", "a|b", platform="cli"))
-    attendance.write([AddTurn("a|b", "s1", "user", "text", 1, Moment(1, 1), False)])
-    attendance.write([AddTurn("never begun", "s1", "user", "text", 1, Moment(1, 1), False)])
-    attendance.recall("a|b")
-    done, mark = attendance.due()
-    assert [(each.theme, each.kind, dict(each.counts)) for each in done] == [
-        ("a|b", "cli", {"sessions": 1, "turns": 1, "memories": 0, "recalls": 1})
-    ]
-    assert attendance.due()[0] == done, "what could not be stored is told again"
-    attendance.stored(mark)
-    attendance.recall("a|b")
-    assert [dict(each.counts) for each in attendance.due()[0]] == [
-        {"sessions": 0, "turns": 0, "memories": 0, "recalls": 1}
-    ]
-    for number in range(2 * MAX_THEMES):
-        attendance.begin(Session(f"theme {number}", "s", "theme"))
-    assert len(attendance.due()[0]) == MAX_THEMES
-    for number in range(MAX_SESSIONS + 10):
-        attendance.begin(Session("a|b", f"s{number}", "a|b"))
-    assert len(attendance._sessions) == MAX_SESSIONS

@@ -200,9 +200,6 @@ class Forgetting:
                 named_rows.find_delegations, erasure.drop_delegations, "delegations", selection, begun, erased
             )
             self._drop_pages(named_rows.find_recalls, erasure.drop_recalls, "recall_log", selection, begun, erased)
-            if selection.whole_theme is not None:
-                with self._closed() as connection:
-                    erasure.drop_agents(connection, selection.whole_theme)
             self.progress("memories")
             self._erase_histories(selection, begun, erased)
             self._erase_stamps(selection, begun, erased)

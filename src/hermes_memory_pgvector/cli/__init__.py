@@ -31,7 +31,6 @@ from hermes_memory_pgvector.cli import (
     install,
     journal,
     mcp,
-    metrics,
     migrate,
     mute,
     options,
@@ -42,7 +41,6 @@ from hermes_memory_pgvector.cli import (
     restore,
     restore_backup,
     scan,
-    status,
     system_errors,
     tour,
     ui,
@@ -71,11 +69,11 @@ from hermes_memory_pgvector.terminal.operation import Operation
 
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
-    status, why, why_not,
+    why, why_not,
     undo, restore, edit, mute, unmute, quarantine,
     forget, prune, scan,
     import_, export, backup, restore_backup,
-    reembed, backfill, index, journal, metrics, ui, mcp,
+    reembed, backfill, index, journal, ui, mcp,
 )  # fmt: skip
 """The commands that declare their own options; the others are operations."""
 FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")

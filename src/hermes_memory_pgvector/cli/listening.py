@@ -1,20 +1,10 @@
-"""Addresses and tokens of what serves on this machine: `ui` and `mcp`."""
+"""The token of what serves on this machine."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from hermes_memory_pgvector.errors import ConfigError
-
-
-def address(text: str) -> tuple[str, int]:
-    """HOST:PORT as an option's value."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"expected HOST:PORT, such as 127.0.0.1:9121, not {text!r}")
-    return host, int(port)
 
 
 def token(path: Path) -> str:

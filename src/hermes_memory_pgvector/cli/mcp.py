@@ -21,7 +21,7 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_common(parser)
+    options.add_common(parser, json=False)
     parser.add_argument(
         "--theme", required=True, metavar="THEME", help="the theme they are in, like any agent of it; what it may read "
         "of others is said by cross_theme",

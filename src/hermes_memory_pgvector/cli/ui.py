@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import listening, options
 from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import parse
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.web.server import PageServer
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_common(parser)
     parser.add_argument(
         "--listen",
-        type=listening.address,
+        type=parse.address,
         default=DEFAULT,
         metavar="HOST:PORT",
         help=f"default: {DEFAULT}, any free port",

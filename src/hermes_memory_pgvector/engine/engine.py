@@ -224,7 +224,6 @@ class Engine:
             with_text=self.settings.recall_log_text,
             masker=masker_for(self.settings),
             meters=self.life.meters,
-            on_asked=self.life.attendance.recall,
         )
 
     def _make_status(self) -> Status:
@@ -296,7 +295,6 @@ class Engine:
             self._recorder.warn_user = warn_user
         self._mirror_files.theme = session.profile_theme
         self._check_search.note_theme(session.theme)
-        self.life.attendance.begin(session)
 
     def continue_session(self, session: Session) -> None:
         """A provider goes on with a session that it began with another engine."""
@@ -313,7 +311,6 @@ class Engine:
                 self._open_journal()
             if self._recorder.record(items, urgency):
                 self.tasks.wake()
-            self.life.attendance.write(items)
         except (JournalError, OSError) as error:
             self._recorder.refuse(items, urgency, error)
         if not self._started:

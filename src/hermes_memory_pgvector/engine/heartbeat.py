@@ -1,4 +1,4 @@
-"""Tells the database now and then that this process lives, how it is doing, and whom it works for.
+"""Tells the database now and then that this process lives and how it is doing.
 
 `status --fleet` and `metrics` read what all processes have told. While something happens it is told every minute, and
 otherwise often enough to be known as alive: an idle process costs next to nothing.
@@ -17,12 +17,11 @@ from typing import Any
 
 from hermes_memory_pgvector import __version__, machine
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.attendance import Attendance
 from hermes_memory_pgvector.engine.status_file import command
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.store import fleet
+from hermes_memory_pgvector.store import processes
 
 FIRST_SECONDS = 15.0
 BUSY_SECONDS = 60.0
@@ -30,7 +29,6 @@ QUIET_SECONDS = 300.0
 GRACE_SECONDS = 60.0
 LOOK_SECONDS = 15.0
 DATABASE_SECONDS = 10.0
-EXPIRE_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
@@ -38,7 +36,6 @@ class Life:
     """One process's work for one home, from its start to its end, whatever becomes of its settings."""
 
     meters: Meters = field(default_factory=Meters)
-    attendance: Attendance = field(default_factory=Attendance)
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     started: float = field(default_factory=time.monotonic)
     is_known: bool = False
@@ -77,7 +74,6 @@ class Heartbeat:
         self._due_at = life.started + FIRST_SECONDS
         self._told: tuple[object, ...] = ()
         self._told_at = 0.0
-        self._expire_at = life.started + EXPIRE_SECONDS * (0.5 + secrets.randbelow(1000) / 1000)
 
     def run(self) -> float:
         """Tell it if that is due."""
@@ -110,31 +106,21 @@ class Heartbeat:
 
     def _tell(self, counters: Mapping[str, float], deadline: Deadline, *, is_ended: bool = False) -> None:
         life = self._life
-        process = fleet.Process(
+        process = processes.Process(
             id=life.id,
             home_id=self._home_id,
             host=machine.host_name() or "this machine",
-            home=str(self._home),
             pid=os.getpid(),
             command=command(),
-            kind=life.attendance.kind,
             version=__version__,
         )
-        done, mark = life.attendance.due()
-        agents = [fleet.AgentWork(each.theme, each.kind, **each.counts) for each in done]
         with self._pool.transaction(deadline) as connection:
-            fleet.beat(
+            processes.beat(
                 connection,
                 process,
+                {"home": str(self._home), **self._state(), "counters": counters},
                 age=time.monotonic() - life.started,
                 silent_seconds=QUIET_SECONDS + GRACE_SECONDS,
-                state=self._state(),
-                counters=counters,
                 is_ended=is_ended,
             )
-            fleet.note_agents(connection, process, agents)
-            if time.monotonic() >= self._expire_at:
-                self._expire_at = time.monotonic() + EXPIRE_SECONDS
-                fleet.expire(connection)
         life.is_known = True
-        life.attendance.stored(mark)

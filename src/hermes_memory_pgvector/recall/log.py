@@ -39,11 +39,8 @@ class RecallLog:
         with_text: bool,
         masker: Masker = NOTHING,
         meters: Meters | None = None,
-        on_asked: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`on_asked` hears of the theme of everybody who asks."""
         self._meters = meters or Meters()
-        self._on_asked = on_asked
         self._is_wanted = is_wanted
         self._with_text = with_text
         self._masker = masker
@@ -87,7 +84,7 @@ class RecallLog:
 
         def logged(questions: Sequence[Question]) -> list[Answer]:
             started = time.perf_counter()
-            answers = self.counting("tool", session, search)(questions)
+            answers = self.counting("tool", search)(questions)
             took = time.perf_counter() - started
             self.count_given("tool", sum(len(answer.hits) for answer in answers))
             for question, answer in zip(questions, answers, strict=True):
@@ -96,12 +93,11 @@ class RecallLog:
 
         return logged
 
-    def counting(self, caller: Caller, session: Session, search: Search) -> Search:
+    def counting(self, caller: Caller, search: Search) -> Search:
         """A search whose questions are counted, and those that got no answer or only a part of it."""
 
         def counted(questions: Sequence[Question]) -> list[Answer]:
             self._meters.count(RECALLS, of=caller)
-            self._on_asked(session.theme)
             try:
                 answers = search(questions)
             except BaseException:

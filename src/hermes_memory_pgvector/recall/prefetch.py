@@ -45,7 +45,7 @@ def block(
     kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
     questions = [_question(text, kind, session, settings, floor) for kind in kinds]
     started = time.perf_counter()
-    answers = log.counting("prefetch", session, search)(questions)
+    answers = log.counting("prefetch", search)(questions)
     took = time.perf_counter() - started
     memories = [hit for hit in answers[0].hits if hit.content not in shown_by_host]
     hits = shown.new(session, memories)[: settings.prefetch_limit]

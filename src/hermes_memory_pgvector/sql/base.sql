@@ -491,51 +491,6 @@ CREATE TABLE reembedding (
 );
 ALTER TABLE reembedding ALTER COLUMN problem SET STATISTICS 0;
 
--- Until a process has one row with its status.
-CREATE TABLE agent_processes (
-    id          text        PRIMARY KEY,
-    home_id     text        NOT NULL,
-    host        text        NOT NULL,
-    home        text        NOT NULL,
-    pid         integer     NOT NULL,
-    command     text        NOT NULL,
-    kind        text        NOT NULL,
-    version     text        NOT NULL,
-    started_at  timestamptz NOT NULL,
-    seen_at     timestamptz NOT NULL,
-    expected_at timestamptz NOT NULL,
-    ended_at    timestamptz,
-    state       jsonb       NOT NULL CHECK (jsonb_typeof(state) = 'object'),
-    counters    jsonb       NOT NULL CHECK (
-        jsonb_typeof(counters) = 'object' AND NOT jsonb_path_exists(counters, '$.* ? (@.type() != "number")'))
-);
-CREATE INDEX agent_processes_seen ON agent_processes (seen_at);
-CREATE TABLE past_processes (
-    home_id   text        PRIMARY KEY,
-    processes bigint      NOT NULL,
-    last_seen timestamptz NOT NULL,
-    counters  jsonb       NOT NULL CHECK (
-        jsonb_typeof(counters) = 'object' AND NOT jsonb_path_exists(counters, '$.* ? (@.type() != "number")'))
-);
-CREATE TABLE agents (
-    agent_identity text        NOT NULL,
-    home_id        text        NOT NULL,
-    first_seen     timestamptz NOT NULL DEFAULT now(),
-    last_seen      timestamptz NOT NULL DEFAULT now(),
-    host           text        NOT NULL,
-    kind           text        NOT NULL,
-    version        text        NOT NULL,
-    sessions       bigint      NOT NULL DEFAULT 0,
-    turns          bigint      NOT NULL DEFAULT 0,
-    memories       bigint      NOT NULL DEFAULT 0,
-    recalls        bigint      NOT NULL DEFAULT 0,
-    PRIMARY KEY (agent_identity, home_id)
-);
-ALTER TABLE agent_processes ALTER COLUMN host SET STATISTICS 0, ALTER COLUMN home SET STATISTICS 0,
-    ALTER COLUMN command SET STATISTICS 0, ALTER COLUMN state SET STATISTICS 0, ALTER COLUMN counters SET STATISTICS 0;
-ALTER TABLE past_processes ALTER COLUMN counters SET STATISTICS 0;
-ALTER TABLE agents ALTER COLUMN host SET STATISTICS 0;
-
 -- Until the views of the operator count rows: how many rows each theme has, day by day.
 CREATE VIEW theme_growth AS
 SELECT counted.agent_identity, max(counted.id) AS id, counted.day, sum(counted.memories)::bigint AS memories,

@@ -5,7 +5,7 @@ DO $$ BEGIN
 END $$;
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     memory_entries, conversations, hidden, homes, processes, memory_sources, memory_operations, memory_files, delegations, journal_writers, journals_ended, pending_vectors,
-    dead_letters, recall_log, agent_processes, past_processes, agents TO {role};
+    dead_letters, recall_log TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
 GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, theme_growth, embedding_models, lexeme_statistics, theme_indexes,

@@ -80,10 +80,10 @@ CREATE OR REPLACE VIEW hermes_processes AS
 SELECT process.id, process.home_id, process.host, process.pid, process.command, process.version, process.started_at,
        process.seen_at, process.ended_at,
        CASE WHEN process.ended_at IS NOT NULL THEN 'ended' WHEN process.expected_at < now() THEN 'silent' ELSE 'live' END AS state,
-       process.state || jsonb_build_object('counters', process.counters) AS status
-FROM agent_processes AS process;
+       process.status
+FROM processes AS process;
 
--- Numbers for a collector: what stands in `hermes-pgvector metrics`.
+-- Numbers for a collector: what stands in `hermes-pgvector metrics`. A counter is a process's own, so that it only grows.
 CREATE OR REPLACE VIEW hermes_metrics AS
 SELECT 'hermes_pgvector_memories'::text AS name, '{}'::jsonb AS labels, count(*)::double precision AS value FROM memory_entries
 UNION ALL SELECT 'hermes_pgvector_turns', '{}', count(*) FROM conversations
@@ -105,4 +105,5 @@ UNION ALL SELECT 'hermes_pgvector_' || split_part(told.key, '|', 1) || '_total',
                  jsonb_build_object('home', home_id, 'process', id)
                  || CASE WHEN told.key LIKE '%|%' THEN jsonb_build_object('of', split_part(told.key, '|', 2)) ELSE '{}' END,
                  told.value::double precision
-          FROM hermes_processes CROSS JOIN LATERAL jsonb_each(status -> 'counters') AS told;
+          FROM hermes_processes CROSS JOIN LATERAL jsonb_each(status -> 'counters') AS told
+          WHERE jsonb_typeof(told.value) = 'number';

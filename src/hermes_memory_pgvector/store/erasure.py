@@ -238,11 +238,6 @@ def drop_delegations(connection: Connection, edges: Sequence[tuple[str, int]]) -
     return connection.execute(statement("erase/drop_delegations"), keys_of(edges)).rowcount if edges else 0
 
 
-def drop_agents(connection: Connection, theme: str) -> None:
-    """Take a theme off the registry of agents; whoever still works for it comes back by itself."""
-    connection.execute(statement("erase/drop_agents"), {"theme": theme})
-
-
 def drop_recalls(connection: Connection, found: Sequence[tuple[str, int]]) -> int:
     """Delete logged recalls; returns how many there were."""
     return connection.execute(statement("erase/drop_recalls"), keys_of(found)).rowcount if found else 0

@@ -53,7 +53,6 @@ def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
     twins = run("themes/drop_entries") + run("themes/drop_turns")
     run("themes/drop_delegations")
     run("themes/drop_waiting")
-    run("themes/drop_agents")
     moved = {
         "memories": run("themes/move_entries"),
         "turns": run("themes/move_turns"),
@@ -63,7 +62,6 @@ def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
         "duplicates": twins,
     }
     run("themes/move_waiting")
-    run("themes/move_agents")
     run("themes/move_quarantines")
     run("themes/move_aliases")
     connection.execute(statement("themes/drop_alias"), {"theme": new})

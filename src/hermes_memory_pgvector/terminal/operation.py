@@ -249,6 +249,16 @@ class Facts:
     """What is known of one thing; a dataclass of its own says what, with `column`, `body` and lists of rows."""
 
 
+class Raw(Facts):
+    """Facts for a program that reads a format of its own."""
+
+    __slots__ = ()
+
+    def as_text(self) -> str:
+        """In that format."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """Rows that come one after the other."""

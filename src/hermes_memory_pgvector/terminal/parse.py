@@ -53,6 +53,15 @@ def positive(text: str) -> int:
     return int(given)
 
 
+def address(text: str) -> tuple[str, int]:
+    """HOST:PORT."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"expected HOST:PORT, such as 127.0.0.1:9121, not {text!r}")
+    return host, int(port)
+
+
 def filled(text: str) -> str:
     """A text that says something: an empty one must not be taken for all there is."""
     if not text.strip():

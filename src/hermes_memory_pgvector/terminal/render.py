@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from hermes_memory_pgvector.terminal import sink
-from hermes_memory_pgvector.terminal.operation import PROGRAM, Command, Mark, Note, Page, Plan, Stream, plain
+from hermes_memory_pgvector.terminal.operation import PROGRAM, Command, Mark, Note, Page, Plan, Raw, Stream, plain
 from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
 
 PIPE_WIDTH = 80
@@ -75,6 +75,8 @@ def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
                     sink.write(*line)
     elif as_json:
         sys.stdout.write(json.dumps(plain(answer), ensure_ascii=False, indent=2) + "\n")
+    elif isinstance(answer, Raw):
+        sys.stdout.write(answer.as_text())
     else:
         for line in lines(answer, sink.width() or PIPE_WIDTH, again):
             sink.write(*line)
@@ -288,7 +290,8 @@ def _facts(facts: Any, room: int) -> Iterator[Line]:
         value = _shown(facts, each)
         head = each.metadata["head"]
         first: Line = ["  ", Styled(head, "faint"), " " * (width - width_of(head) + GAP)]
-        yield from wrapped([value], room, first, width + GAP + 2)
+        # A path or an address is copied from there, so it stays whole.
+        yield from [[*first, value]] if " " not in value else wrapped([value], room, first, width + GAP + 2)
     for each in fields(facts):
         value = getattr(facts, each.name)
         if "body" in each.metadata and value:

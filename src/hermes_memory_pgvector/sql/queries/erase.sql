@@ -60,11 +60,6 @@ JOIN delegations AS edge ON edge.agent_identity = given.theme AND edge.session_i
  AND edge.task_digest = hermes_digest(given.task);
 
 
--- drop_agents --
--- Deletes the agents of a theme from the registry.
-DELETE FROM agents AS agent WHERE agent.agent_identity = %(theme)s;
-
-
 -- drop_dead_letter --
 -- Deletes a record of which nothing is left, whether it was rejected or waits for a theme.
 DELETE FROM dead_letters WHERE id = %(id)s;

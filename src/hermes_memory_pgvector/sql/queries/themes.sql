@@ -62,22 +62,10 @@ WHERE pending.agent_identity = %(theme)s
                   WHERE pending.kind = 'turn' AND turn.agent_identity = %(theme)s AND turn.id = pending.id);
 
 
--- drop_agents --
--- Homes that have worked for a theme and for another one.
-DELETE FROM agents AS agent
-WHERE agent.agent_identity = %(theme)s
-  AND EXISTS (SELECT FROM agents AS same WHERE same.agent_identity = %(other)s AND same.home_id = agent.home_id);
-
-
 -- insert_alias --
 -- From now on, what is written to one theme goes to another.
 INSERT INTO theme_aliases (old, new, finished_at) VALUES (%(old)s, %(new)s, now())
 ON CONFLICT (old) DO UPDATE SET new = excluded.new;
-
-
--- move_agents --
--- Gives the homes that have worked for a theme another theme.
-UPDATE agents SET agent_identity = %(other)s WHERE agent_identity = %(theme)s;
 
 
 -- move_aliases --

@@ -1,0 +1,1 @@
+"""The processes of a database, and the numbers they tell."""
