@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--margin", type=float, default=0.25, help="share of a ratio that may be lost (0.25)")
     compare.set_defaults(act=_compare)
     replay = commands.add_parser("replay", help="ask a home's recall log again, and compare the answers")
-    replay.add_argument("home", type=Path, help="a hermes home whose log holds questions (recall_log_text: true)")
+    replay.add_argument("home", type=Path, help="a hermes home whose log holds questions (recall_log: text)")
     replay.add_argument("--at-least", type=float, default=0.0, help="fail when a smaller share of hits is found again")
     replay.set_defaults(act=_replay)
     return parser

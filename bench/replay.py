@@ -1,6 +1,6 @@
 """Asks a home's recall log again: a regression set made of questions that were really asked.
 
-Needs `recall_log_text: true` for as long as questions are to be collected. Nothing is written, and no text is printed.
+Needs `recall_log: text` for as long as questions are to be collected. Nothing is written, and no text is printed.
 """
 
 from __future__ import annotations

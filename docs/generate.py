@@ -8,29 +8,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, plain
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, GROUPS, plain
 from hermes_memory_pgvector.terminal import program as tree
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
+RARE = """
+These are read so that existing configurations keep working; `config show` lists them only when they are set, or with
+`--all`."""
 NOTE = "<!-- Written by docs/generate.py; edit the source instead. -->\n\n"
 
 
 def settings_page() -> str:
     """Every setting with its default; those that no operator needs in a table of their own."""
-    head = ["| setting | default | what it does | takes |", "|---|---|---|---|"]
+    head = ["\n| setting | default | what it does | takes |", "|---|---|---|---|"]
     lines = [
         "# Settings\n",
         "Set them under `memory.pgvector` in `$HERMES_HOME/config.yaml`, or as `HERMES_PGVECTOR_<NAME>` in the",
-        "environment, which takes precedence. `hermes-pgvector config show` says where each value comes from.\n",
-        *head,
-        *(_setting_row(name) for name, declaration in DECLARATIONS.items() if not declaration.is_rare),
-        "\n## For compatibility\n",
-        "These are still read, so that existing configurations keep working. Nobody needs to change them, and",
-        "`config show` lists them only when they are set, or with `--all`.\n",
-        *head,
-        *(_setting_row(name) for name, declaration in DECLARATIONS.items() if declaration.is_rare),
+        "environment, which takes precedence. `hermes-pgvector config show` says where each value comes from.",
     ]
+    for group, title in GROUPS.items():
+        rows = [_setting_row(name) for name, declaration in DECLARATIONS.items() if declaration.group == group]
+        lines += [f"\n## {title}", *([RARE] if group == "compatibility" else []), *head, *rows]
     return NOTE + "\n".join(lines) + "\n"
 
 

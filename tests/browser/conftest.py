@@ -102,7 +102,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, postgres_server: ConnectionI
         upstream = Path(str(parts["host"])) / f".s.PGSQL.{parts['port']}"
         with Proxy(upstream) as proxy:
             dsn = make_conninfo(runtime, host="127.0.0.1", port=str(proxy.port))
-            config = {"memory": {"provider": "pgvector", "pgvector": {"dsn": dsn, "connect_timeout": 2}}}
+            config = {"memory": {"provider": "pgvector", "pgvector": {"dsn": dsn}}}
             (home / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
             made_up_fleet.fill(home)
             close_all(Deadline.after(10))

@@ -66,7 +66,7 @@ def stored(database: Database) -> Stored:
 def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_model=MODEL, history_days="0")
+    made.configure(dsn=runtime, embed_model=MODEL, ttl_days="history=0")
     return made
 
 
@@ -273,7 +273,7 @@ def test_a_time_before_the_history_is_not_restored(commands: Commands, stored: S
     with nothing_changes(stored):
         done = commands.call("restore", "--theme", "market", "--at", "2026-02-24", "--execute")
         assert (done.code, "history of market begins at 2026-02-25" in done.err) == (1, True)
-        commands.call("config", "set", "history_days", "1")
+        commands.call("config", "set", "ttl_days", "history=1")
         done = commands.call("restore", "--theme", "market", "--at", "2026-02-25T06:14:30", "--execute")
         assert (done.code, "is kept for 1 days" in done.err) == (1, True)
 

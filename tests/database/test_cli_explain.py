@@ -84,7 +84,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
 def commands(filled: Database, embedder: EmbedServer, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     runtime, password = with_password(filled.runtime_dsn)
     made = Commands(tmp_path_factory.mktemp("explain"), [password])
-    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL, history_days=0)
+    made.configure(dsn=runtime, embed_url=embedder.url, embed_model=MODEL, ttl_days="history=0")
     assert made.call("backfill", "--json").code == 0
     with psycopg.connect(filled.owner_dsn) as owner:
         owner.execute("DELETE FROM turn_vectors_1 WHERE id = 521")
@@ -259,7 +259,7 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
 
 
 def test_a_log_with_questions_can_be_asked_again(database: Database, tmp_path: Path) -> None:
-    home = AgentHome.create(tmp_path / "hermes", database, recall_log_text=True)
+    home = AgentHome.create(tmp_path / "hermes", database, recall_log="text")
     try:
         agent = home.provider("market", session="s1")
         for fact in ("The harbour master signs every permit in blue ink", "The ferry leaves from gate seven"):

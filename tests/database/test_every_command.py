@@ -108,7 +108,7 @@ def stored(database: Database) -> Stored:
 def commands(database: Database, stored: Stored, tmp_path: Path) -> Commands:
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", history_days=0)
+    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", ttl_days="history=0")
     return made
 
 

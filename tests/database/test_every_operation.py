@@ -62,7 +62,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
 def commands(filled: Database, tmp_path: Path) -> Commands:
     runtime, password = with_password(filled.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", history_days=0)
+    made.configure(dsn=runtime, embed_model=MODEL, embed_url="http://127.0.0.1:9/", ttl_days="history=0")
     return made
 
 

@@ -39,7 +39,7 @@ INSERT INTO memory_entries (agent_identity, target, content, updated_at) VALUES
 def commands(database: Database, tmp_path: Path) -> Commands:
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, ttl_days=30, ttl={"Garden": 100, "vault": 0})
+    made.configure(dsn=runtime, ttl_days={"turns": 30, "theme:Garden": 100, "theme:vault": 0})
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute(ROWS)
     return made
@@ -99,7 +99,7 @@ def test_the_background_sweep_deletes_a_little_at_a_time_in_one_process(
             assert sweep_once(pool, rules, "home") is None
         monkeypatch.setattr(sweep, "FIRST_SECONDS", 0.0)
         settings = parse(
-            {"file": {"ttl_days": 30, "memory_ttl_days": 365, "ttl": {"garden": 30, "vault": 30}}}
+            {"file": {"ttl_days": {"turns": 30, "memories": 365, "theme:garden": 30, "theme:vault": 30}}}
         ).settings
         agent_home.engine.writer._intake.themes.add("market")
         task = Sweep(pool, agent_home.engine.writer, settings, "home")
@@ -138,7 +138,7 @@ def test_a_home_sweeps_only_themes_it_writes_to_or_names_and_memories_nobody_els
         )
     agent_home.provider("market").sync_turn("A word of today", "An answer of today", session_id="today")
     agent_home.settle()
-    sweep_all(agent_home, ttl_days=30, memory_ttl_days=30, ttl={"garden": 100})
+    sweep_all(agent_home, ttl_days={"turns": 30, "memories": 30, "theme:garden": 100})
     assert turns(database) == {"market": 5, "garden": 4, "vault": 5}
     assert stored.memories("market") == [("memory", "new"), ("memory", "held by another")]
     assert stored.memories("vault") == [("memory", "held by another")]
@@ -152,7 +152,7 @@ def test_a_rule_that_keeps_turns_holds_under_their_new_name(commands: Commands, 
     assert commands.call("prune", "--execute").code == 0
     assert turns(database) == {"market": 10, "garden": 4}
     now = datetime.now(UTC)
-    settings = parse({"file": {"ttl_days": 90, "ttl": {"a": 30, "b": 0, "c": 10}}}).settings
+    settings = parse({"file": {"ttl_days": {"turns": 90, "theme:a": 30, "theme:b": 0, "theme:c": 10}}}).settings
     rules = Rules.of(settings, now).of_home("home", ["b", "d"]).renamed({"a": "c", "b": "e", "c2": "f"})
     assert dict(rules.themes) == {"c": now - timedelta(days=30), "e": None}
     assert rules.written == ("d", "e")
@@ -184,5 +184,7 @@ def test_a_memory_that_somebody_added_again_stays_and_makes_no_receipt(
 def test_without_a_rule_nothing_is_asked(agent_home: AgentHome) -> None:
     task = Sweep(agent_home.engine.pool, agent_home.engine.writer, parse({}).settings, "home")
     assert task.run() == sweep.IDLE_SECONDS
-    assert parse({"file": {"ttl": "market=30, garden=0"}}).settings.ttl == (("market", 30), ("garden", 0))
-    assert parse({"file": {"ttl": {"market": -1}}}).problems
+    themes = parse({"file": {"ttl_days": "theme:market=30, theme:garden=0"}}).settings.days_of_themes
+    assert themes == (("market", 30), ("garden", 0))
+    assert parse({"file": {"ttl_days": {"theme:market": -1}}}).problems
+    assert parse({"file": {"ttl_days": {"market": 1}}}).problems

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
@@ -35,23 +36,25 @@ HOSTILE = [
 
 @pytest.fixture
 def homes(
-    tmp_path: Path, postgres_server: ConnectionInfo, migrated_template: Database
+    tmp_path: Path, postgres_server: ConnectionInfo, migrated_template: Database, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[tuple[Commands, Database]]]:
     """Homes with a database each; the last one's model is like the others'."""
+    monkeypatch.setattr(Settings, "turn_max_chars", 1_000_000)
+    monkeypatch.setattr(Settings, "memory_max_chars", 100_000)
     with contextlib.ExitStack() as stack:
         made = []
         for number in range(2):
             database = stack.enter_context(new_database(postgres_server, template=migrated_template.name))
             runtime, password = with_password(database.runtime_dsn)
             commands = Commands(tmp_path / str(number), [password])
-            commands.configure(dsn=runtime, turn_max_chars=1_000_000, memory_max_chars=100_000)
+            commands.configure(dsn=runtime)
             made.append((commands, database))
         yield made
 
 
 def live(commands: Commands, database: Database) -> None:
     """Rows as agents write them: hostile texts, repeated words, changed and removed memories, a delegation."""
-    home = AgentHome.create(commands.home, database, turn_max_chars=1_000_000, memory_max_chars=100_000)
+    home = AgentHome.create(commands.home, database)
     for theme in ("market", "trading/ä"):
         agent = home.provider(theme, f"session of {theme}")
         messages: list[dict[str, str]] = []

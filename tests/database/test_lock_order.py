@@ -40,7 +40,7 @@ def commands(database: Database, tmp_path: Path) -> Commands:
             memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_model=MODEL, history_days="0")
+    made.configure(dsn=runtime, embed_model=MODEL, ttl_days="history=0")
     return made
 
 

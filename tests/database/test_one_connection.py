@@ -32,7 +32,7 @@ def test_one_connection_is_enough_for_reads_writes_and_upkeep(
     with EmbedServer(dim=DIM) as embedder:
         settings = {
             "pool_max": 1, "embed_url": embedder.url, "embed_model": MODEL, "embed_protocol": "openai",
-            "history_days": 30, "ttl_days": 30, "tool_budget": 20, "prefetch_budget": 7,
+            "ttl_days": {"turns": 30, "history": 30}, "tool_budget": 20, "prefetch_budget": 7,
         }  # fmt: skip
         home = AgentHome.create(tmp_path / "agent", database, **settings)
         home.write_memories("The harbour master signs every permit in blue ink")

@@ -33,7 +33,7 @@ def embedder() -> Iterator[EmbedServer]:
 def home(tmp_path: Path, database: Database, embedder: EmbedServer) -> Iterator[AgentHome]:
     migrate.apply(database.owner_dsn, model=ModelSpec("test-model", DIM, 0.1))
     made = AgentHome.create(
-        tmp_path / "home", database, embed_url=embedder.url, embed_model="test-model", recall_log_text=True,
+        tmp_path / "home", database, embed_url=embedder.url, embed_model="test-model", recall_log="text",
         embed_on_write=True, conversation_embed_policy="all", bulk_sync_on_init=True,
     )  # fmt: skip
     yield made
@@ -168,7 +168,7 @@ def test_masking_can_be_turned_off(tmp_path: Path, database: Database) -> None:
 
 
 def test_an_operators_own_rule(tmp_path: Path, database: Database) -> None:
-    home = AgentHome.create(tmp_path / "home", database, secret_rules={"badge": r"BDG-\d{6}"})
+    home = AgentHome.create(tmp_path / "home", database, mask_secrets={"badge": r"BDG-\d{6}"})
     home.provider().sync_turn(
         "My badge BDG-123456 opens the door of the workshop on Mondays.", "I shall remember that it does.",
         session_id="s1",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from testing.agent import AgentHome
@@ -144,8 +145,8 @@ def test_a_clients_retry_in_another_process_is_the_same_turn(agent_home: AgentHo
     assert stored(agent_home) == words(1)
 
 
-def test_the_same_words_after_the_window_are_a_new_turn(agent_home: AgentHome) -> None:
-    agent_home.settings["turn_retry_window"] = 0.0
+def test_the_same_words_after_the_window_are_a_new_turn(agent_home: AgentHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settings, "turn_retry_window", 0.0)
     for _ in range(2):
         report(agent_home.provider(), "s1", 1)
         agent_home.settle()

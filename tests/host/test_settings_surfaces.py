@@ -28,7 +28,7 @@ CHOSEN: dict[str, Any] = {
 PAGE = "/api/memory/providers/pgvector/config"
 OTHERS: dict[str, Any] = {
     "display": {"compact": True},
-    "plugins": {"pgvector": {"turn_max_chars": 5000}},
+    "plugins": {"pgvector": {"journal_max_mb": 5000}},
     "my_own_section": {"kept": ["as", "it", "is"]},
 }
 

@@ -19,7 +19,7 @@ memory:
     allowed_themes: [a, b]
 plugins:
   pgvector:
-    turn_max_chars: 5000
+    journal_max_mb: 5000
 """
 PASSWORD = "s3cret-Word"
 
@@ -37,7 +37,7 @@ def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
     assert done.code == 0
     settings = done.json["settings"]
     assert settings["prefetch_limit"] == {"value": 3, "from": "memory.pgvector"}
-    assert settings["turn_max_chars"] == {"value": 5000, "from": "plugins.pgvector"}
+    assert settings["journal_max_mb"] == {"value": 5000, "from": "plugins.pgvector"}
     assert settings["turn_min_chars"] == {"value": 12, "from": "environment"}
     assert settings["sync_turns"] == {"value": True, "from": "default"}
 
@@ -45,13 +45,14 @@ def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
 def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
     done = commands.call("config", "show", "--changed")
     names = [line.split()[0] for line in done.out.splitlines()[2:]]
-    assert names == ["prefetch_limit", "turn_max_chars", "allowed_themes"]
+    assert names == ["journal_max_mb", "prefetch_limit", "allowed_themes"]
 
 
 def test_show_leaves_out_what_nobody_needs_unless_it_is_set(commands: Commands) -> None:
-    assert "connect_timeout" not in commands.call("config", "show").out
-    assert "connect_timeout" in commands.call("config", "show", "--all").out
-    assert "connect_timeout" in commands.call("config", "show", variables={"HERMES_PGVECTOR_CONNECT_TIMEOUT": "9"}).out
+    assert "write_queue_maxsize" not in commands.call("config", "show").out
+    assert "write_queue_maxsize" in commands.call("config", "show", "--all").out
+    given = {"HERMES_PGVECTOR_WRITE_QUEUE_MAXSIZE": "9"}
+    assert "write_queue_maxsize" in commands.call("config", "show", variables=given).out
 
 
 def test_show_names_every_wrong_value(commands: Commands) -> None:
@@ -85,10 +86,10 @@ def test_set_refuses_a_wrong_value_and_changes_nothing(commands: Commands, name:
 
 
 def test_unset_returns_to_the_layer_below(commands: Commands) -> None:
-    commands.call("config", "set", "turn_max_chars", "7000")
-    assert commands.call("config", "get", "turn_max_chars", "--json").json["from"] == "memory.pgvector"
-    done = commands.call("config", "unset", "turn_max_chars", "--json")
-    assert done.json == {"name": "turn_max_chars", "changed": True, "value": 5000, "from": "plugins.pgvector"}
+    commands.call("config", "set", "journal_max_mb", "7000")
+    assert commands.call("config", "get", "journal_max_mb", "--json").json["from"] == "memory.pgvector"
+    done = commands.call("config", "unset", "journal_max_mb", "--json")
+    assert done.json == {"name": "journal_max_mb", "changed": True, "value": 5000, "from": "plugins.pgvector"}
     assert commands.call("config", "unset", "prefetch_limit", "--json").json["value"] == 5
     assert commands.call("config", "unset", "prefetch_limit", "--json").json["changed"] is False
 

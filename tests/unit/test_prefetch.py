@@ -153,9 +153,10 @@ def test_the_budget_of_characters_is_hard(budget: int) -> None:
     assert len(included) == block.count("\n- ")
 
 
-def test_what_found_no_room_is_not_marked_as_shown() -> None:
+def test_what_found_no_room_is_not_marked_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ShownHits()
-    small = parse({"f": {"prefetch_max_chars": 200}}).settings
+    monkeypatch.setattr(Settings, "prefetch_max_chars", 200)
+    small = parse({}).settings
     hits = [memory(n, f"{n} " + "word " * 25) for n in range(3)]
     first = offer(hits, given=given, settings=small)
     second = offer(hits, given=given, settings=small)

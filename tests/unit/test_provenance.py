@@ -130,14 +130,13 @@ def test_the_memory_tool_writes_what_was_read_before_its_call() -> None:
 
 
 def test_an_operator_decides_about_tools() -> None:
-    untrusted_tools = ["terminal", "delegate_task"]
-    rules: dict[str, Any] = {"trusted_tools": "mcp__notes__*, a_plugin", "untrusted_tools": untrusted_tools}
+    named = {"mcp__notes__*": "trusted", "a_plugin": "trusted", "terminal": "untrusted", "delegate_task": "untrusted"}
     for tool, found in (
         ("mcp__notes__read", TRUSTED), ("mcp__web__read", untrusted("mcp")), ("a_plugin", TRUSTED),
         ("terminal", untrusted("other")), ("delegate_task", untrusted("other")),
     ):  # fmt: skip
         messages = [user("Q"), *call(tool), said("A")]
-        assert judge(**rules).of_exchange(messages, Turn("user", "Q"))[0] == found
+        assert judge(tool_trust=named).of_exchange(messages, Turn("user", "Q"))[0] == found
 
 
 def test_what_a_user_says_is_trusted_unless_a_program_says_it() -> None:

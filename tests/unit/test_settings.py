@@ -9,7 +9,8 @@ import yaml
 
 from hermes_memory_pgvector import files
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, Parsed, parse, redact_dsn, redact_url
+from hermes_memory_pgvector.config.redaction import redact_dsn, redact_url
+from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, Parsed, parse
 from hermes_memory_pgvector.config.watched import QUIET_SECONDS
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.provider import host_config

@@ -173,10 +173,10 @@ class Judge:
 
     def _kinds(self, name: str) -> set[str]:
         folded = name[:MAX_NAME_CHARS].casefold()
-        if any(fnmatchcase(folded, each) for each in self.settings.trusted_tools):
+        if any(fnmatchcase(folded, each) for each in self.settings.tools_of("trusted")):
             return set()
         kind = next((kind for pattern, kind in _KINDS if fnmatchcase(folded, pattern)), None)
-        if any(fnmatchcase(folded, each) for each in self.settings.untrusted_tools):
+        if any(fnmatchcase(folded, each) for each in self.settings.tools_of("untrusted")):
             return {"other" if kind is None or kind in _MAYBE else kind}
         if kind is None:
             return set() if any(fnmatchcase(folded, each) for each in _LOCAL) else {"other"}

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.store.expiry import Rules
 
 NAME = "prune"
-HELP = "delete turns that are past their time (ttl_days, ttl); a dry run without --execute"
+HELP = "delete turns that are past their time (ttl_days); a dry run without --execute"
 GROUP = "erase"
 EXAMPLES = (
-    ("prune", "what is older than ttl_days and ttl allow: a dry run"),
+    ("prune", "what is older than ttl_days allows: a dry run"),
     ("prune --theme marketing --older-than 90d --execute", "everything of a theme that is older than 90 days"),
 )
 
@@ -92,7 +92,7 @@ def _rules(args: argparse.Namespace, settings: Settings, theme: str | None) -> R
         return Rules(cut, theme=theme)
     rules = Rules.of(settings, datetime.now(UTC), theme)
     if rules.is_empty:
-        raise ConfigError("no setting says how long turns are kept: give --older-than 90d, or set ttl_days or ttl")
+        raise ConfigError("no setting says how long turns are kept: give --older-than 90d, or set ttl_days")
     return rules
 
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         terminal.as_json(_document(found))
         return 0
     if not found.answers:
-        hint = "" if settings.recall_log else "; recall_log is off"
+        hint = "" if settings.recall_log != "off" else "; recall_log is off"
         terminal.say(f"Recall was not asked there, as far as the log goes back{hint}.")
         return 0
     _tell(found)

@@ -7,162 +7,51 @@ never raises: it reports every wrong value by name and uses the default instead.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hermes_memory_pgvector.config import cross_theme as cross_themes
+from hermes_memory_pgvector.config import kinds
+from hermes_memory_pgvector.config.redaction import redact_dsn, redact_url, redact_variable
 
-TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
-FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 MEBIBYTE = 1024 * 1024
 SHORT_CHARS = 14
 """Error messages repeat a wrong value up to this length."""
+HISTORY_DAYS = 365
+"""For how long the history of memories is kept where `ttl_days` does not say."""
 
-Parser = Callable[[Any], Any]
+GROUPS = {
+    "database": "Where the memory is",
+    "embedder": "How texts become vectors",
+    "recall": "What is recalled",
+    "stored": "What is stored",
+    "themes": "Whose memory it is",
+    "kept": "How long it is kept",
+    "compatibility": "For compatibility",
+}
+"""What settings are about, in the order of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """What is known about one setting."""
 
+    group: str
     help: str
-    parse: Parser
+    parse: kinds.Parser
+    expects: str
     choices: tuple[str, ...] = ()
     in_wizard: bool = False
     """Whether the host's setup wizard and dashboard ask for it."""
     secret: bool = False
-    expects: str = ""
     show: Callable[[Any], Any] | None = None
     """How to show a value that may hold a password or a key; None for one that cannot."""
-    is_rare: bool = False
-    """Read because existing configurations may have it; no operator needs it, so `config show` leaves it out."""
 
-
-REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""How a value in a file names a variable."""
-_HIDDEN = "***"
-_NAMED = r"(?P<head>\b(?:password|sslpassword|passfile)\s*=\s*)"
-_NAMED_IN_QUERY = re.compile(_NAMED + r"[^&]+", re.IGNORECASE)
-_KEYWORD = (
-    r"(?:host|port|user|dbname|service|options|replication|client_|application_|fallback_|connect_|tcp_|target_|require"
-    r"|channel_|load_|keepalives|ssl|gss|krb|pass)\w*"
-)
-# Up to the next keyword: a password that should have been quoted may have spaces.
-_NAMED_IN_WORDS = re.compile(_NAMED + rf"(?:'(?:[^'\\]|\\.)*')?.*?(?=\s+{_KEYWORD}\s*=|$)", re.IGNORECASE | re.DOTALL)
-# Up to the last @: a password that should have been percent-encoded may hold anything.
-_LOGIN_PASSWORD = re.compile(r"(?P<head>^[^:]*://[^:/@?]*:).*(?=@)", re.DOTALL)
-_LOGIN = re.compile(r"(?P<head>^[^:/@]*://)?.*(?=@)", re.DOTALL)
-_HARMLESS_QUERY = frozenset({"api-version", "version", "v"})
-_KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
-_CONVENTIONAL_NAME = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z_]+")
-
-
-def redact_dsn(dsn: str) -> str:
-    """The connection string without its password."""
-    if "://" in dsn:
-        return _NAMED_IN_QUERY.sub(rf"\g<head>{_HIDDEN}", _LOGIN_PASSWORD.sub(rf"\g<head>{_HIDDEN}", dsn))
-    return _NAMED_IN_WORDS.sub(rf"\g<head>{_HIDDEN}", dsn)
-
-
-def redact_url(url: str) -> str:
-    """The address of an endpoint without a login and without the values of its query, which may be keys."""
-    address, mark, query = url.partition("#")[0].partition("?")
-    # An @ may begin a part of a path; anywhere else something before it may be a password.
-    if re.search(r"(?<!/)@|//@|[?#].*@", url):
-        bare = _LOGIN.sub(lambda match: f"{match['head'] or ''}{_HIDDEN}", url, count=1)
-        return re.split(r"[?#]", bare, maxsplit=1)[0]
-    pairs = (part.partition("=") for part in query.split("&"))
-    harmless = (
-        f"{name}={value if name in _HARMLESS_QUERY else _HIDDEN}" if has else _HIDDEN for name, has, value in pairs
-    )
-    return f"{address}{mark}{'&'.join(harmless) if mark else ''}"
-
-
-def redact_variable(name: str) -> str:
-    """The name of a variable; hides what does not look like one, since it may be the key itself."""
-    return name if not name or _CONVENTIONAL_NAME.fullmatch(name) else _HIDDEN
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in TRUE_WORDS:
-        return True
-    if word in FALSE_WORDS:
-        return False
-    raise ValueError
-
-
-def _number(kind: type[int] | type[float], at_least: float | None, at_most: float | None) -> Parser:
-    def parse(value: Any) -> int | float:
-        if isinstance(value, bool):
-            raise ValueError  # noqa: TRY004 - one kind of refusal for every wrong value
-        number = kind(value.strip() if isinstance(value, str) else value)
-        if isinstance(value, float) and kind is int and number != value:
-            raise ValueError
-        if (
-            number != number
-            or (at_least is not None and number < at_least)
-            or (at_most is not None and number > at_most)
-        ):
-            raise ValueError
-        return number
-
-    return parse
-
-
-def _optional_integer(at_least: int, at_most: int) -> Parser:
-    inner = _number(int, at_least, at_most)
-
-    def parse(value: Any) -> int | None:
-        if value is None or str(value).strip().lower() in ("", "none", "auto", "0"):
-            return None
-        return int(inner(value))
-
-    return parse
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float):
-        raise ValueError  # noqa: TRY004
-    return str(value).strip()
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        parts = value.split(",")
-    elif isinstance(value, list | tuple | set | frozenset):
-        parts = [str(part) for part in value]
-    else:
-        raise ValueError  # noqa: TRY004
-    return tuple(dict.fromkeys(part.strip().casefold() for part in parts if part.strip()))
-
-
-def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
-    if value is None or value == "":
-        return ()
-    if isinstance(value, Mapping):
-        items = [(str(key), str(name)) for key, name in value.items()]
-    elif isinstance(value, str):
-        items = []
-        for part in filter(None, (piece.strip() for piece in value.split(","))):
-            key, equals, name = part.partition("=")
-            if not equals:
-                raise ValueError
-            items.append((key, name))
-    else:
-        raise ValueError  # noqa: TRY004
-    pairs = tuple((key.strip().casefold(), name.strip().casefold()) for key, name in items)
-    if any(not key or not name for key, name in pairs):
-        raise ValueError
-    return pairs
+    @property
+    def is_rare(self) -> bool:
+        """Read because existing configurations may have it; no operator needs it, so `config show` leaves it out."""
+        return self.group == "compatibility"
 
 
 EMBEDDER_PARTS = ("url", "model", "dim", "protocol", "api_key_env")
@@ -173,14 +62,8 @@ def _embedder(value: Any) -> tuple[tuple[str, str], ...]:
     """An embedder that is described in one value; what it leaves out is as in the settings of the one in use."""
     if not value:
         return ()
-    if isinstance(value, tuple):
-        value = dict(value)
-    if isinstance(value, str):
-        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-        if not all(equals for _, equals, _ in pairs):
-            raise ValueError
-        value = {key.strip(): text for key, _, text in pairs}
-    if not isinstance(value, Mapping) or not set(value) <= set(EMBEDDER_PARTS):
+    value = dict(kinds.items(value))
+    if not set(value) <= set(EMBEDDER_PARTS):
         raise ValueError
     told = {name: DECLARATIONS[f"embed_{name}"].parse(value[name]) for name in EMBEDDER_PARTS if name in value}
     return tuple((name, str(part)) for name, part in told.items() if part is not None)
@@ -196,270 +79,178 @@ def _show_embedder(value: Any) -> Any:
     return {name: part if (show := shows[name]) is None else show(part) for name, part in value.items()}
 
 
-def _days(value: Any) -> tuple[tuple[str, int], ...]:
-    parse = _number(int, 0, 36500)
-    return tuple((theme, int(parse(days))) for theme, days in _pairs(value))
+def _is(default: Any, group: str, parse: kinds.Parser, expects: str, help: str, **more: Any) -> Any:
+    assert group in GROUPS
+    return field(default=default, metadata={"declaration": Declaration(group, help, parse, expects, **more)})
 
 
-def _rules(value: Any) -> tuple[tuple[str, str], ...]:
-    if value is None or value == "":
-        return ()
-    if not isinstance(value, Mapping):
-        raise ValueError  # noqa: TRY004
-    rules = tuple((str(kind), str(pattern)) for kind, pattern in value.items())
-    for kind, pattern in rules:
-        if not _KIND.fullmatch(kind):
-            raise ValueError
-        try:
-            is_empty = re.compile(pattern).match("") is not None
-        except (re.error, RecursionError):
-            raise ValueError from None
-        if is_empty:
-            # It would find something everywhere.
-            raise ValueError
-    return rules
+def _flag(default: bool, group: str, help: str) -> Any:
+    return _is(default, group, kinds.boolean, "true or false", help)
 
 
-def _choice(*choices: str) -> Parser:
-    def parse(value: Any) -> str:
-        word = str(value).strip().lower()
-        if word not in choices:
-            raise ValueError
-        return word
-
-    return parse
+def _text(default: str, group: str, help: str, **more: Any) -> Any:
+    return _is(default, group, kinds.text, "text", help, **more)
 
 
-def _declare(default: Any, declaration: Declaration) -> Any:
-    return field(default=default, metadata={"declaration": declaration})
+def _integer(default: int, group: str, at_least: int, at_most: int, help: str, **more: Any) -> Any:
+    expects = f"a whole number from {at_least} to {at_most}"
+    return _is(default, group, kinds.number(int, at_least, at_most), expects, help, **more)
 
 
-def flag(default: bool, help: str, *, rare: bool = False) -> Any:
-    """A yes/no setting."""
-    return _declare(default, Declaration(help, _boolean, expects="true or false", is_rare=rare))
+def _decimal(default: float, group: str, at_least: float, at_most: float, help: str) -> Any:
+    expects = f"a number from {at_least:g} to {at_most:g}"
+    return _is(default, group, kinds.number(float, at_least, at_most), expects, help)
 
 
-def integer(default: int, help: str, *, at_least: int, at_most: int, wizard: bool = False, rare: bool = False) -> Any:
-    """A whole number within bounds."""
-    parse, expects = _number(int, at_least, at_most), f"a whole number from {at_least} to {at_most}"
-    return _declare(default, Declaration(help, parse, in_wizard=wizard, expects=expects, is_rare=rare))
-
-
-def decimal(default: float, help: str, *, at_least: float, at_most: float, rare: bool = False) -> Any:
-    """A number within bounds."""
-    parse, expects = _number(float, at_least, at_most), f"a number from {at_least:g} to {at_most:g}"
-    return _declare(default, Declaration(help, parse, expects=expects, is_rare=rare))
-
-
-def choice(default: str, help: str, *choices: str, rare: bool = False) -> Any:
-    """One of a few words."""
-    expects = "one of " + ", ".join(choices)
-    return _declare(default, Declaration(help, _choice(*choices), choices, expects=expects, is_rare=rare))
-
-
-def text(
-    default: str,
-    help: str,
-    *,
-    wizard: bool = False,
-    secret: bool = False,
-    show: Callable[[str], str] | None = None,
-) -> Any:
-    """Free text."""
-    return _declare(default, Declaration(help, _text, in_wizard=wizard, secret=secret, expects="text", show=show))
+def _choice(default: str, group: str, choices: tuple[str, ...], help: str) -> Any:
+    return _is(default, group, kinds.word(*choices), f"one of {', '.join(choices)}", help, choices=choices)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The current configuration."""
 
-    dsn: str = text(
-        "",
-        "Postgres connection string; empty means the embedded server of this home.",
-        wizard=True,
-        secret=True,
-        show=redact_dsn,
+    dsn: str = _text(
+        "", "database", "Postgres connection string; empty means the embedded server of this home.", in_wizard=True,
+        secret=True, show=redact_dsn,
+    )  # fmt: skip
+    own_server: bool = _flag(
+        False, "database", "Give this profile an embedded Postgres of its own instead of the root home's."
     )
-    embed_url: str = text(
-        "",
-        "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.",
-        wizard=True,
-        show=redact_url,
-    )
-    embed_model: str = text("nomic-embed-text", "Model the embedding endpoint should use.", wizard=True)
-    embed_dim: int | None = _declare(
-        None,
-        Declaration(
-            "Dimension of the model's vectors; empty takes it from the model or asks the endpoint.",
-            _optional_integer(1, 4000),
-            expects="a whole number from 1 to 4000, or empty",
-        ),
-    )
-    embed_protocol: Literal["auto", "openai", "ollama", "local"] = choice(
-        "auto", "Protocol of the endpoint; auto detects it once.", "auto", "openai", "ollama", "local"
-    )
-    embed_api_key_env: str = text(
-        "", "Name of the environment variable that holds the endpoint's key.", wizard=True, show=redact_variable
-    )
-    embed_next: tuple[tuple[str, str], ...] = _declare(
-        (),
-        Declaration(
-            "The embedder to use once the database's vectors are of its model; set by `reembed`, and beforehand on the"
-            " other machines of a fleet.",
-            _embedder,
-            expects="a map of url, model, dim, protocol and api_key_env, or model=...,url=...",
-            show=_show_embedder,
-        ),
-    )
-    embed_on_write: bool = flag(True, "Embed new rows; false leaves them to keyword search and `backfill`.")
-    conversation_embed_policy: Literal["all", "substantive_only", "none"] = choice(
-        "all", "Which turns get a vector: all, only long ones, or none.", "all", "substantive_only", "none"
-    )
-    embed_timeout: float = decimal(
-        5.0, "Seconds a recall may spend embedding its question, within its own budget.", at_least=0.05, at_most=7
-    )
-    embed_write_timeout: float = decimal(
-        30.0, "Seconds one batch of new rows may spend embedding.", at_least=0.1, at_most=600, rare=True
+    journal_sync: Literal["process", "batch", "always"] = _choice(
+        "batch", "database", ("process", "batch", "always"),
+        "What an acknowledged write survives; see docs/explanation/durability.md.",
+    )  # fmt: skip
+    journal_max_mb: int = _integer(256, "database", 1, 1048576, "Megabytes the journal may hold.")
+    pool_max: int = _integer(4, "database", 1, 64, "Connections one process may hold.")
+    shutdown_drain_timeout: float = _decimal(
+        5.0, "database", 0, 30, "Seconds a clean exit may spend emptying the journal."
     )
 
-    prefetch_limit: int = integer(5, "Memories offered per turn.", at_least=1, at_most=50, wizard=True)
-    prefetch_sources: Literal["memories", "both"] = choice(
-        "both", "What is offered before a turn: memories only, or past turns too.", "memories", "both"
+    embed_url: str = _text(
+        "", "embedder", "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.",
+        in_wizard=True, show=redact_url,
+    )  # fmt: skip
+    embed_model: str = _text("nomic-embed-text", "embedder", "Model the embedding endpoint should use.", in_wizard=True)
+    embed_dim: int | None = _is(
+        None, "embedder", kinds.optional(kinds.number(int, 1, 4000)), "a whole number from 1 to 4000, or empty",
+        "Dimension of the model's vectors; empty takes it from the model or asks the endpoint.",
+    )  # fmt: skip
+    embed_protocol: Literal["auto", "openai", "ollama", "local"] = _choice(
+        "auto", "embedder", ("auto", "openai", "ollama", "local"), "Protocol of the endpoint; auto detects it once."
     )
-    prefetch_trust: Literal["all", "trusted", "strict"] = choice(
-        "trusted",
+    embed_api_key_env: str = _text(
+        "", "embedder", "Name of the environment variable that holds the endpoint's key.", in_wizard=True,
+        show=redact_variable,
+    )  # fmt: skip
+    embed_next: tuple[tuple[str, str], ...] = _is(
+        (), "embedder", _embedder, "a map of url, model, dim, protocol and api_key_env, or model=...,url=...",
+        "The embedder to use once the database's vectors are of its model; set by `reembed`, and beforehand on the"
+        " other machines of a fleet.",
+        show=_show_embedder,
+    )  # fmt: skip
+    embed_on_write: bool = _flag(
+        True, "embedder", "Embed new rows; false leaves them to keyword search and `backfill`."
+    )
+    conversation_embed_policy: Literal["all", "substantive_only", "none"] = _choice(
+        "all", "embedder", ("all", "substantive_only", "none"),
+        "Which turns get a vector: all, only long ones, or none.",
+    )  # fmt: skip
+    embed_timeout: float = _decimal(
+        5.0, "embedder", 0.05, 7, "Seconds a recall may spend embedding its question, within its own budget."
+    )
+
+    prefetch_limit: int = _integer(5, "recall", 1, 50, "Memories offered per turn.", in_wizard=True)
+    prefetch_sources: Literal["memories", "both"] = _choice(
+        "both", "recall", ("memories", "both"), "What is offered before a turn: memories only, or past turns too."
+    )
+    prefetch_trust: Literal["all", "trusted", "strict"] = _choice(
+        "trusted", "recall", ("all", "trusted", "strict"),
         "What is offered unasked: all, nothing from turns that used untrusted tools, or (strict) nothing from"
         " subagents and from what was said after such a turn either.",
-        "all",
-        "trusted",
-        "strict",
-    )
-    prefetch_budget: float = decimal(2.0, "Seconds a prefetch may take.", at_least=0.05, at_most=7.5)
-    prefetch_max_chars: int = integer(2000, "Characters a prefetch may inject.", at_least=200, at_most=20000)
-    min_similarity: float = decimal(
-        0.30,
+    )  # fmt: skip
+    prefetch_budget: float = _decimal(2.0, "recall", 0.05, 7.5, "Seconds a prefetch may take.")
+    tool_budget: float = _decimal(4.0, "recall", 0.1, 60, "Seconds a recall tool may take.")
+    min_similarity: float = _decimal(
+        0.30, "recall", 0, 1,
         "How similar a memory must be to be offered; unset uses the minimum calibrated for the model.",
-        at_least=0.0,
-        at_most=1.0,
+    )  # fmt: skip
+    hybrid_search: bool = _flag(True, "recall", "Search by keywords as well as by meaning.")
+    recency_half_life_days: float = _decimal(
+        0.0, "recall", 0, 36500, "Days after which age halves a hit's weight; 0 ignores age."
     )
-    hybrid_search: bool = flag(True, "Search by keywords as well as by meaning.")
-    recall_log: bool = flag(True, "Keep ids, scores and times of the last answers of recall, for `why`.")
-    recall_log_text: bool = flag(False, "Keep the questions in that log, too.")
-    mask_secrets: bool = flag(True, "Mask keys, tokens and passwords before anything is stored or embedded.")
-    secret_rules: tuple[tuple[str, str], ...] = _declare(
-        (),
-        Declaration(
-            "Secrets of your own: a kind and a regular expression for each; a group named secret is the part to mask.",
-            _rules,
-            expects="a map of kinds (lower case, digits, hyphens) to regular expressions that match no empty text",
-        ),
+    scope_default: str = _text(
+        "current", "recall", "Scope of the recall tools when the model gives none: current or all."
     )
-    history_days: int = integer(
-        365, "Days for which the history of memories is kept; 0 keeps it for good.", at_least=0, at_most=36500
-    )
-    exact: bool = flag(False, "Compare every vector of the theme instead of re-ranking the best candidates.", rare=True)
-    recency_half_life_days: float = decimal(
-        0.0, "Days after which age halves a hit's weight; 0 ignores age.", at_least=0.0, at_most=36500
-    )
-    scope_default: str = text("current", "Scope of the recall tools when the model gives none: current or all.")
-    cross_theme: str = _declare(
-        cross_themes.ALLOW,
-        Declaration(
-            "What the recall tools reach beyond their own theme: allow, deny, or a list of themes for each reader "
-            "(a map, or reader=a|b,other=c; * stands for anybody or anything). Private themes are never reached.",
-            cross_themes.parse,
-            expects="allow, deny, or a map of readers to themes",
-        ),
-    )
-    tool_budget: float = decimal(4.0, "Seconds a recall tool may take.", at_least=0.1, at_most=60)
+    recall_log: Literal["off", "ids", "text"] = _is(
+        "ids", "recall", kinds.recall_log, "off, ids or text",
+        "What is kept of the last answers of recall, for `why`: nothing, ids with scores and times, or the questions,"
+        " too.",
+        choices=("off", "ids", "text"),
+    )  # fmt: skip
 
-    sync_turns: bool = flag(True, "Store conversation turns.")
-    turn_min_chars: int = integer(40, "Shorter turns are not stored.", at_least=0, at_most=100000)
-    turn_max_chars: int = integer(65536, "Longer turns are cut, with a marker.", at_least=1000, at_most=1000000)
-    memory_max_chars: int = integer(8192, "Longer memories are cut, with a marker.", at_least=500, at_most=1000000)
-    query_max_chars: int = integer(2048, "Longer questions are cut.", at_least=100, at_most=100000, rare=True)
-    bulk_sync_on_init: bool = flag(True, "Mirror MEMORY.md and USER.md of this home.")
-    write_contexts: tuple[str, ...] = _declare(
-        ("primary", "cron"),
-        Declaration("Agent contexts that may write; others only recall.", _words, expects="a list of words"),
-    )
-    untrusted_tools: tuple[str, ...] = _declare(
-        (),
-        Declaration(
-            "Tools, besides the web, the browser, MCP and unknown ones, whose results are a stranger's text; * stands"
-            " for any ending.",
-            _words,
-            expects="a list of tool names",
-        ),
-    )
-    trusted_tools: tuple[str, ...] = _declare(
-        (),
-        Declaration(
-            "Tools whose results are trusted all the same, such as an MCP server of your own: mcp__notes__*.",
-            _words,
-            expects="a list of tool names",
-        ),
-    )
-    turn_retry_window: float = decimal(
-        600.0,
-        "Seconds within which the same words, reported again for a session, count as the same turn.",
-        at_least=0,
-        at_most=86400,
-        rare=True,
-    )
+    sync_turns: bool = _flag(True, "stored", "Store conversation turns.")
+    turn_min_chars: int = _integer(40, "stored", 0, 100000, "Shorter turns are not stored.")
+    bulk_sync_on_init: bool = _flag(True, "stored", "Mirror MEMORY.md and USER.md of this home.")
+    write_contexts: tuple[str, ...] = _is(
+        ("primary", "cron"), "stored", kinds.words, "a list of words",
+        "Agent contexts that may write; others only recall.",
+    )  # fmt: skip
+    mask_secrets: bool | tuple[tuple[str, str], ...] = _is(
+        True, "stored", kinds.secrets,
+        "true, false, or a map of kinds (lower case, digits, hyphens) to regular expressions that match no empty text",
+        "Mask keys, tokens and passwords before anything is stored or embedded; a map adds kinds of your own, where a"
+        " group named secret is the part to mask.",
+    )  # fmt: skip
+    tool_trust: tuple[tuple[str, Any], ...] = _is(
+        (), "stored", kinds.trust, "a map of tool names to trusted or untrusted",
+        "Tools, besides the web, the browser, MCP and unknown ones, whose results are a stranger's text (untrusted),"
+        " and those that are trusted all the same, such as an MCP server of your own: mcp__notes__*.",
+    )  # fmt: skip
 
-    allowed_themes: tuple[str, ...] = _declare(
-        (), Declaration("Themes that may be used; empty allows any.", _words, expects="a list of themes")
+    allowed_themes: tuple[str, ...] = _is(
+        (), "themes", kinds.words, "a list of themes", "Themes that may be used; empty allows any."
     )
-    identity_aliases: tuple[tuple[str, str], ...] = _declare(
-        (), Declaration("Session keys and the theme each stands for.", _pairs, expects="a map, or a=b,c=d")
+    identity_aliases: tuple[tuple[str, str], ...] = _is(
+        (), "themes", kinds.pairs, "a map, or a=b,c=d", "Session keys and the theme each stands for."
     )
-    bench_mode: Literal["bucket", "reject"] = choice(
-        "bucket", "Benchmark keys go to the theme _bench, or (reject) to default.", "bucket", "reject", rare=True
-    )
-    profile_scope: Literal["shared", "separate"] = choice(
-        "shared", "Whether the same session key in two profiles is one theme or two.", "shared", "separate"
-    )
+    profile_scope: Literal["shared", "separate"] = _choice(
+        "shared", "themes", ("shared", "separate"),
+        "Whether the same session key in two profiles is one theme or two.",
+    )  # fmt: skip
+    cross_theme: str = _is(
+        cross_themes.ALLOW, "themes", cross_themes.parse, "allow, deny, or a map of readers to themes",
+        "What the recall tools reach beyond their own theme: allow, deny, or a list of themes for each reader (a map,"
+        " or reader=a|b,other=c; * stands for anybody or anything). Private themes are never reached.",
+    )  # fmt: skip
 
-    own_server: bool = flag(False, "Give this profile an embedded Postgres of its own instead of the root home's.")
-    journal_sync: Literal["process", "batch", "always"] = choice(
-        "batch",
-        "What an acknowledged write survives; see docs/explanation/durability.md.",
-        "process",
-        "batch",
-        "always",
+    ttl_days: tuple[tuple[str, Any], ...] = _is(
+        (), "kept", kinds.days, "a number of days, or a map of turns, memories, history and theme:NAME to days",
+        "Days after which the turns this home wrote are deleted; 0 keeps them. A map also says it for memories that"
+        " nobody has changed and no other home holds, for the history of memories (365 unless given), and for the turns"
+        " of a theme.",
+    )  # fmt: skip
+
+    bench_mode: Literal["bucket", "reject"] = _choice(
+        "bucket",
+        "compatibility",
+        ("bucket", "reject"),
+        "Benchmark keys go to the theme _bench, or (reject) to default.",
     )
-    journal_max_mb: int = integer(256, "Megabytes the journal may hold.", at_least=1, at_most=1048576)
-    write_queue_maxsize: int = integer(
-        256, "Records the writer takes into one batch.", at_least=1, at_most=10000, rare=True
+    embed_write_timeout: float = _decimal(
+        30.0, "compatibility", 0.1, 600, "Seconds one batch of new rows may spend embedding."
     )
-    shutdown_drain_timeout: float = decimal(
-        5.0, "Seconds a clean exit may spend emptying the journal.", at_least=0, at_most=30
-    )
-    pool_max: int = integer(4, "Connections one process may hold.", at_least=1, at_most=64)
-    connect_timeout: float = decimal(3.0, "Seconds a connection attempt may take.", at_least=0.1, at_most=60, rare=True)
-    ttl_days: int = integer(
-        0,
-        "Days after which the turns this home wrote are deleted; 0 keeps them.",
-        at_least=0,
-        at_most=36500,
-    )
-    ttl: tuple[tuple[str, int], ...] = _declare(
-        (),
-        Declaration(
-            "Themes with a rule of their own, and the days after which this home's turns there are deleted; 0 keeps"
-            " them.",
-            _days,
-            expects="a map of themes to days, or a=30,b=0",
-        ),
-    )
-    memory_ttl_days: int = integer(
-        0,
-        "Days after which memories that nobody has changed and no other home holds are deleted, in the themes this home"
-        " writes to; 0 keeps them.",
-        at_least=0,
-        at_most=36500,
-    )
+    write_queue_maxsize: int = _integer(256, "compatibility", 1, 10000, "Records the writer takes into one batch.")
+
+    # What nobody has had a reason to change.
+    prefetch_max_chars: ClassVar[int] = 2000
+    turn_max_chars: ClassVar[int] = 65536
+    memory_max_chars: ClassVar[int] = 8192
+    query_max_chars: ClassVar[int] = 2048
+    turn_retry_window: ClassVar[float] = 600.0
+    """Seconds within which the same words, reported again for a session, count as the same turn."""
+    exact: ClassVar[bool] = False
+    connect_timeout: ClassVar[float] = 3.0
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Which layer each value that is not a default comes from."""
@@ -474,6 +265,35 @@ class Settings:
     def journal_max_bytes(self) -> int:
         """The journal's bound in bytes."""
         return self.journal_max_mb * MEBIBYTE
+
+    @property
+    def secret_rules(self) -> kinds.Pairs:
+        """The operator's own kinds of secrets."""
+        return () if isinstance(self.mask_secrets, bool) else self.mask_secrets
+
+    def tools_of(self, trust: str) -> tuple[str, ...]:
+        """The names of tools that the operator calls trusted, or untrusted."""
+        return tuple(name for name, said in self.tool_trust if said == trust)
+
+    @property
+    def turn_days(self) -> int:
+        """For how many days turns are kept; 0 for good."""
+        return int(dict(self.ttl_days).get("turns", 0))
+
+    @property
+    def memory_days(self) -> int:
+        """The same for memories."""
+        return int(dict(self.ttl_days).get("memories", 0))
+
+    @property
+    def history_days(self) -> int:
+        """The same for the history of memories."""
+        return int(dict(self.ttl_days).get("history", HISTORY_DAYS))
+
+    @property
+    def days_of_themes(self) -> tuple[tuple[str, int], ...]:
+        """The same for the turns of themes that have a rule of their own."""
+        return tuple((key.removeprefix("theme:"), days) for key, days in self.ttl_days if key.startswith("theme:"))
 
     @property
     def uses_local_model(self) -> bool:
@@ -572,9 +392,7 @@ def unknown_names(raw: Mapping[str, Any]) -> list[str]:
 def plain(value: Any) -> Any:
     """A parsed value in the form a configuration file or JSON holds."""
     if isinstance(value, tuple):
-        if value and isinstance(value[0], tuple):
-            return {key: name for key, name in value}  # noqa: C416 - pairs of a tuple, not an existing mapping
-        return list(value)
+        return dict(value) if value and isinstance(value[0], tuple) else list(value)
     return value
 
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector import files
+from hermes_memory_pgvector.config.redaction import REFERENCE
 from hermes_memory_pgvector.config.settings import (
     DECLARATIONS,
     DEFAULTS,
-    REFERENCE,
     Parsed,
     Settings,
     accepts,

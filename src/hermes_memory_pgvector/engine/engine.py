@@ -220,8 +220,8 @@ class Engine:
 
     def _make_recall_log(self) -> RecallLog:
         return RecallLog(
-            is_wanted=self.settings.recall_log,
-            with_text=self.settings.recall_log_text,
+            is_wanted=self.settings.recall_log != "off",
+            with_text=self.settings.recall_log == "text",
             masker=masker_for(self.settings),
             meters=self.life.meters,
         )

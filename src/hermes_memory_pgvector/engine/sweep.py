@@ -58,7 +58,7 @@ def _expire_memories(
     found = expiry.due_memories(connection, rules)
     if not found:
         return
-    begun = receipts.begin(connection, actor, home_id, ["memory_ttl_days"])
+    begun = receipts.begin(connection, actor, home_id, ["ttl_days"])
     until = Until(begun.until.at)
     erased = Erased()
     for theme, target in sorted({(each.theme, each.target) for each in found}):

@@ -16,7 +16,8 @@ from typing import Any
 
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, redact_dsn, shown
+from hermes_memory_pgvector.config.redaction import redact_dsn
+from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, shown
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.server.dump import dump_embedded

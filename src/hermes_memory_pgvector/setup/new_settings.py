@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.settings import DECLARATIONS, REFERENCE, is_shown
+from hermes_memory_pgvector.config.redaction import REFERENCE
+from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.setup import env_file
 from hermes_memory_pgvector.setup.journal_database import accept_configured

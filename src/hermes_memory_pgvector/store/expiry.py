@@ -44,8 +44,8 @@ class Rules:
     @classmethod
     def of(cls, settings: Settings, now: datetime, theme: str | None = None) -> Rules:
         """What the settings say."""
-        own = tuple((name, _cut(now, days)) for name, days in settings.ttl)
-        return cls(_cut(now, settings.ttl_days), own, _cut(now, settings.memory_ttl_days), theme)
+        own = tuple((name, _cut(now, days)) for name, days in settings.days_of_themes)
+        return cls(_cut(now, settings.turn_days), own, _cut(now, settings.memory_days), theme)
 
     def of_home(self, home_id: str, written: Collection[str] | None, former: Collection[str] = ()) -> Rules:
         """What a home may do unasked: other homes in the same database have rules of their own.

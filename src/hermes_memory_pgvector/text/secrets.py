@@ -445,7 +445,7 @@ class MaskSettings(Protocol):
     """What the operator decides about secrets."""
 
     @property
-    def mask_secrets(self) -> bool:
+    def mask_secrets(self) -> object:
         """Whether they are masked."""
 
     @property

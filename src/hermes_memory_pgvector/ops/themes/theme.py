@@ -90,8 +90,8 @@ def _notes(old: str, new: str, settings: Settings) -> Iterator[Note]:
         yield Note("warning", f"{old} is private: in {new} everybody who searches all themes finds it")
     if is_private_theme(new) and not is_private_theme(old):
         yield Note("warning", f"{new} is private: nobody else finds there what they now find in {old}")
-    rules = dict(settings.ttl)
-    if old in rules and rules[old] != rules.get(new, settings.ttl_days):
+    rules = dict(settings.days_of_themes)
+    if old in rules and rules[old] != rules.get(new, settings.turn_days):
         yield Note("warning", f"the settings say how long {old} keeps its turns", f"name {new} there instead")
 
 
