@@ -32,7 +32,7 @@ def main() -> int:
         samples: dict[str, Callable[[], str]] = {
             "up": lambda: _up(commands),
             "recall": lambda: _recall(commands),
-            "backup": lambda: _shown(commands, "backup", "--output", "memory.tar", "--verify"),
+            "backup": lambda: _shown(commands, "backup", "create", "memory.tar"),
         }
         try:
             made = {name: make() for name, make in samples.items()}

@@ -1,4 +1,4 @@
-"""`backup` and `restore-backup`: everything that was acknowledged comes back once, wherever it is put."""
+"""`backup create` and `backup restore`: everything that was acknowledged comes back once, wherever it is put."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import tarfile
@@ -15,18 +16,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from hermes_memory_pgvector.config.home import homes_of, pseudonym_key
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
-from hermes_memory_pgvector.setup import archive, backup
-from hermes_memory_pgvector.store import sums
+from hermes_memory_pgvector.ops.carry import archive, backup
+from hermes_memory_pgvector.schema.moving import differences
+from hermes_memory_pgvector.server.server import SETTINGS, ConnectionInfo, EmbeddedPostgres
 from testing.agent import PLAIN, AgentHome
 from testing.command import Commands
 from testing.journals import leave_in_journal
-from testing.postgres import FAST
+from testing.postgres import FAST, new_database
 from testing.stored import Stored
 from testing.waiting import wait_until
 
@@ -125,24 +127,25 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
         time.sleep(0.01)
     before = list(said)
     file = here.folder / "memory.tar"
-    done = here.call("backup", "--output", str(file), "--json")
+    done = here.call("backup", "create", str(file), "--json")
     is_over.set()
     talker.join()
     live.settle()
     live.close()
     assert done.code == 0, done
-    assert done.json["homes"] == [".", "profiles/coder", "profiles/walled"]
-    assert done.json["themes"]["walled"] == {"memories": 1, "turns": 5}
+    assert done.json["counts"]["homes"] == 3
+    assert archive.check(file).themes["walled"] == (1, 5)
+    assert "every table has the same rows" in str(done.json["notes"])
     assert file.stat().st_mode & 0o077 == 0
     assert [each.name for each in here.folder.iterdir() if each.name.startswith(".memory")] == [], (
         "nothing is left over"
     )
     with elsewhere(tmp_path / "there") as there:
-        dry = there.call("restore-backup", str(file))
+        dry = there.call("backup", "restore", str(file))
         assert (dry.code, "dry run, nothing is changed" in dry.out) == (0, True), dry
         assert not there.home.exists() or not list(there.home.rglob("PG_VERSION"))
-        done = there.call("restore-backup", str(file), "--execute", "--json")
-        assert (done.code, done.json["replaces"], done.json["troubles"]) == (0, False, []), done
+        done = there.call("backup", "restore", str(file), "--execute", "--json")
+        assert (done.code, "not in force" in done.out) == (0, False), done
         assert load(there.home).settings.allowed_themes == load(here.home).settings.allowed_themes
         restored = there.home / "profiles" / "coder"
         assert pseudonym_key(restored) == pseudonym_key(coder)
@@ -161,15 +164,14 @@ def test_what_was_acknowledged_comes_back_once_on_another_machine(installation: 
         assert contents(there.home / "profiles" / "walled") == [f"Saying {number} of walled." for number in range(5)]
         recalled = there.call("recall", "memory of coder", "--theme", "coder", "--hermes-home", str(restored))
         assert "A memory of coder." in recalled.out, recalled
-        refused = there.call("restore-backup", str(file), "--execute")
-        assert (refused.code, "add --replace" in refused.err) == (1, True)
         agent_home(there.home).provider("live", "s4").sync_turn("Said after the restore, and kept aside.", "ok")
-        busy = there.call("restore-backup", str(file), "--replace", "--execute")
+        busy = there.call("backup", "restore", str(file), "--execute")
         assert (busy.code, "stop it first" in busy.err) == (1, True), busy
         agent_home(there.home).close()
-        done = there.call("restore-backup", str(file), "--replace", "--execute", "--json")
-        assert (done.code, done.json["replaces"]) == (0, True), done
-        assert all(Path(each).exists() for each in done.json["aside"])
+        done = there.call("backup", "restore", str(file), "--execute", "--json")
+        aside = re.findall(r"there before is in ([^;]+);", done.out)
+        assert (done.code, len(aside) >= 3) == (0, True), done
+        assert all(Path(each).exists() for each in aside)
         assert "Said after the restore, and kept aside." not in contents(there.home)
 
 
@@ -179,8 +181,10 @@ def test_a_backup_that_is_damaged_or_foreign_is_named_and_nothing_changes(tmp_pa
     assert commands.call("migrate").code == 0
     try:
         file = tmp_path / "memory.tar"
-        done = commands.call("backup", "--output", str(file), "--verify", "--json")
-        assert (done.code, done.json["verified"], done.json["differing"]) == (0, True, []), done
+        done = commands.call("backup", "create", str(file), "--no-verify")
+        assert (done.code, "temporary server" in done.out) == (0, False), done
+        done = commands.call("backup", "verify", str(file))
+        assert (done.code, "every table has the same rows" in " ".join(done.out.split())) == (0, True), done
         whole = file.read_bytes()
         broken = tmp_path / "broken.tar"
         at = whole.index(b"PGDMP") + 2000
@@ -191,9 +195,9 @@ def test_a_backup_that_is_damaged_or_foreign_is_named_and_nothing_changes(tmp_pa
             (b"", "is not a backup of ours"),
         ):
             broken.write_bytes(data)
-            done = commands.call("restore-backup", str(broken), "--execute")
+            done = commands.call("backup", "restore", str(broken), "--execute")
             assert (done.code, reason in done.err) == (1, True), (reason, done)
-        assert "No such file" in commands.call("restore-backup", str(tmp_path / "nowhere.tar")).err
+        assert "No such file" in commands.call("backup", "restore", str(tmp_path / "nowhere.tar")).err
         unpacked = tmp_path / "unpacked"
         unpacked.mkdir()
         with tarfile.open(file) as tar:
@@ -207,30 +211,80 @@ def test_a_backup_that_is_damaged_or_foreign_is_named_and_nothing_changes(tmp_pa
             for name in ("manifest.json", "servers/0.dump"):
                 tar.add(unpacked / name, arcname=name)
             tar.add(unpacked / "evil", arcname="../evil")
-        assert "which it does not name" in commands.call("restore-backup", str(broken)).err
+        assert "which it does not name" in commands.call("backup", "verify", str(broken)).err
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         for place in ("/dev/null/x.tar", str(pipe)):
-            nowhere = commands.call("backup", "--output", place)
+            nowhere = commands.call("backup", "create", place)
             assert (nowhere.code, "cannot be written" in nowhere.err) == (1, True)
         assert pipe.is_fifo(), "root would replace a device, too"
         # A restore that compares differently is told.
         manifest = archive.check(file)
         other = {**manifest.servers[0].sums, "conversations": {"x": [1, "1"]}}
-        assert sums.differences(manifest.servers[0].sums, other) == ["conversations, x"]
+        assert differences(manifest.servers[0].sums, other) == ["conversations, x"]
     finally:
         stop(commands.home)
 
 
-def test_a_postgres_of_ones_own_is_backed_up_with_its_own_tools(tmp_path: Path) -> None:
-    commands = Commands(tmp_path, ["s3cretword"])
-    done = commands.call("backup", "--hermes-home", str(tmp_path))
-    assert (done.code, "there is no embedded server" in done.err) == (1, True)
-    commands.configure(dsn="postgresql://ada:s3cretword@db.example/memory")
-    done = commands.call("backup")
-    assert done.code == 1
-    assert "pg_dump --format=custom --file=memory.dump" in " ".join(done.err.split())
-    assert "user=ada" in done.err or "ada@db.example" in done.err
+def test_a_postgres_of_ones_own_of_any_version_comes_back_here_or_there(
+    tmp_path: Path, postgres_without_contrib: ConnectionInfo, postgres_server: ConnectionInfo
+) -> None:
+    """Copied into a server of ours whose dump is kept; restored into an embedded server, or into an empty database."""
+    with contextlib.ExitStack() as stack:
+        own, empty = (stack.enter_context(new_database(each)) for each in (postgres_without_contrib, postgres_server))
+        here = Commands(tmp_path / "here")
+        here.folder.mkdir()
+        here.configure(dsn=own.owner_dsn)
+        nothing = here.call("backup", "create", "--hermes-home", str(tmp_path))
+        assert (nothing.code, "there is no database" in nothing.err) == (1, True)
+        assert here.call("migrate").code == 0
+        bring(here, here.home, "hermes")
+        with psycopg.connect(own.owner_dsn) as owner:
+            spoil(owner)
+        file = here.folder / "memory.tar"
+        done = here.call("backup", "create", str(file))
+        assert (done.code, "every table has the same rows" in " ".join(done.out.split())) == (0, True), done
+        refused = here.call("backup", "restore", str(file), "--execute")
+        assert (refused.code, "replaces none in a Postgres of your own" in " ".join(refused.err.split())) == (1, True)
+
+        with elsewhere(tmp_path / "there") as there:
+            assert there.call("backup", "restore", str(file), "--execute").code == 0
+            assert contents(there.home) == [f"Saying {number} of hermes." for number in range(5)]
+            assert "A memory of hermes." in there.call("recall", "memory of hermes", "--theme", "hermes").out
+        other = Commands(tmp_path / "other")
+        other.folder.mkdir()
+        other.configure(dsn=empty.owner_dsn)
+        assert other.call("backup", "restore", str(file), "--execute").code == 0
+        assert len(Stored(empty.owner_dsn).turns("hermes")) == 5
+        assert "A memory of hermes." in other.call("recall", "memory of hermes", "--theme", "hermes").out
+
+
+def spoil(owner: psycopg.Connection) -> None:
+    """What a dump with everything could not be restored with elsewhere: roles, rights, large objects of others."""
+    owner.execute("SELECT lo_from_bytea(0, 'x')")
+    name = f"guest_of_{owner.info.dbname}"
+    owner.execute(f'CREATE ROLE "{name}"'.encode())
+    owner.execute(f'GRANT SELECT ON conversations TO "{name}"'.encode())
+    owner.execute(f'ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO "{name}"'.encode())
+
+
+def test_roles_rights_and_large_objects_do_not_break_a_backup(tmp_path: Path) -> None:
+    commands = Commands(tmp_path)
+    commands.configure()
+    try:
+        assert commands.call("migrate").code == 0
+        bring(commands, commands.home, "hermes")
+        info = EmbeddedPostgres(commands.home / "pgvector").ensure_running(Deadline.after(60))
+        with psycopg.connect(info.owner_dsn) as owner:
+            spoil(owner)
+        file = tmp_path / "memory.tar"
+        assert commands.call("backup", "create", str(file)).code == 0
+        done = commands.call("backup", "restore", str(file), "--execute")
+        assert done.code == 0, done
+        assert contents(commands.home) == [f"Saying {number} of hermes." for number in range(5)]
+        assert "A memory of hermes." in commands.call("recall", "memory of hermes", "--theme", "hermes").out
+    finally:
+        stop(commands.home)
 
 
 @pytest.mark.large
@@ -241,13 +295,13 @@ def test_a_restore_that_was_killed_is_run_again(tmp_path: Path) -> None:
     bring(commands, commands.home, "hermes")
     file = commands.folder / "memory.tar"
     try:
-        assert commands.call("backup", "--output", str(file)).code == 0
+        assert commands.call("backup", "create", str(file)).code == 0
         for attempt in range(8):
-            process = commands.start("restore-backup", str(file), "--replace", "--execute")
+            process = commands.start("backup", "restore", str(file), "--execute")
             time.sleep(random.random() * 6)
             process.send_signal(signal.SIGKILL)
             commands.finish(process)
-            done = commands.run("restore-backup", str(file), "--replace", "--execute", "--json")
+            done = commands.run("backup", "restore", str(file), "--execute", "--json")
             assert done.code == 0, (attempt, done)
             assert contents(commands.home) == [f"Saying {number} of hermes." for number in range(5)]
             assert backup.make(commands.home, file).themes == {"hermes": (1, 5)}

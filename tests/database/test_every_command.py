@@ -52,8 +52,8 @@ ELSEWHERE = {
     "uninstall": "changes files and no row: tests/unit/test_removal.py",
     "theme": "renames what the others name: tests/database/test_theme.py",
     "promote": "needs two servers: tests/database/test_promote.py",
+    "backup": "replaces whole databases: tests/database/test_backup.py",
     "reembed": "needs two models: tests/database/test_reembed.py",
-    "restore-backup": "replaces whole databases: tests/database/test_backup.py",
 }
 
 READING: dict[str, tuple[str, ...]] = {

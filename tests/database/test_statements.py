@@ -71,9 +71,6 @@ ACROSS_THEMES = {
     "erase/themes": "the names of all themes; no content",
     "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_memories": "counts what a receipt says is forgotten, wherever it is; no content",
-    "backup/theme_sums": "how many rows each theme has and their checksums, for `backup`; no content",
-    "backup/vector_sums": "how many vectors each theme has and their checksums, for `backup`; no content",
-    "backup/other_sums": "how many rows tables have and their checksums, for `backup`; no content",
     "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
 }
 # Commands of an operator, who names one theme or none for all; an agent's question never comes here.

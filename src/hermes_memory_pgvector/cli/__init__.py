@@ -19,7 +19,6 @@ from typing import Any
 from hermes_memory_pgvector import __version__, carried
 from hermes_memory_pgvector.cli import (
     backfill,
-    backup,
     completion,
     config,
     doctor,
@@ -39,7 +38,6 @@ from hermes_memory_pgvector.cli import (
     quarantine,
     reembed,
     restore,
-    restore_backup,
     scan,
     system_errors,
     tour,
@@ -72,7 +70,7 @@ COMMANDS = (
     why, why_not,
     undo, restore, edit, mute, unmute, quarantine,
     forget, prune, scan,
-    import_, export, backup, restore_backup,
+    import_, export,
     reembed, backfill, index, journal, ui, mcp,
 )  # fmt: skip
 """The commands that declare their own options; the others are operations."""

@@ -199,6 +199,10 @@ class Side:
             if not self.connection.closed:
                 self.connection.isolation_level = None
 
+    def snapshot(self) -> str:
+        """The name by which pg_dump sees what this transaction sees."""
+        return str(self._value(sql.SQL("SELECT pg_export_snapshot()")))
+
     def tidy(self, rows: Mapping[str, int]) -> None:
         """Vacuum and analyse, so that the first searches are planned like later ones and read the index alone."""
         for name, count in rows.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ from hermes_memory_pgvector import files, machine
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 
+UNKNOWN = "unknown reason"
+LONGEST_REFUSAL = 200
 # What Postgres prints, and what it means in our own words.
 REASONS = (
     ("No space left on device", "the disk is full"),
@@ -104,7 +107,16 @@ def launch_detached(
 
 def reason_in(output: str) -> str:
     """The known cause, in our own words; the output itself may contain what we must not show."""
-    return next((meaning for sign, meaning in REASONS if sign in output), "unknown reason")
+    return next((meaning for sign, meaning in REASONS if sign in output), UNKNOWN)
+
+
+def refusal_in(output: str) -> str:
+    """The cause, or what Postgres refused, without the values that its sentence may quote."""
+    known = reason_in(output)
+    said = re.search(r"(?:ERROR|FATAL): +([^\n]*)", output) or re.search(r"(?m)^pg_\w+: (?:error: )?([^\n]*)", output)
+    if known != UNKNOWN or said is None:
+        return known
+    return said.group(1).partition(': "')[0].strip()[:LONGEST_REFUSAL]
 
 
 def free_port() -> int:

@@ -35,6 +35,7 @@ from hermes_memory_pgvector.server.programs import (
     processes_named,
     reachable,
     reason_in,
+    refusal_in,
     run_program,
 )
 
@@ -43,7 +44,9 @@ logger = logging.getLogger(__name__)
 OWNER_ROLE = "hermes_owner"
 RUNTIME_ROLE = "hermes"
 DATABASE = "hermes_memory"
-RESTORE_SECONDS = 1800.0
+RESTORE_SECONDS = 24 * 3600.0
+PLAIN = ("--no-owner", "--no-privileges", "--no-publications", "--no-subscriptions")
+"""What stays out of a dump, and out of what is restored from one: it may name roles that are not there."""
 SMALLEST_DISK_BYTES = 128 * 1024 * 1024
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 SETTINGS = {
@@ -288,7 +291,8 @@ class EmbeddedPostgres:
             try:
                 passfile = str(self.folder.password_file(OWNER_ROLE))
                 dsn = make_conninfo("", host=str(sockets), dbname=DATABASE, user=OWNER_ROLE, passfile=passfile)
-                command = [step.binaries.program("pg_restore"), "--single-transaction", f"--dbname={dsn}", str(dump)]
+                restore = [step.binaries.program("pg_restore"), "--single-transaction", "--exit-on-error", *PLAIN]
+                command = [*restore, f"--dbname={dsn}", str(dump)]
                 outcome = run_program(command, me, deadline)
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -298,7 +302,7 @@ class EmbeddedPostgres:
                         break
             if outcome.returncode != 0:
                 raise ServerError(
-                    f"The dump {dump} could not be restored ({reason_in(outcome.output)}); "
+                    f"The dump {dump} could not be restored ({refusal_in(outcome.output)}); "
                     "move it away to begin with an empty database"
                 )
         finally:

@@ -42,6 +42,11 @@ class End:
         return place(self.login)
 
     @property
+    def place_and_folder(self) -> tuple[str, Path | None]:
+        """The same for all logins to a database."""
+        return self.place, self.folder if self.is_embedded else None
+
+    @property
     def is_embedded(self) -> bool:
         """Whether it is the embedded server."""
         return not self.login
@@ -102,8 +107,14 @@ def ends_of(home: Path, to: str, admin: str | None) -> Ends:
     target = End(folder, login_of(kept or to))
     source = End(folder)
     if settings.dsn and place(settings.dsn) != target.place:
-        source = End(folder, login_of(_kept_admin(home, settings.dsn) or settings.dsn))
+        source = end_of(home, settings, None)
     return _with_homes(home, source, target, to if kept else "")
+
+
+def end_of(home: Path, settings: Settings, admin: str | None) -> End:
+    """The database that a home uses now; `admin` is the owner's login to a Postgres of the operator's own."""
+    folder = parts.server_folder(home, settings)
+    return End(folder, login_of(_kept_admin(home, settings.dsn, admin) or settings.dsn) if settings.dsn else "")
 
 
 def login_of(dsn: str) -> str:
@@ -134,11 +145,11 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _kept_admin(home: Path, dsn: str) -> str:
-    """The owner's login that is kept for this home, if it leads to the same place."""
+def _kept_admin(home: Path, dsn: str, given: str | None = None) -> str:
+    """The owner's login that was given, or is kept for this home, if it leads to the same place."""
     from hermes_memory_pgvector.store.installation import place
 
-    kept = secret(home, ADMIN_VARIABLE) or ""
+    kept = given or secret(home, ADMIN_VARIABLE) or ""
     return kept if kept and dsn and place(kept) == place(dsn) else ""
 
 

@@ -1,4 +1,4 @@
-"""The file a backup is: a tar with a manifest, a dump per embedded server, and the files of each home.
+"""The file a backup is: a tar with a manifest, a dump per database, and the files of each home.
 
 manifest.json                 what there is, with sizes, checksums, and the rows of each theme
 servers/0.dump                one database, as pg_dump writes it
@@ -19,7 +19,6 @@ from typing import IO, Any
 
 from hermes_memory_pgvector.errors import ConfigError
 
-FORMAT = 1
 MANIFEST = "manifest.json"
 CHUNK = 1024 * 1024
 LONGEST_MANIFEST = 256 * CHUNK
@@ -36,13 +35,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ServerCopy:
-    """One embedded server."""
+    """One database."""
 
     home: str
-    """The home it is in, from the root home: "." or "profiles/coder"."""
+    """A home that uses it, from the root home: "." or "profiles/coder"."""
     dump: Member
     sums: Mapping[str, Mapping[str, list[Any]]]
-    """See `store.sums`."""
+    """See `schema.moving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class HomeCopy:
 
     home: str
     server: str
-    """The home whose server it uses."""
+    """The home by which its database is named."""
     files: tuple[Member, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the operator has set in config.yaml; no secrets."""
@@ -63,11 +62,8 @@ class Manifest:
 
     made_at: str
     version: str
-    schema: int
     servers: tuple[ServerCopy, ...]
     homes: tuple[HomeCopy, ...]
-    left_out: Mapping[str, str]
-    """Homes whose database is not in it, and where that is."""
 
     @property
     def members(self) -> list[Member]:
@@ -102,7 +98,7 @@ def write(target: Path, staged: Path, manifest: Manifest) -> None:
     if target.exists() and not target.is_file():
         raise ConfigError(f"{target} cannot be written (it is not a file)")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    text = json.dumps({"format": FORMAT, **asdict(manifest)}, ensure_ascii=False, indent=1)
+    text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
     try:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as raw:
@@ -137,7 +133,7 @@ def _read(path: Path, folder: Path | None) -> Manifest:
             stream = None if head is None or head.name != MANIFEST or head.size > LONGEST_MANIFEST else _open(tar, head)
             if stream is None:
                 raise ConfigError(f"{path} is not a backup of ours")
-            manifest = _parsed(json.loads(stream.read()), path)
+            manifest = _parsed(json.loads(stream.read()))
             wanted = {each.name: each for each in manifest.members}
             for info in iter(tar.next, None):
                 member = wanted.pop(info.name, None)
@@ -198,13 +194,10 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def _parsed(raw: Mapping[str, Any], path: Path) -> Manifest:
-    if raw["format"] > FORMAT:
-        raise ConfigError(f"{path} has format {raw['format']}, this version reads {FORMAT}: upgrade the package")
+def _parsed(raw: Mapping[str, Any]) -> Manifest:
     return Manifest(
         str(raw["made_at"]),
         str(raw["version"]),
-        int(raw["schema"]),
         tuple(ServerCopy(str(each["home"]), Member(**each["dump"]), each["sums"]) for each in raw["servers"]),
         tuple(
             HomeCopy(
@@ -215,5 +208,4 @@ def _parsed(raw: Mapping[str, Any], path: Path) -> Manifest:
             )
             for each in raw["homes"]
         ),
-        {str(home): str(reason) for home, reason in raw["left_out"].items()},
     )
