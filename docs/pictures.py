@@ -40,7 +40,7 @@ def main() -> int:
             page.goto(f"{page.url.partition('#')[0]}#view=search&q=how+much+money+may+we+spend+on+advertising")
             page.get_by_role("button", name="Why this hit").first.click()
             _take(page, "why-light", None, ".pgv-terms", height=1000)
-            _take(page, "quarantine-dark", "view=theme&theme=support&tab=quarantine", ".pgv-held .pgv-row", height=1000)
+            _take(page, "hidden-dark", "view=theme&theme=support&tab=hidden", ".pgv-row", height=1000)
             page.goto(f"{page.url.partition('#')[0]}#view=theme&theme=support")
             page.locator(".pgv-row", has_text="The price list").get_by_role("button", name="Forget…").click()
             _take(page, "forget-light", None, ".pgv-samples", height=900)

@@ -16,7 +16,7 @@ from testing.sql_rules import without_comments
 THEMED = frozenset(
     (
         "conversations", "memory_entries", "memory_sources", "memory_operations", "delegations", "pending_vectors",
-        "quarantined_turns", "quarantined_memories", "recall_log", "theme_growth", "theme_indexes", "agents",
+        "recall_log", "theme_growth", "theme_indexes", "agents",
         "{turn_vectors}", "{memory_vectors}",
         "{former_turn_vectors}", "{former_memory_vectors}", "{vectors}", "{table}", "{source}",
     )

@@ -14,8 +14,7 @@ export interface Day {
 }
 export interface Row {
   name: string; kind: "memory" | "turn"; theme: string; at: string; target: string | null; session_id: string | null;
-  role: string | null; muted_at: string | null; origin: string; trust: string | null; content: string; left_out: number;
-  quarantined: boolean;
+  role: string | null; hidden_by: number | null; origin: string; trust: string | null; content: string; left_out: number;
 }
 export interface Rows { rows: Row[]; next: string | null }
 export interface HistoryEvent {
@@ -23,9 +22,9 @@ export interface HistoryEvent {
   session_id: string | null; content: string; before: string;
 }
 export interface Shown {
-  name: string; kind: "memory" | "turn"; model: string | null; vectors: number; history: HistoryEvent[]; quarantines: number[];
+  name: string; kind: "memory" | "turn"; model: string | null; vectors: number; history: HistoryEvent[];
   row: {
-    theme: string; origin?: string; trust?: string | null; content: string; left_out: number; muted_at: string | null; homes?: Record<string, string>;
+    theme: string; origin?: string; trust?: string | null; content: string; left_out: number; hidden_by: number | null; homes?: Record<string, string>;
     created_at?: string; updated_at?: string; at?: string; session_id?: string; role?: string; target?: string;
   };
 }
@@ -33,7 +32,7 @@ export interface SessionRow {
   theme: string; session_id: string; turns: number; first: string; last: string; parent_session_id: string | null;
   begins_with: string; delegations: number;
 }
-export interface Said { name: string; at: string; role: string; content: string; left_out: number; muted_at: string | null }
+export interface Said { name: string; at: string; role: string; content: string; left_out: number; hidden_by: number | null }
 export interface Edge { session_id: string; child_session_id: string; at: string }
 export interface Transcript {
   theme: string; session_id: string; turns: Said[]; children: Edge[]; parents: Edge[]; next: string | null; begins_later: boolean;
@@ -55,12 +54,7 @@ export interface Blocked { file: string; content: string; homes: string[]; inste
 export interface Plan {
   executed: boolean; digest?: string; remove?: string[]; restore?: string[]; blocked?: Blocked[]; event?: string;
   rows?: string[]; counts?: Record<string, number>; is_empty?: boolean; receipt?: number; unreached?: string[];
-  samples?: { name: string; content: string }[]; files?: string[]; host_messages?: number;
-  back?: { memories: number; turns: number }; goes_on?: boolean;
-}
-export interface Batch {
-  batch: number; at: string; by: string; is_rule: boolean; undone_at: string | null; memories: number; turns: number; elsewhere: number;
-  rule: { theme: string | null; session_id: string | null; origin: string | null; since: string | null; until: string | null };
+  rule?: number | null; samples?: { content: string }[]; files?: string[]; host_messages?: number;
 }
 
 const BASE = "/api/plugins/pgvector/";

@@ -47,7 +47,7 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
     change<Plan>(way.name, { theme, ...way.body }).then((found) => left || setPlan(found), (refusal: Refusal) => left || setError(refusal));
     return () => { left = true; };
   }, [chosen]);
-  const does = plan !== null && !plan.is_empty && Boolean(plan.back ? true : plan.counts ? Object.keys(plan.counts).length : plan.remove?.length || plan.restore?.length || plan.rows?.length);
+  const does = plan !== null && !plan.is_empty && Boolean(plan.counts ? Object.values(plan.counts).some(Boolean) : plan.remove?.length || plan.restore?.length || plan.rows?.length);
   const confirm = () => {
     setBusy(true);
     setError(null);
@@ -96,7 +96,9 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
 
 function Plans({ plan }: { plan: Plan }) {
   const lines: Node[] = [];
-  if (plan.counts) {
+  if (plan.rule !== undefined) {
+    if (plan.counts && countsIn(plan.counts) !== "nothing") lines.push(<p key="rule"><strong>{plan.rule === null ? "Recall no longer finds" : "Comes back into recall:"} {countsIn(plan.counts)}.</strong></p>);
+  } else if (plan.counts) {
     lines.push(<p key="counts" className="pgv-plan-count"><strong>{plan.is_empty ? "Nothing is stored that this names." : `This erases ${countsIn(plan.counts)}.`}</strong></p>);
     if (plan.samples?.length) lines.push(<Texts key="samples" title="For example" texts={plan.samples.map((each) => each.content)} />);
     if (plan.files?.length) lines.push(<p key="files" className="pgv-note">It also stands in {plan.files.join(" and ")}. These files are the host's and stay as they are: delete the entry there.</p>);
@@ -104,10 +106,6 @@ function Plans({ plan }: { plan: Plan }) {
   }
   if (plan.remove?.length) lines.push(<Texts key="remove" title={`Goes: ${counted(plan.remove.length, "memory", "memories")}`} texts={plan.remove} />);
   if (plan.restore?.length) lines.push(<Texts key="restore" title={`Comes back: ${counted(plan.restore.length, "memory", "memories")}`} texts={plan.restore} />);
-  if (plan.back) {
-    lines.push(<p key="back"><strong>Comes back into recall: {countsIn(plan.back)}.</strong></p>);
-    if (plan.goes_on) lines.push(<p key="goes_on" className="pgv-faint">What the session says from now on is recalled, too.</p>);
-  }
   if (plan.rows?.length) lines.push(<p key="rows"><strong>{counted(plan.rows.length, "row")}: {plan.rows.join(", ")}</strong></p>);
   for (const [place, blocked] of (plan.blocked ?? []).entries()) {
     lines.push(

@@ -85,7 +85,7 @@ function Results({ found, asked }: { found: Found; asked: Form }) {
             <li>Use fewer or other words; a name or a number works best.</li>
             {asked.theme ? <li><a href={to({ view: "search", ...asked, theme: null })}>Search all themes</a></li> : <li>Private themes (dm-…, group-…) are searched only when you name them.</li>}
             {asked.since || asked.until ? <li><a href={to({ view: "search", ...asked, since: null, until: null })}>Search all times</a></li> : null}
-            <li>Muted rows are never found; a theme's page lists them.</li>
+            <li>Hidden rows are never found; a theme's page lists them.</li>
           </ul>
         </Empty>
       )}

@@ -3,14 +3,13 @@ import type { Day, Edge, HistoryEvent, Row, Said, SessionRow, Shown, Theme, Tran
 import { Change, countsIn, type Done, type Wanted } from "./change";
 import { Charts } from "./charts";
 import { Graph } from "./graph";
-import { Quarantine } from "./quarantine";
 import { useLoad, usePages } from "./load";
 import { Empty, Fact, More, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting } from "./parts";
 import { to, type Place } from "./place";
 import { count, counted, signed } from "./words";
 import { Card, CardContent, CardHeader, CardTitle, Fragment, h, useEffect, useRef, useState } from "./sdk";
 
-const TABS: [string, string][] = [["memories", "Memories"], ["sessions", "Sessions"], ["turns", "Turns"], ["delegations", "Delegations"], ["history", "History"], ["muted", "Muted"], ["quarantine", "Quarantine"]];
+const TABS: [string, string][] = [["memories", "Memories"], ["sessions", "Sessions"], ["turns", "Turns"], ["delegations", "Delegations"], ["history", "History"], ["hidden", "Hidden"]];
 
 export type Ask = (wanted: Wanted) => void;
 
@@ -96,12 +95,12 @@ const forgettingAll = (what: "session" | "theme", name: string): Wanted => ({
   ...(what === "theme" ? { typed: name } : {}),
 });
 
-const muting = (row: { name: string; muted_at: string | null }): Wanted => ({
-  title: row.muted_at ? `Let recall find ${row.name} again?` : `Mute ${row.name}?`,
+const hiding = (row: { name: string; hidden_by: number | null }): Wanted => ({
+  title: row.hidden_by ? `Let recall find ${row.name} again?` : `Hide ${row.name}?`,
   ways: [{
-    name: "mute", body: { name: row.name, to: row.muted_at ? "heard" : "muted" }, label: "Mute", verb: row.muted_at ? "Unmute" : "Mute",
-    explains: row.muted_at ? "It gets its words and vectors back." : "It is kept, and recall no longer finds it, until somebody unmutes it.",
-    done: () => (row.muted_at ? `Recall finds ${row.name} again.` : `${row.name} is muted.`),
+    name: "mute", body: row.hidden_by ? { undo: row.name } : { ids: [row.name] }, label: "Hide", verb: row.hidden_by ? "Bring it back" : "Hide it",
+    explains: row.hidden_by ? "It gets its words and vectors back." : "It is kept, and recall no longer finds it, until somebody brings it back.",
+    done: () => (row.hidden_by ? `Recall finds ${row.name} again.` : `${row.name} is hidden.`),
   }],
 });
 
@@ -138,18 +137,17 @@ function Tab({ tab, place, name, ask }: { tab: string; place: Place; name: strin
   if (tab === "sessions") return place.session ? <TranscriptView name={name} session={place.session} turn={place.turn ?? ""} ask={ask} /> : <Sessions name={name} />;
   if (tab === "delegations") return <Delegations name={name} />;
   if (tab === "history") return <History name={name} ask={ask} />;
-  if (tab === "quarantine") return <Quarantine name={name} ask={ask} />;
-  const kind = tab === "memories" ? "memory" : tab === "turns" ? "turn" : "muted";
+  const kind = tab === "memories" ? "memory" : tab === "turns" ? "turn" : "hidden";
   return <RowList name={name} kind={kind} ask={ask} open={place.row ?? ""} />;
 }
 
 const NONE: Record<string, [string, string]> = {
   memory: ["No memories", "Agents save them with their memory tool, or in MEMORY.md and USER.md."],
   turn: ["No turns", "What is said in a chat of this theme appears here."],
-  muted: ["Nothing is muted", "A muted row is kept, and recall does not find it."],
+  hidden: ["Nothing is hidden", "A hidden row is kept, and recall does not find it."],
 };
 
-function RowList({ name, kind, ask, open }: { name: string; kind: "memory" | "turn" | "muted"; ask: Ask; open: string }) {
+function RowList({ name, kind, ask, open }: { name: string; kind: "memory" | "turn" | "hidden"; ask: Ask; open: string }) {
   const [origin, setOrigin] = useState("");
   const rows = usePages<Row>("rows", { theme: name, kind, origin }, (document) => document.rows);
   if (rows.error && !rows.data) return <Trouble error={rows.error} reload={rows.reload} />;
@@ -157,7 +155,7 @@ function RowList({ name, kind, ask, open }: { name: string; kind: "memory" | "tu
   const isListed = rows.data.some((row) => row.name === open);
   return (
     <Fragment>
-      {kind === "muted" ? null : (
+      {kind === "hidden" ? null : (
         <label className="pgv-field"><span>Origin</span>
           <select className="pgv-select" value={origin} onChange={(event) => setOrigin(event.target.value)}>{ORIGIN_CHOICES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}</select>
         </label>
@@ -178,12 +176,12 @@ function Single({ name, theme, ask }: { name: string; theme: string; ask: Ask })
   const { row, kind } = shown.data;
   const line: Row = {
     name, kind, theme, at: row.updated_at ?? row.at ?? "", target: row.target ?? null, session_id: row.session_id ?? null,
-    role: row.role ?? null, quarantined: shown.data.quarantines.length > 0, muted_at: row.muted_at, origin: row.origin ?? "", trust: row.trust ?? null, content: row.content, left_out: row.left_out,
+    role: row.role ?? null, hidden_by: row.hidden_by, origin: row.origin ?? "", trust: row.trust ?? null, content: row.content, left_out: row.left_out,
   };
   return <RowLine row={line} ask={ask} open />;
 }
 
-export function RowLine({ row, ask, open: opened, inBatch = false }: { row: Row; ask: Ask; open: boolean; inBatch?: boolean }) {
+export function RowLine({ row, ask, open: opened }: { row: Row; ask: Ask; open: boolean }) {
   const [open, setOpen] = useState(opened);
   const line = useRef<HTMLLIElement>(null);
   useEffect(() => { if (opened) line.current?.scrollIntoView?.({ block: "nearest" }); }, [opened]);
@@ -195,14 +193,13 @@ export function RowLine({ row, ask, open: opened, inBatch = false }: { row: Row;
         <Time at={row.at} />
         <Origin origin={row.origin} trust={row.trust} />
         <span className="pgv-faint">{row.name}</span>
-        {row.muted_at ? <strong>muted</strong> : null}
-        {row.quarantined && !inBatch ? <a href={to({ view: "theme", theme: row.theme, tab: "quarantine" })}>in quarantine</a> : null}
+        {row.hidden_by ? <strong>hidden</strong> : null}
       </p>
       <p className="pgv-text"><Stored text={row.content} />{row.left_out ? <span className="pgv-faint"> … {count(row.left_out)} more characters</span> : null}</p>
       <div className="pgv-hit-foot">
         <button type="button" className="pgv-plain" aria-expanded={open} onClick={() => setOpen(!open)}>{isMemory ? "History and origin" : "Details"}</button>
         {row.session_id ? <a href={to({ view: "theme", theme: row.theme, tab: "sessions", session: row.session_id, turn: row.name })}>Open the session</a> : null}
-        <button type="button" className="pgv-plain" onClick={() => ask(muting(row))}>{row.muted_at ? "Unmute…" : "Mute…"}</button>
+        <button type="button" className="pgv-plain" onClick={() => ask(hiding(row))}>{row.hidden_by ? "Bring back…" : "Hide…"}</button>
         <button type="button" className="pgv-plain" onClick={() => ask(forgetting(row))}>Forget…</button>
       </div>
       {open ? <Details name={row.name} theme={row.theme} ask={ask} /> : null}
@@ -214,14 +211,14 @@ function Details({ name, theme, ask }: { name: string; theme: string; ask: Ask }
   const shown = useLoad<Shown>("row", { name, theme });
   if (shown.error) return <Trouble error={shown.error} reload={shown.reload} />;
   if (!shown.data) return <Waiting what={name} />;
-  const { row, vectors, model, history, kind, quarantines } = shown.data;
+  const { row, vectors, model, history, kind } = shown.data;
   const homes = Object.entries(row.homes ?? {});
   return (
     <div className="pgv-why">
       <dl className="pgv-pairs">
         {row.created_at ? <Pair name="First stored"><Time at={row.created_at} full /></Pair> : null}
         {row.session_id ? <Pair name="Session"><Stored text={row.session_id} /></Pair> : null}
-        <Pair name="Found by">{quarantines.length ? `nobody: it is in quarantine ${quarantines.join(" and ")}` : vectors ? `meaning and words: ${counted(vectors, "vector")} of ${model}` : row.muted_at ? "nobody: it is muted" : "words only, so far: it has no vector"}</Pair>
+        <Pair name="Found by">{vectors ? `meaning and words: ${counted(vectors, "vector")} of ${model}` : row.hidden_by ? `nobody: rule ${row.hidden_by} hides it` : "words only, so far: it has no vector"}</Pair>
         {kind === "memory" ? <Pair name="Held by">{homes.length ? homes.map(([home, origin]) => `home ${home.slice(0, 8)}, by its ${origin}`).join("; ") : "no home: an operator put it back"}</Pair> : null}
       </dl>
       {row.left_out || row.content.length > 700 ? <p className="pgv-text pgv-whole"><Stored text={row.content} /></p> : null}
@@ -314,7 +311,7 @@ function TranscriptView({ name, session, turn, ask }: { name: string; session: s
               <strong>{said.role}</strong>
               <Time at={said.at} full />
               <span className="pgv-faint">{said.name}</span>
-              {said.muted_at ? <strong>muted</strong> : null}
+              {said.hidden_by ? <strong>hidden</strong> : null}
               <button type="button" className="pgv-plain" aria-label={`Forget ${said.name}`} onClick={() => ask(forgetting({ name: said.name, kind: "turn" }))}>Forget…</button>
             </p>
             <p className="pgv-text"><Stored text={said.content} />{said.left_out ? <Fragment> … <a href={to({ view: "theme", theme: name, tab: "turns", row: said.name })}>{count(said.left_out)} more characters</a></Fragment> : null}</p>

@@ -12,15 +12,13 @@ import pytest
 from browser.conftest import AXE, Fleet, Tab
 from playwright.sync_api import Locator, Page, expect
 
-from hermes_memory_pgvector.care import quarantine
-from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.journal import Urgency
-from hermes_memory_pgvector.store.quarantine import Rule
+from hermes_memory_pgvector.store import hidden
 from hermes_memory_pgvector.values import AddMemory, Moment
-from testing.made_up_fleet import NOTICED, NOTICED_SESSION, POISON, POISONED
+from testing.made_up_fleet import NOTICED, POISON, POISONED, hide_noticed
 
 MEANT = "how much money may we spend on advertising"
 """Shares no word with the memory it is after."""
@@ -178,27 +176,24 @@ def test_the_page_survives_a_database_that_goes_away_and_comes_back(tab: Tab, fl
 
 
 @mostly_alone
-def test_a_quarantine_is_shown_by_its_rule_and_ended_after_confirmation(tab: Tab, fleet: Fleet) -> None:
+def test_hidden_rows_are_listed_and_brought_back_after_confirmation(tab: Tab, fleet: Fleet) -> None:
     engine, _ = engine_for(fleet.home)
     with engine.pool.transaction(Deadline.after(10)) as connection:
-        rule = Rule(session_id=NOTICED_SESSION, theme=POISONED)
-        if not any(each.undone_at is None for each in quarantine.listed(connection)):
-            quarantine.plan(connection, rule, operator(fleet.home), execute=True)
+        if not hidden.listed(connection, theme=POISONED):
+            hide_noticed(connection, fleet.home)
     close_all(Deadline.after(10))
-    page = tab.open("view=theme&theme=support&tab=quarantine")
-    batch = page.locator(".pgv-batch", has_text="End it…")
-    expect(batch).to_contain_text(f"of session {NOTICED_SESSION}")
-    expect(batch).to_contain_text("Holds 2 turns, 2 memories here")
-    expect(batch).to_contain_text(NOTICED[0])
-    batch.get_by_role("button", name="End it…").click()
+    page = tab.open("view=theme&theme=support&tab=hidden")
+    expect(page.locator(".pgv-row", has_text=NOTICED[0])).to_be_visible()
+    page = tab.open("view=theme&theme=support&tab=memories")
+    row = page.locator(".pgv-row").first
+    row.get_by_role("button", name="Hide…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Comes back into recall: 2 turns, 2 memories.")
-    dialog.get_by_role("button", name="Leave it").click()
-    expect(batch).to_be_visible()
-    batch.get_by_role("button", name="End it…").click()
+    expect(dialog).to_contain_text("Recall no longer finds 1 memory.")
+    dialog.get_by_role("button", name="Hide it").click()
+    expect(page.locator(".pgv-done")).to_contain_text("is hidden")
+    row.get_by_role("button", name="Bring back…").click()
     dialog.get_by_role("button", name="Bring it back").click()
-    expect(page.locator(".pgv-done")).to_contain_text("is over: recall finds 2 turns, 2 memories again")
-    expect(batch).to_have_count(0)
+    expect(page.locator(".pgv-done")).to_contain_text("again")
 
 
 @mostly_alone
@@ -242,7 +237,7 @@ VIEWS = {
     "search": f"view=search&q={MEANT.replace(' ', '+')}",
     "theme": "view=theme&theme=support",
     "session": "view=theme&theme=research&tab=delegations",
-    "quarantine": "view=theme&theme=support&tab=quarantine",
+    "hidden": "view=theme&theme=support&tab=hidden",
     "setup": "view=setup",
 }
 

@@ -60,7 +60,7 @@ INSERT INTO conversations (agent_identity, id, session_id, role, content, ts) VA
     ('market', 520, 'a', 'user', 'The harbour pilot boat number 1 is late', '2026-02-01'),
     ('market', 521, 'a', 'user', 'Quartz', '2026-02-01'),
     ('market', 522, 'a', 'assistant', 'Muted words about the harbour', '2026-02-01');
-UPDATE conversations SET muted_at = now(), lexemes = '' WHERE id = 522;
+UPDATE conversations SET hidden_by = 5, lexemes = '' WHERE id = 522;
 """
 
 
@@ -158,7 +158,7 @@ def test_why_not_names_every_stage_that_can_lose_a_row(commands: Commands, store
         "found": ((name_of(stored, "Zinnias bloom"), "--query", "when do zinnias bloom"), "it is hit number 1"),
         "not stored": (("m99999", *boat), "nothing is stored under this id"),
         "other theme": (("t1001", *boat), "it belongs to theme crowd"),
-        "muted": (("t522", *boat), "`unmute t522 --execute` brings it back"),
+        "hidden": (("t522", *boat), "`mute --undo 5 --execute` takes that back"),
         "outside the time": (("t502", *boat, "--until", "2026-02-10"), "outside --since and --until"),
         "no vector yet": (("t521", *boat), "`backfill` makes vectors"),
         "below the floor": ((name_of(stored, "Zinnias bloom"), *boat), "is needed, and its words match too little"),
@@ -173,8 +173,8 @@ def test_why_not_names_every_stage_that_can_lose_a_row(commands: Commands, store
     for expected, (_, sentence) in asked.items():
         assert sentence in found[expected]["sentence"], expected
     assert far["stage"] == "beyond the candidates"
-    # What is quarantined or untrusted has tests of its own.
-    assert {*found, far["stage"], "quarantined", "untrusted"} == set(get_args(Stage))
+    # What is untrusted has tests of its own.
+    assert {*found, far["stage"], "untrusted"} == set(get_args(Stage))
 
 
 def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Stored) -> None:
@@ -187,7 +187,7 @@ def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Sto
         assert stage(commands, "m99999", *boat)["stage"] == "not stored"
         assert stage(commands, roses, "--query", "harbour roses")["stage"] == "other theme"
         assert stage(commands, roses, "--query", "harbour garden roses", "--scope", "all")["stage"] == "found"
-        assert stage(commands, "t522", *boat)["stage"] == "muted"
+        assert stage(commands, "t522", *boat)["stage"] == "hidden"
         assert stage(commands, "t521", *boat)["stage"] == "no vector yet"
         assert stage(commands, name_of(stored, "Zinnias bloom"), *boat)["stage"] == "below the floor"
         limited = [stage(commands, f"t{number}", *boat, "--limit", "1") for number in range(502, 510)]
@@ -198,7 +198,7 @@ def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Sto
         assert "same text" in doubles
         assert stage(commands, "t501", *boat, "--until", "2026-02-10")["stage"] == "outside the time"
     out = commands.call("why-not", "t522", *boat, "--theme", "market").out
-    assert "`unmute t522 --execute` brings it back" in out
+    assert "`mute --undo 5 --execute` takes that back" in out
     assert commands.call("why-not", "zzz", *boat).code == 1
 
 

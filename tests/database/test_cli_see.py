@@ -58,7 +58,8 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
             owner.execute(TURNS)
             for number, operation in enumerate(OPERATIONS, start=1):
                 memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
-            owner.execute("UPDATE conversations SET muted_at = '2026-03-06', lexemes = '' WHERE id = 104")
+            owner.execute("INSERT INTO hidden (id, rule, actor) VALUES (7, 'muted', 'somebody')")
+            owner.execute("UPDATE conversations SET hidden_by = 7, lexemes = '' WHERE id = 104")
         yield database
 
 
@@ -192,8 +193,8 @@ def test_show_tells_all_about_a_memory(commands: Commands, filled: Database) -> 
 
 def test_show_tells_all_about_a_turn(commands: Commands) -> None:
     shown = commands.call("show", "t104", "--json").json
-    assert (shown["session_id"], shown["role"], shown["vector"]["state"]) == ("s2", "user", "none while muted")
-    assert "hermes-pgvector unmute t104" in commands.call("show", "104").out
+    assert (shown["session_id"], shown["role"], shown["vector"]["state"]) == ("s2", "user", "none while hidden")
+    assert "hermes-pgvector mute --undo 7" in commands.call("show", "104").out
     for wrong, told in (("t9999", "there is no turn t9999"), ("x", "no session x"), ("t104", "in theme garden")):
         done = commands.call("show", wrong, "--theme", "garden")
         assert done.code == 1
@@ -246,7 +247,6 @@ def documented(command: str) -> set[str]:
         ("undo", ("e3",)),
         ("restore", ("--theme", "market", "--at", "2026-02-25T06:15:30")),
         ("edit", ("m1", "--text", "x")),
-        ("mute", ("t101",)),
     ],
 )
 def test_json_has_the_keys_of_the_reference(commands: Commands, command: str, arguments: tuple[str, ...]) -> None:
@@ -257,7 +257,7 @@ def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Comma
     for words, said in (
         (("list", "hidden", "--origin", "web"), "list hidden does not go with --origin"),
         (("list", "sessions", "--origin", "web"), "list sessions does not go with --origin"),
-        (("quarantine", "--list", "--theme", "market"), "--list and --undo take no other choice of rows"),
+        (("mute", "t101", "--since", "1d"), "name rows (m12, t34), or say which"),
         (("recall", " "), "Give a query"),
         (("index", "create"), "create which index?"),
         (("config", "set", "prefetch_limit", "many"), "prefetch_limit expects a whole number"),
@@ -271,8 +271,6 @@ def test_an_empty_name_does_not_mean_everything(commands: Commands) -> None:
     for words in (
         ("export", "--theme", ""),
         ("export", "--session", ""),
-        ("quarantine", "--since", "1d", "--theme", ""),
-        ("quarantine", "--since", "1d", "--session", ""),
         ("backfill", "--theme", ""),
     ):
         done = commands.call(*words)

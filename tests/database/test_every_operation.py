@@ -36,6 +36,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("audit",), ("hidden",), ("rejected",), ("receipts",), ("--since", "2026-01-01", "--origin", "user"),
     ),
     "show": (("t101",), ("m1",), ("e1",), ("d1",), ("s1", "--theme", "market")),
+    "mute": (("t101",), ("m1", "t101"), ("--session", "s1", "--theme", "market")),
     "theme": (("rename", "market", "harbour"), ("merge", "garden", "market")),
     "recall": (("where do we moor",), ("prices", "--theme", "market", "--kind", "memories")),
 }  # fmt: skip
@@ -104,7 +105,7 @@ def test_a_command_and_a_request_answer_the_same(
         assert (told.code, asked.code) == (0, 0), (told, asked)
         given = program.given(operation, parsed((name, *words)))
         request = {
-            option.key: str(given[option.key])
+            option.key: [str(each) for each in value] if isinstance(value := given[option.key], list) else str(value)
             for option in operation.options
             if option.on_page and option.typed(given[option.key])
         }

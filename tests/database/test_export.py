@@ -111,7 +111,7 @@ def test_an_export_that_is_imported_says_the_same(homes: list[tuple[Commands, Da
     assert there.call("import", "jsonl", compressed, "--json").json["stored"] == 0
 
 
-def test_what_is_muted_stays_so_wherever_it_goes(homes: list[tuple[Commands, Database]]) -> None:
+def test_what_is_hidden_stays_so_wherever_it_goes(homes: list[tuple[Commands, Database]]) -> None:
     (here, source), (there, target) = homes
     home = AgentHome.create(here.home, source)
     agent = home.provider("market", "s1")
@@ -125,7 +125,7 @@ def test_what_is_muted_stays_so_wherever_it_goes(homes: list[tuple[Commands, Dat
     assert here.call("mute", f"t{turn}", f"m{memory}", "--execute").code == 0
     exported(here)
     assert there.call("import", "jsonl", str(here.folder / "out.jsonl"), "--json").json["stored"] == 3
-    searched = "SELECT content FROM {} WHERE muted_at IS NULL OR lexemes <> ''"
+    searched = "SELECT content FROM {} WHERE hidden_by IS NULL OR lexemes <> ''"
     assert moved.rows(searched.format("conversations")) == [("I ordered a gasket for the pump.",)]
     assert moved.rows(searched.format("memory_entries")) == []
 
@@ -222,7 +222,7 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
         {"kind": "alias", "old": "a", "new": "b", "since": "2026-01-01"},
         {"kind": "event", "theme": "t", "target": "memory", "action": "add", "content": "Event"},
         {"kind": "receipt", "receipt": 1}, {"kind": "tombstone", "receipt": 1}, {"kind": "withheld", "home": "h"},
-        {**TURN, "content": "Held back", "quarantined": "2026-01-01"},
+        {**TURN, "content": "Hidden there", "hidden": "2026-01-01"},
         {**TURN, "content": "Claims much", "trust": "trusted", "origin": "tool", "home": "h", "digest": "00" * 16},
         {**TURN, "content": "Is less trusted", "trust": "untrusted"},
         {**memory, "homes": {"h": "file"}, "metadata": {"deep": json.loads(900 * "[" + 900 * "]")}},
@@ -230,16 +230,14 @@ def test_a_file_gives_no_orders_and_what_it_says_beside_rows_is_counted(homes: l
     path = here.folder / "orders.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     done = here.call("import", "jsonl", str(path), "--json").json
-    assert (done["stored"], done["left_out"]) == (
-        3,
-        {"that are neither turns nor memories": 5, "that are in quarantine where they come from": 1},
-    )
-    assert stored.rows("SELECT content, origin, trust, home_id FROM conversations ORDER BY id") == [
+    assert (done["stored"], done["left_out"]) == (4, {"that are neither turns nor memories": 5})
+    assert stored.rows("SELECT content FROM conversations WHERE hidden_by IS NOT NULL") == [("Hidden there",)]
+    assert stored.rows("SELECT content, origin, trust, home_id FROM conversations ORDER BY id")[1:] == [
         ("Claims much", "import", None, None),
         ("Is less trusted", "import", "untrusted", None),
     ]
     assert stored.rows("SELECT home_id FROM memory_sources") in ([], [("",)])
-    for table in ("theme_aliases", "erasure_receipts", "tombstones", "memory_files", "quarantine"):
+    for table in ("theme_aliases", "erasure_receipts", "tombstones", "memory_files"):
         if stored.rows("SELECT FROM pg_class WHERE relname = %s", table):
             assert stored.count(table) == 0, table
 

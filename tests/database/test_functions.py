@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,32 +133,16 @@ def test_is_from_knows_origins_tools_and_trust(owner: psycopg.Connection[TupleRo
     assert value(owner, call, None, "{}", "untrusted") is False
 
 
-def test_hold_late_puts_rows_into_the_quarantine_they_belong_to(owner: psycopg.Connection[TupleRow]) -> None:
-    """The trigger hermes_hold_late() holds what arrives after a quarantine was made, and nothing else."""
-    owner.execute(
-        "INSERT INTO quarantines (actor, session_id, origin, since, until, theme, undone_at) VALUES"
-        " ('op', 's1', NULL, NULL, NULL, NULL, NULL), ('op', NULL, 'web', NULL, now(), 'market', NULL),"
-        " ('op', NULL, NULL, '-infinity', now(), NULL, now())"
-    )
-    owner.execute(
-        "INSERT INTO conversations (agent_identity, session_id, role, content, ts, metadata) VALUES"
-        " ('garden', 's1', 'user', 'of the session', now(), '{}'),"
-        " ('market', 's2', 'assistant', 'of the web', now() - interval '1 hour', '{\"tools\": [\"web\"]}'),"
-        " ('garden', 's2', 'assistant', 'of another theme', now() - interval '1 hour', '{\"tools\": [\"web\"]}'),"
-        " ('market', 's2', 'assistant', 'of later', now() + interval '1 hour', '{\"tools\": [\"web\"]}'),"
-        " ('market', 's2', 'user', 'of nobody', now() - interval '1 hour', '{}');"
-        " INSERT INTO memory_entries (agent_identity, target, content, metadata) VALUES"
-        " ('garden', 'memory', 'written by it', '{\"session_id\": \"s1\"}'), ('garden', 'memory', 'by others', '{}')"
-    )
-    held = "SELECT content FROM conversations JOIN quarantined_turns USING (agent_identity, id) ORDER BY 1"
-    assert owner.execute(held).fetchall() == [("of the session",), ("of the web",)]
-    entries = "SELECT content FROM memory_entries JOIN quarantined_memories USING (agent_identity, id) ORDER BY 1"
-    assert owner.execute(entries).fetchall() == [("written by it",)]
-    owner.execute('UPDATE memory_entries SET metadata = \'{"session_id": "s1"}\'')
-    assert len(owner.execute(entries).fetchall()) == 2
-    owner.execute("DELETE FROM memory_entries; UPDATE conversations SET agent_identity = 'moved'")
-    assert owner.execute("SELECT DISTINCT agent_identity FROM quarantined_turns").fetchall() == [("moved",)]
-    assert owner.execute("SELECT count(*) FROM quarantined_memories").fetchone() == (0,)
+def test_is_within_knows_every_bound(owner: psycopg.Connection[TupleRow]) -> None:
+    at, row = datetime(2026, 3, 1, tzinfo=UTC), ("market", "s1", "assistant", None, '{"tools": ["web"]}')
+    call = "hermes_is_within(%s, %s, %s, %s::timestamptz, %s::timestamptz, %s, %s, %s, %s, %s::jsonb, %s::timestamptz)"
+    for bounds, expected in (
+        ((None, None, None, None, None), True), (("market", "s1", "web", at, None), True),
+        (("garden", None, None, None, None), False), ((None, "s2", None, None, None), False),
+        ((None, None, "user", None, None), False), ((None, None, None, at + timedelta(seconds=1), None), False),
+        ((None, None, None, None, at), False),
+    ):  # fmt: skip
+        assert value(owner, call, *bounds, *row, at) is expected, bounds
 
 
 def test_quote_lexeme_survives_any_sign(owner: psycopg.Connection[TupleRow]) -> None:

@@ -47,7 +47,7 @@ SEED = (
     " SELECT 'theme ' || n %% 5, 's' || n %% 9, 'user', 'turn ' || n || repeat(' long', n %% 50),"
     " now() - n * interval '1 s', hermes_turn_digest('user', 'turn ' || n || repeat(' long', n %% 50)), 1"
     " FROM generate_series(1, {turns}) AS n",
-    "UPDATE conversations SET muted_at = now(), lexemes = NULL WHERE id = 7",
+    "UPDATE conversations SET hidden_by = 1, lexemes = NULL WHERE id = 7",
     "INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin)"
     " SELECT agent_identity, id, 'home', 'tool' FROM memory_entries",
     "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
@@ -67,11 +67,7 @@ SEED = (
     "INSERT INTO journals_ended (bucket, writers) VALUES ('b', '{{w}}')",
     "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
-    "INSERT INTO quarantines (actor, is_rule) VALUES ('somebody', false)",
-    "INSERT INTO quarantined_turns SELECT c.agent_identity, c.id, q.id FROM quarantines AS q,"
-    " (SELECT agent_identity, id FROM conversations ORDER BY id LIMIT 3) AS c",
-    "INSERT INTO quarantined_memories SELECT m.agent_identity, m.id, q.id FROM quarantines AS q,"
-    " (SELECT agent_identity, id FROM memory_entries ORDER BY id LIMIT 3) AS m",
+    "INSERT INTO hidden (rule, actor, reason) VALUES ('muted', 'somebody', 'wrong')",
     "INSERT INTO lexeme_statistics (source, lexeme, fraction) VALUES ('conversations', 'turn', 0.333333343)",
     "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
     " hermes_content_hash(content), (SELECT array_agg(sin(id * n)::real) FROM generate_series(1, 256) AS n)::halfvec"
@@ -79,7 +75,7 @@ SEED = (
     "INSERT INTO memory_vectors_1 (agent_identity, id, ts, target, embedding) SELECT agent_identity, id, updated_at,"
     " target, array_fill(cos(id)::real, ARRAY[256])::halfvec FROM memory_entries",
     "INSERT INTO pending_vectors (agent_identity, kind, id) SELECT agent_identity, 'turn', id FROM conversations"
-    " WHERE id %% 3 = 0 AND muted_at IS NULL",
+    " WHERE id %% 3 = 0 AND hidden_by IS NULL",
 )  # fmt: skip
 
 
@@ -207,7 +203,7 @@ def test_everything_moves_while_agents_talk_and_comes_back(installation: Install
     assert shown["executed"] is False
     assert shown["counts"]["turns"] == 1500
     empty = {name for name, each in sums(installation.start().owner_dsn).items() if not each}
-    unused = {"reembedding", "hidden", "forgotten", "receipts", "homes"}
+    unused = {"reembedding", "forgotten", "receipts", "homes"}
     assert empty == unused, "a table without a row would prove nothing"
     assert not Stored(installation.target.owner_dsn).rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
 

@@ -107,9 +107,9 @@ class Fleet:
     def missing(self, model_id: int) -> int:
         """How many rows that recall may find have no vector of a model."""
         ((count,),) = self.stored.rows(
-            f"SELECT (SELECT count(*) FROM conversations AS t WHERE muted_at IS NULL AND NOT EXISTS"
+            f"SELECT (SELECT count(*) FROM conversations AS t WHERE hidden_by IS NULL AND NOT EXISTS"
             f" (SELECT FROM turn_vectors_{model_id} AS v WHERE (v.agent_identity, v.id) = (t.agent_identity, t.id)))"
-            f" + (SELECT count(*) FROM memory_entries AS t WHERE muted_at IS NULL AND NOT EXISTS"
+            f" + (SELECT count(*) FROM memory_entries AS t WHERE hidden_by IS NULL AND NOT EXISTS"
             f" (SELECT FROM memory_vectors_{model_id} AS v WHERE (v.agent_identity, v.id) = (t.agent_identity, t.id)))"
         )
         return int(count)
@@ -363,7 +363,7 @@ def test_an_embedder_that_stays_away_is_not_waited_for_for_ever(fleet: Fleet, mo
     assert fleet.reembed()["embedded"] == 1_100 - made
 
 
-def test_what_is_muted_edited_or_forgotten_while_its_vector_is_made_stays_so(fleet: Fleet) -> None:
+def test_what_is_hidden_edited_or_forgotten_while_its_vector_is_made_stays_so(fleet: Fleet) -> None:
     agent = fleet.agent()
     for number in range(1, 5):
         agent.on_memory_write("add", "memory", f"Entry {number} of the ferry")

@@ -12,14 +12,11 @@ import psycopg
 import pytest
 import yaml
 
-from hermes_memory_pgvector.care import quarantine
-from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.quarantine import Rule
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import AddMemory, Kind, MemoryOperation, Moment, Origin, ReplaceMemory
@@ -227,7 +224,7 @@ def test_why_a_hit_is_one_is_told_for_that_hit(page: Page) -> None:
 def test_a_sign_that_no_text_has_is_refused(page: Page) -> None:
     for text in ("har\x00bour", "har\ud800bour"):
         assert page.get("rows", theme=text) == (400, {"detail": "Theme holds a sign that no stored text has."})
-        assert page.post("mute", theme=text, name="t1")[0] == 400
+        assert page.post("mute", theme=text, ids=["t1"])[0] == 400
     status, said = page.get("search", q="boat", since="0001-01-01T00:00+14:00")
     assert (status, said["detail"][:19]) == (400, "Since is not a date")
 
@@ -308,11 +305,11 @@ def test_a_memory_is_removed_after_confirmation_and_put_back(page: Page, stored:
 def test_nothing_is_changed_without_the_digest_of_what_was_shown(page: Page, stored: Stored) -> None:
     before = stored.memories("harbour")
     row = page.read("rows", theme="harbour", kind="memory")["rows"][0]["name"]
-    for name in ("remove", "forget", "mute"):
-        body = {"theme": "harbour", "name": row}
+    for name, named in (("remove", {"name": row}), ("forget", {"name": row}), ("mute", {"ids": [row]})):
+        body = {"theme": "harbour", **named}
         assert page.post(name, **body)[1]["executed"] is False
         status, said = page.post(name, **body, confirm="0" * 32)
-        assert (status, said["detail"].startswith("What is stored has changed")) == (409, True)
+        assert (status, "look at it again" in said["detail"]) == (409, True)
         assert said["digest"]
     assert stored.memories("harbour") == before
     assert page.post("remove", theme="garden", name=row)[0] == 409
@@ -344,11 +341,16 @@ def test_forgetting_counts_first_and_leaves_a_receipt(page: Page, stored: Stored
     assert len(stored.turns("harbour")) == 3
 
 
-def test_muted_rows_are_listed_and_heard_again(page: Page, stored: Stored) -> None:
-    page.do("mute", theme="harbour", name="t1")
-    assert [row["name"] for row in page.read("rows", theme="harbour", kind="muted")["rows"]] == ["t1"]
-    page.do("mute", theme="harbour", name="t1", to="heard")
-    assert page.read("rows", theme="harbour", kind="muted")["rows"] == []
+def test_hidden_rows_are_listed_and_brought_back(page: Page, stored: Stored) -> None:
+    page.do("mute", theme="harbour", ids=["t1"])
+    listed = page.read("rows", theme="harbour", kind="hidden")["rows"]
+    assert [(row["name"], row["hidden_by"]) for row in listed] == [("t1", 1)]
+    assert page.read("search", q="pilot boat keys", what="turns")["groups"][0]["hits"][0]["name"] == "t2"
+    assert page.read("list", what="hidden")["rows"][0]["what"] == "t1"
+    page.do("mute", theme="harbour", undo="t1")
+    assert page.read("rows", theme="harbour", kind="hidden")["rows"] == []
+    actions = [action for (action,) in stored.rows("SELECT action FROM audit_log ORDER BY id")]
+    assert actions == ["mute", "mute undo"]
 
 
 def test_a_turn_far_down_a_long_session_is_on_the_page_that_is_opened_for_it(page: Page, stored: Stored) -> None:
@@ -396,39 +398,6 @@ def test_a_theme_is_found_whatever_the_case_of_its_letters(page: Page, stored: S
     for find in ("harb", "HARB"):
         assert {"harbour", "Harbour Office"} == {each["theme"] for each in page.read("fleet", find=find)["themes"]}
         assert page.read("names", find=find)["names"] == ["Harbour Office", "harbour"]
-
-
-def test_a_quarantine_is_shown_with_its_rule_and_ended_after_confirmation(page: Page, stored: Stored) -> None:
-    home = page.home
-    engine, _ = engine_for(home)
-    rule = Rule(session_id="s1")
-    with engine.pool.transaction(Deadline.after(5)) as connection:
-        made = quarantine.plan(connection, rule, Actor("mira", "home-a"), execute=True).made
-    assert made is not None
-    assert page.read("quarantine", theme="garden") == {"batches": []}
-    [batch] = page.read("quarantine", theme="harbour")["batches"]
-    assert (batch["batch"], batch["by"], batch["turns"], batch["memories"]) == (made.id, "mira", 2, 0)
-    assert (batch["rule"]["session_id"], batch["elsewhere"], batch["undone_at"]) == ("s1", 0, None)
-    first = page.read("held", theme="harbour", batch=str(made.id), limit="1")
-    second = page.read("held", theme="harbour", batch=str(made.id), limit="1", page=first["next"])
-    assert [each["name"] for each in (*first["rows"], *second["rows"])] == ["t2", "t1"]
-    assert second["next"] is None
-    listed = {each["name"]: each["quarantined"] for each in page.read("rows", theme="harbour", kind="turn")["rows"]}
-    assert listed == {"t1": True, "t2": True, "t3": False}
-    assert page.read("row", name="t1", theme="harbour")["quarantines"] == [made.id]
-    assert page.read("search", q="pilot boat keys", what="turns")["groups"][0]["hits"] == []
-    status, plan = page.post("release", batch=str(made.id))
-    assert (status, plan["executed"], plan["back"]) == (200, False, {"memories": 0, "turns": 2})
-    assert page.post("release", batch=str(made.id), confirm="0" * 32)[0] == 409
-    assert page.read("quarantine", theme="harbour")["batches"] == [batch]
-    page.do("release", batch=str(made.id))
-    assert page.read("quarantine", theme="harbour") == {"batches": []}
-    assert page.read("search", q="pilot boat keys", what="turns")["groups"][0]["hits"]
-    assert page.post("release", batch=str(made.id))[0] in (404, 409)
-    assert page.post("release", batch="all")[0] == 400
-    assert page.get("held", theme="harbour")[0] == 400
-    actions = [action for (action,) in stored.rows("SELECT action FROM audit_log ORDER BY id")]
-    assert actions == ["quarantine", "quarantine undo"]
 
 
 def test_the_page_uses_the_engine_of_the_process_and_starts_none_of_its_threads(page: Page, home: Path) -> None:

@@ -20,7 +20,7 @@ from testing.command import PROGRAM, Commands
 
 PROMISED = (
     "up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
-    "list", "show", "why", "why-not", "undo", "restore", "edit", "mute", "unmute",
+    "list", "show", "why", "why-not", "undo", "restore", "edit", "mute",
 )  # fmt: skip
 LIGHT = """
 import sys

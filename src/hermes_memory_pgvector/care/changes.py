@@ -1,4 +1,4 @@
-"""Correcting the memory: its history, and taking back, restoring, editing and muting what is in it.
+"""Correcting the memory: its history, and taking back, restoring and editing what is in it.
 
 Every change runs in the caller's transaction, goes the way every other write goes, and leaves a row in the audit log.
 Without `execute` nothing is written, and the answer says what would be.
@@ -17,7 +17,7 @@ from hermes_memory_pgvector.care.ids import RowName
 from hermes_memory_pgvector.care.reversal import Blocked, Reversal
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import corrections, gate, memories, vectors
+from hermes_memory_pgvector.store import gate, memories, vectors
 from hermes_memory_pgvector.store import history as events_store
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
@@ -96,16 +96,6 @@ class Edit:
     blocked: tuple[Blocked, ...]
     executed: bool
     target: Target
-
-
-@dataclass(frozen=True, slots=True)
-class Muting:
-    """Rows that are muted or heard again."""
-
-    rows: tuple[StoredMemory | StoredTurn, ...]
-    """Those concerned; others already were as wanted."""
-    unchanged: tuple[str, ...]
-    executed: bool
 
 
 def history(
@@ -250,20 +240,6 @@ def edit(
     return _edit_memory(connection, row, told, after, hand, execute=execute)
 
 
-def mute(
-    connection: Connection, names: Sequence[RowName], hand: Hand, *, execute: bool, theme: str | None = None
-) -> Muting:
-    """Keep rows out of every recall without deleting them."""
-    return _set_muted(connection, names, hand, theme, execute=execute, is_muted=True)
-
-
-def unmute(
-    connection: Connection, names: Sequence[RowName], hand: Hand, *, execute: bool, theme: str | None = None
-) -> Muting:
-    """Let recall find muted rows again."""
-    return _set_muted(connection, names, hand, theme, execute=execute, is_muted=False)
-
-
 _Plan = Callable[[Sequence[Event], State], tuple[Reversal, Event | None]]
 
 
@@ -359,24 +335,6 @@ def _edit_memory(
     if executed:
         audit.record(connection, hand.actor, "edit", theme=row.theme, subject=told, counts={"memories": 1})
     return Edit(told, row.theme, row.content, after, change.blocked, executed, row.target)
-
-
-def _set_muted(
-    connection: Connection, names: Sequence[RowName], hand: Hand, theme: str | None, *, execute: bool, is_muted: bool
-) -> Muting:
-    found = [see.find(connection, name, theme) for name in names]
-    wanted = tuple(row for row in found if (row.muted_at is not None) != is_muted)
-    same = tuple(row_name(row) for row in found if (row.muted_at is not None) == is_muted)
-    if execute:
-        for row in wanted:
-            if is_muted:
-                corrections.mute(connection, row)
-            else:
-                corrections.unmute(connection, row, wants_vector=hand.wants_vectors)
-            kind = "memories" if isinstance(row, StoredMemory) else "turns"
-            action = "mute" if is_muted else "unmute"
-            audit.record(connection, hand.actor, action, theme=row.theme, subject=row_name(row), counts={kind: 1})
-    return Muting(wanted, same, execute and bool(wanted))
 
 
 def _story(

@@ -166,7 +166,7 @@ class Forgetting:
         with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             unreached += leftovers.unreached(connection, self._folders())
             for selection in self.selections:
-                erasure.drop_names_of_quarantines(connection, selection)
+                erasure.drop_names_of_rules(connection, selection)
             themes = {selection.theme for selection in self.selections}
             receipt = receipts.finish(connection, begun.id, erased.counts, unreached)
             audit.record(

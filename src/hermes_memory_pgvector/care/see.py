@@ -10,9 +10,10 @@ from hermes_memory_pgvector.care import ids, themes, timeline
 from hermes_memory_pgvector.care.ids import RowName, name_of
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse, held_rows, history, quarantine
+from hermes_memory_pgvector.store import browse, hidden, history
 from hermes_memory_pgvector.store.browse import Delegation, Place, Row, Said, SessionRow, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.hidden import Hiding
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.values import Kind
 
@@ -53,8 +54,8 @@ class Shown:
     """How many vectors of that model it has."""
     history: tuple[Event, ...]
     """What happened to a memory, oldest first; a turn has none."""
-    quarantines: tuple[int, ...] = ()
-    """The batches it is held back with."""
+    hiding: Hiding | None = None
+    """What hides it."""
 
     @property
     def name(self) -> str:
@@ -99,19 +100,6 @@ def rows(
         connection, kinds=kinds, theme=theme, since=since, before=start, limit=limit + 1, origin=origin,
         is_hidden=is_hidden,
     )  # fmt: skip
-    shown = tuple(found[:limit])
-    return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
-
-
-def quarantined(connection: Connection, theme: str, number: int, *, page: str | None = None, limit: int = 20) -> Page:
-    """What a quarantine holds of a theme, newest first."""
-    themes.require(connection, theme)
-    start = None if page is None else _parse_page(page)
-    found: list[Row] = []
-    for kind in BOTH:
-        read = held_rows.memories if kind is Kind.MEMORY else held_rows.turns
-        found += read(connection, theme, number, _before(kind, start, None), limit + 1)
-    found.sort(key=_place, reverse=True)
     shown = tuple(found[:limit])
     return Page(shown, _page_text(shown[-1].at, shown[-1].kind, shown[-1].id) if len(found) > limit else None)
 
@@ -206,8 +194,8 @@ def show(connection: Connection, name: RowName, theme: str | None = None) -> Sho
     if isinstance(row, StoredMemory):
         events, _ = history.of_theme(connection, row.theme, row.target)
         told = timeline.lineage(events, row.content)
-    held = quarantine.of_row(connection, kind, row.theme, row.id)
-    return Shown(row, None if model is None else model.name, vectors, told, held)
+    hiding = None if row.hidden_by is None else hidden.find(connection, row.hidden_by)
+    return Shown(row, None if model is None else model.name, vectors, told, hiding)
 
 
 def _start_before(connection: Connection, theme: str, session_id: str, turn: RowName, limit: int) -> Place | None:
@@ -218,10 +206,6 @@ def _start_before(connection: Connection, theme: str, session_id: str, turn: Row
 
 def _noun(kind: Kind | None) -> str:
     return "row" if kind is None else kind.value
-
-
-def _place(row: Row) -> tuple[datetime, int, int]:
-    return row.at, 1 if row.kind is Kind.TURN else 0, row.id
 
 
 def _before(kind: Kind, start: tuple[Kind, Place] | None, until: datetime | None) -> Place | None:

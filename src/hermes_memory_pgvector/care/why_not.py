@@ -1,4 +1,4 @@
-"""Which stage of recall loses a row: not stored, another theme, muted, no vector, too far, cut off, shown before."""
+"""Which stage of recall loses a row: not stored, another theme, hidden, no vector, too far, cut off, shown before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes_memory_pgvector.store.browse import StoredMemory
 from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Trust, is_private_theme
 
 Stage = Literal[
-    "not stored", "other theme", "muted", "quarantined", "untrusted",
+    "not stored", "other theme", "hidden", "untrusted",
     "outside the time", "no vector yet", "below the floor", "same text",
     "beyond the candidates", "beyond the limit", "already shown", "found",
 ]  # fmt: skip
@@ -60,12 +60,9 @@ def why_not(
     row, label = shown.row, shown.name
     kind = Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN
     question = replace(question, kind=kind)
-    if row.muted_at is not None:
-        return WhyNot(label, "muted", f"it is muted; `unmute {label} --execute` brings it back")
-    if shown.quarantines:
-        number = shown.quarantines[0]
-        told = f"it is in quarantine; `quarantine --undo {number} --execute` brings batch {number} back"
-        return WhyNot(label, "quarantined", told)
+    if row.hidden_by is not None:
+        told = f"it is hidden by rule {row.hidden_by}; `mute --undo {row.hidden_by} --execute` takes that back"
+        return WhyNot(label, "hidden", told)
     outside = _outside(question, row.theme)
     if outside:
         return WhyNot(label, "other theme", outside)

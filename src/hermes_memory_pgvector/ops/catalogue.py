@@ -7,8 +7,9 @@ from hermes_memory_pgvector.ops.browse.show import SHOW
 from hermes_memory_pgvector.ops.browse.status import STATUS
 from hermes_memory_pgvector.ops.carry.backup import BACKUP
 from hermes_memory_pgvector.ops.carry.promote import PROMOTE
+from hermes_memory_pgvector.ops.correct.mute import MUTE
 from hermes_memory_pgvector.ops.explain.recall import RECALL
 from hermes_memory_pgvector.ops.fleet.metrics import METRICS
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
-OPERATIONS = (RECALL, LIST, SHOW, STATUS, METRICS, THEME, PROMOTE, BACKUP)
+OPERATIONS = (RECALL, LIST, SHOW, MUTE, STATUS, METRICS, THEME, PROMOTE, BACKUP)

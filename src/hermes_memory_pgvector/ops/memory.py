@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hermes_memory_pgvector.care.actor import Actor
     from hermes_memory_pgvector.config.settings import Parsed
     from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.postgres.pool import Connection, Pool
@@ -49,6 +50,26 @@ class Memory:
             if theme is not None:
                 themes.require(connection, theme)
             yield connection
+
+    @contextmanager
+    def changing(self, theme: str | None = None) -> Iterator[Connection]:
+        """A transaction on a database that has our schema; an error takes everything back."""
+        from hermes_memory_pgvector.care import themes
+        from hermes_memory_pgvector.deadline import Deadline
+        from hermes_memory_pgvector.store import schema
+
+        with self.pool() as pool, pool.transaction(Deadline.after(self.seconds)) as connection:
+            schema.verify(connection)
+            if theme is not None:
+                themes.require(connection, theme)
+            yield connection
+
+    @property
+    def actor(self) -> Actor:
+        """Whoever works with it, for the audit log."""
+        from hermes_memory_pgvector.care.actor import operator
+
+        return operator(self.home)
 
 
 def memory_of(home: Path) -> Memory:

@@ -33,8 +33,6 @@ class Kind:
     session_bits: LiteralString
     """The terms that the session of candidate `m` contains, where there are sessions."""
     vectors: LiteralString
-    quarantined: LiteralString
-    """The table of ids that are held back."""
     content_hash: LiteralString
     """Equal for vectors `v` of the same text."""
     narrowed: LiteralString
@@ -49,7 +47,6 @@ TURNS = Kind(
     step="0.007",
     session_bits="bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place)",
     vectors="turn_vectors",
-    quarantined="quarantined_turns",
     content_hash="v.content_hash",
     narrowed="""(narrow IS NULL OR v.id = ANY (ARRAY(
                         SELECT c.id FROM {table} AS c
@@ -63,7 +60,6 @@ MEMORIES = Kind(
     step="0",
     session_bits="0",
     vectors="memory_vectors",
-    quarantined="quarantined_memories",
     content_hash="v.id",
     narrowed="(narrow IS NULL OR v.target = ANY (narrow))",
 )
@@ -117,7 +113,6 @@ def _names(kind: Kind) -> dict[str, sql.Composable]:
         "place": sql.Identifier(kind.place),
         "role": sql.SQL(kind.role),
         "step": sql.SQL(kind.step),
-        "quarantined": sql.Identifier(kind.quarantined),
         "session_bits": sql.SQL(kind.session_bits),
         "content_hash": sql.SQL(kind.content_hash),
         "narrowed": sql.SQL(kind.narrowed).format(table=sql.Identifier(kind.table)),

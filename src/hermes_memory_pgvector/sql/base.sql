@@ -138,7 +138,7 @@ CREATE INDEX pending_vectors_due ON pending_vectors (due_at);
 CREATE SEQUENCE hidden_id_seq;
 CREATE TABLE hidden (
     id         bigint      PRIMARY KEY DEFAULT nextval('hidden_id_seq'),
-    rule       text        NOT NULL CHECK (rule IN ('undone', 'muted', 'retracted', 'quarantined')),
+    rule       text        NOT NULL CHECK (rule IN ('undone', 'muted', 'retracted')),
     actor      text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
     reason     text        NOT NULL DEFAULT '' CHECK (length(reason) <= 500),
     home_id    text        NOT NULL DEFAULT '',
@@ -319,50 +319,6 @@ CREATE TABLE theme_indexes (
     created_at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (agent_identity, model_id)
 );
-
--- Until rows are hidden by one column: muted rows and quarantined batches.
-ALTER TABLE memory_entries ADD COLUMN muted_at timestamptz;
-ALTER TABLE conversations ADD COLUMN muted_at timestamptz;
-CREATE INDEX memory_entries_muted ON memory_entries (agent_identity, id) WHERE muted_at IS NOT NULL;
-CREATE INDEX conversations_muted ON conversations (agent_identity, id) WHERE muted_at IS NOT NULL;
-CREATE SEQUENCE quarantines_id_seq;
-CREATE TABLE quarantines (
-    id         bigint      PRIMARY KEY DEFAULT nextval('quarantines_id_seq'),
-    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    actor      text        NOT NULL CHECK (actor <> '' AND length(actor) <= 200),
-    home_id    text        NOT NULL DEFAULT '',
-    theme      text,
-    session_id text,
-    origin     text,
-    since      timestamptz,
-    until      timestamptz,
-    is_rule    boolean     NOT NULL DEFAULT true,
-    undone_at  timestamptz,
-    CHECK (NOT is_rule OR session_id IS NOT NULL OR origin IS NOT NULL OR since IS NOT NULL)
-);
-ALTER SEQUENCE quarantines_id_seq OWNED BY quarantines.id;
-CREATE TABLE quarantined_turns (
-    agent_identity text   NOT NULL,
-    id             bigint NOT NULL,
-    quarantine_id  bigint NOT NULL REFERENCES quarantines (id) ON DELETE CASCADE,
-    PRIMARY KEY (agent_identity, id, quarantine_id),
-    FOREIGN KEY (agent_identity, id) REFERENCES conversations ON UPDATE CASCADE ON DELETE CASCADE
-);
-CREATE INDEX quarantined_turns_batch ON quarantined_turns (quarantine_id);
-CREATE TABLE quarantined_memories (
-    agent_identity text   NOT NULL,
-    id             bigint NOT NULL,
-    quarantine_id  bigint NOT NULL REFERENCES quarantines (id) ON DELETE CASCADE,
-    PRIMARY KEY (agent_identity, id, quarantine_id),
-    FOREIGN KEY (agent_identity, id) REFERENCES memory_entries ON UPDATE CASCADE ON DELETE CASCADE
-);
-CREATE INDEX quarantined_memories_batch ON quarantined_memories (quarantine_id);
-CREATE TRIGGER late_to_quarantine AFTER INSERT ON conversations REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
-CREATE TRIGGER late_to_quarantine AFTER INSERT ON memory_entries REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
-CREATE TRIGGER changed_in_quarantine AFTER UPDATE ON memory_entries REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION hermes_hold_late();
 
 -- Until a lexeme is generated: rows that arrive without get the plain ones.
 CREATE TRIGGER lexemes_of_new BEFORE INSERT ON memory_entries

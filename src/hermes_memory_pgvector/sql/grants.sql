@@ -26,10 +26,6 @@ GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {ro
 GRANT SELECT ON erasure_key TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON theme_aliases TO {role};
 GRANT USAGE ON SEQUENCE erasure_receipts_id_seq TO {role};
--- Batches that are held back, and what is in them.
-GRANT SELECT, INSERT, UPDATE (undone_at, theme, session_id, is_rule) ON quarantines TO {role};
-GRANT SELECT, INSERT, DELETE ON quarantined_turns, quarantined_memories TO {role};
-GRANT USAGE ON SEQUENCE quarantines_id_seq TO {role};
 -- What runs with the owner's rights.
 DO $$
 DECLARE

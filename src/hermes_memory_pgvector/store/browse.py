@@ -83,7 +83,7 @@ class Said:
     at: datetime
     role: Role
     content: str
-    muted_at: datetime | None
+    hidden_by: int | None
     parent_session_id: str | None
     metadata: Mapping[str, Any]
     origin: str
@@ -110,7 +110,7 @@ class StoredMemory:
     created_at: datetime
     updated_at: datetime
     metadata: Mapping[str, Any]
-    muted_at: datetime | None
+    hidden_by: int | None
     pending_attempts: int | None
     """How often a vector was tried for; None when none is waited for."""
     origin: str
@@ -132,7 +132,7 @@ class StoredTurn:
     content: str
     at: datetime
     metadata: Mapping[str, Any]
-    muted_at: datetime | None
+    hidden_by: int | None
     parent_session_id: str | None
     pending_attempts: int | None
     origin: str

@@ -1,4 +1,4 @@
-"""Changes an operator makes to single rows: muted, heard again, edited. Within the caller's transaction."""
+"""Giving a turn other words. Within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -9,33 +9,11 @@ from typing import Any
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
+from hermes_memory_pgvector.store.browse import StoredTurn
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
 from hermes_memory_pgvector.text.authors import author_told
-from hermes_memory_pgvector.text.lexemes import memory_lexemes, turn_lexemes
+from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import Kind
-
-
-def mute(connection: Connection, row: StoredMemory | StoredTurn) -> bool:
-    """Keep a row out of every search; False when it is so already or gone."""
-    name = "correct/mute_memory" if isinstance(row, StoredMemory) else "correct/mute_turn"
-    if connection.execute(statement(name), _key(row)).rowcount != 1:
-        return False
-    drop_vectors(connection, _kind(row), row.theme, row.id)
-    return True
-
-
-def unmute(connection: Connection, row: StoredMemory | StoredTurn, *, wants_vector: bool) -> bool:
-    """Let searches find a row again: by words at once, by meaning when it has its vector."""
-    if isinstance(row, StoredMemory):
-        name, lexemes = "correct/unmute_memory", memory_lexemes(row.theme, row.content)
-    else:
-        name, lexemes = "correct/unmute_turn", _lexemes(connection, row, row.content)
-    if connection.execute(statement(name), {**_key(row), "lexemes": lexemes}).rowcount != 1:
-        return False
-    if wants_vector:
-        vectors.enqueue(connection, [(row.theme, _kind(row).value, row.id)])
-    return True
 
 
 def edit_turn(
@@ -51,8 +29,8 @@ def edit_turn(
     }
     if connection.execute(statement("correct/edit_turn"), values).rowcount != 1:
         return False
-    drop_vectors(connection, _kind(row), row.theme, row.id)
-    if wants_vector and row.muted_at is None:
+    drop_vectors(connection, Kind.TURN, row.theme, row.id)
+    if wants_vector and row.hidden_by is None:
         vectors.enqueue(connection, [(row.theme, Kind.TURN.value, row.id)])
     mend_following(connection, [TurnPlace(row.theme, row.session_id, row.at, row.id)])
     return True
@@ -75,9 +53,5 @@ def _before(connection: Connection, row: StoredTurn) -> list[str]:
     return [str(each[0]) for each in connection.execute(statement("correct/turns_before"), values).fetchall()]
 
 
-def _kind(row: StoredMemory | StoredTurn) -> Kind:
-    return Kind.MEMORY if isinstance(row, StoredMemory) else Kind.TURN
-
-
-def _key(row: StoredMemory | StoredTurn) -> dict[str, Any]:
+def _key(row: StoredTurn) -> dict[str, Any]:
     return {"theme": row.theme, "id": row.id}

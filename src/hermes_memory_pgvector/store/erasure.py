@@ -418,15 +418,16 @@ def change_dead_letter(connection: Connection, letter_id: int, was: bytes, now: 
     return connection.execute(statement("erase/change_dead_letter"), values).rowcount
 
 
-def drop_names_of_quarantines(connection: Connection, selection: Selection) -> int:
-    """Take the names of a theme or a session that is forgotten as a whole off quarantines that are over.
+def drop_names_of_rules(connection: Connection, selection: Selection) -> int:
+    """Take reasons off rules that hide nothing any more, and off those that are over the names of what is forgotten.
 
-    One that still holds something back, or goes on doing so for what the session says from now on, keeps them.
+    One that still hides something, or goes on doing so for what the session says from now on, keeps them.
     """
+    connection.execute(statement("erase/reasons"))
     if not selection.is_scope or selection.before is not None:
         return 0
     values = {"theme": selection.theme, "session_id": selection.session_id}
-    return connection.execute(statement("erase/names_of_quarantines"), values).rowcount
+    return connection.execute(statement("erase/names_of_rules"), values).rowcount
 
 
 # What the server remembers.

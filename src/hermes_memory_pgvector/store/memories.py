@@ -104,8 +104,8 @@ def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -
         return [], {}
     if last is not None and fresh[0].order < tuple(last):
         before = rows.load(everything=True)
-        muted = {content: entry.muted_at for content, entry in before.items() if entry.muted_at is not None}
-        everything = fold((item.operation for item in history(connection, rows.theme, rows.target)), muted)
+        hidden = {content: entry.hidden_by for content, entry in before.items() if entry.hidden_by is not None}
+        everything = fold((item.operation for item in history(connection, rows.theme, rows.target)), hidden)
         rows.make_equal(before, everything, fresh[-1].operation.when)
         rows.flush(everything)
         return fresh, everything
@@ -332,12 +332,12 @@ class _Rows:
                 _microseconds(updated),
                 metadata,
                 row_id,
-                muted_at,
+                hidden_by,
                 written_by and RowOrigin(written_by),
                 home_id or "",
                 trust and Trust(trust),
             )
-            for row_id, content, created, updated, metadata, muted_at, written_by, home_id, trust, homes in rows
+            for row_id, content, created, updated, metadata, hidden_by, written_by, home_id, trust, homes in rows
         }
 
     def make_equal(self, before: State, after: State, when: Moment) -> None:
@@ -408,7 +408,7 @@ class _Rows:
             updated=[time_of(Moment(entry.updated_us, 0)) for entry in entries],
             metadata=[_json(entry.metadata) for entry in entries],
             lexemes=[memory_lexemes(self.theme, entry.content) for entry in entries],
-            muted=[entry.muted_at for entry in entries],
+            hidden=[entry.hidden_by for entry in entries],
             origins=[entry.origin for entry in entries],
             home_ids=[entry.home_id for entry in entries],
             trusts=[entry.trust for entry in entries],

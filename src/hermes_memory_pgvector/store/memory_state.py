@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from hermes_memory_pgvector.values import (
@@ -33,8 +32,8 @@ class Entry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: int | None = None
     """Its row, when it has one; an entry that is replaced keeps it."""
-    muted_at: datetime | None = None
-    """Since when it is kept out of recall; its next words are so too."""
+    hidden_by: int | None = None
+    """The rule that hides it from recall; its next words are hidden, too."""
     origin: RowOrigin | None = None
     """What wrote these words first; None where nobody said."""
     home_id: str = ""
@@ -49,13 +48,13 @@ Touched = dict[str, Entry | None]
 """What a state held under the contents that an operation concerns, before it; None where it held nothing."""
 
 
-def fold(operations: Iterable[MemoryOperation], muted: Mapping[str, datetime] | None = None) -> State:
-    """The state after all operations, given in their order; `muted` names the contents that are muted, since when."""
+def fold(operations: Iterable[MemoryOperation], hidden: Mapping[str, int] | None = None) -> State:
+    """The state after all operations, given in their order; `hidden` says which contents which rule hides."""
     state: State = {}
     for operation in operations:
         for content in apply(state, operation):
-            if muted and content in muted and content in state:
-                state[content] = replace(state[content], muted_at=muted[content])
+            if hidden and content in hidden and content in state:
+                state[content] = replace(state[content], hidden_by=hidden[content])
     return state
 
 
@@ -128,7 +127,7 @@ def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> Non
         _drop(state, entry, operation.home_id)
         _hold(state, operation)
         if is_new:
-            state[operation.content] = replace(state[operation.content], muted_at=entry.muted_at)
+            state[operation.content] = replace(state[operation.content], hidden_by=entry.hidden_by)
         return
     del state[entry.content]
     homes = {operation.home_id: operation.origin} if operation.home_id else {}

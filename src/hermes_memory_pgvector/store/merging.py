@@ -62,7 +62,7 @@ def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
         "duplicates": twins,
     }
     run("themes/move_waiting")
-    run("themes/move_quarantines")
+    run("themes/move_rules")
     run("themes/move_aliases")
     connection.execute(statement("themes/drop_alias"), {"theme": new})
     connection.execute(statement("themes/insert_alias"), {"old": old, "new": new})

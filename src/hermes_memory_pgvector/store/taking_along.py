@@ -15,9 +15,9 @@ from psycopg.sql import SQL, Composed
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.store import corrections, gate
+from hermes_memory_pgvector.store import gate
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
-from hermes_memory_pgvector.values import EmbeddingModel, Kind, Moment, RecordDelegation
+from hermes_memory_pgvector.values import EmbeddingModel, Moment, RecordDelegation
 
 PAGE_ROWS = 200
 
@@ -61,16 +61,6 @@ class MemoryVector(NamedTuple):
     vector: str
 
 
-class MutedTurn(NamedTuple):
-    """A turn that no search finds, named as it is in an export."""
-
-    theme: str
-    session_id: str
-    digest: str
-    ordinal: int
-    at: datetime
-
-
 class Edge(NamedTuple):
     """A delegation, named as it is in an export."""
 
@@ -98,7 +88,7 @@ def snapshot(pool: Pool, deadline: Deadline) -> Iterator[Connection]:
 
 
 def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, session, role, content, time, metadata, parent, ordinal, muted, origin, home, trust, digest, vectors).
+    """(theme, session, role, content, time, metadata, parent, ordinal, hidden, origin, home, trust, digest, vectors).
 
     The digest is null where it is that of the content.
     """
@@ -108,7 +98,7 @@ def turns(connection: Connection, wanted: Selection, model: EmbeddingModel | Non
 
 
 def memories(connection: Connection, wanted: Selection, model: EmbeddingModel | None) -> Iterator[Sequence[Any]]:
-    """(theme, target, content, created, updated, metadata, muted, origin, home, trust, homes, vectors)."""
+    """(theme, target, content, created, updated, metadata, hidden, origin, home, trust, homes, vectors)."""
     if model is None:
         return _rows(connection, statement("transfer/memories"), wanted)
     return _rows(connection, model_statement("transfer/memories_with_vectors", model.id), wanted)
@@ -166,25 +156,6 @@ def store_memory_vectors(connection: Connection, model: EmbeddingModel, made: Se
     connection.execute(model_statement("transfer/vectors_of_memories", model.id), values)
 
 
-def mute_turns(connection: Connection, muted: Sequence[MutedTurn]) -> None:
-    """Keep turns out of every search."""
-    names = ("themes", "session_ids", "digests", "ordinals", "muted")
-    values = {name: list(column) for name, column in zip(names, zip(*muted, strict=True), strict=True)}
-    rows: list[Any] = connection.execute(statement("transfer/mute_turns"), values).fetchall()
-    for theme, row_id in rows:
-        corrections.drop_vectors(connection, Kind.TURN, theme, row_id)
-
-
-def mute_memories(connection: Connection, muted: Sequence[tuple[str, int, datetime]]) -> None:
-    """Keep memories (theme, id, since when) out of every search."""
-    values = {
-        name: list(column) for name, column in zip(("themes", "ids", "muted"), zip(*muted, strict=True), strict=True)
-    }
-    rows: list[Any] = connection.execute(statement("transfer/mute_memories"), values).fetchall()
-    for theme, row_id in rows:
-        corrections.drop_vectors(connection, Kind.MEMORY, theme, row_id)
-
-
 def held(connection: Connection, memories: Sequence[tuple[str, str, str]]) -> dict[int, int]:
     """The ids of those memories (theme, target, content) that are stored, by their places in the list."""
     rows: list[Any] = connection.execute(
@@ -195,6 +166,14 @@ def held(connection: Connection, memories: Sequence[tuple[str, str, str]]) -> di
             "contents": [content for _, _, content in memories],
         },
     ).fetchall()
+    return {int(place) - 1: int(row_id) for place, row_id in rows}
+
+
+def held_turns(connection: Connection, turns: Sequence[tuple[str, str, str, int]]) -> dict[int, int]:
+    """The ids of those turns (theme, session, digest, ordinal) that are stored, by their places in the list."""
+    names = ("themes", "session_ids", "digests", "ordinals")
+    values = {name: list(column) for name, column in zip(names, zip(*turns, strict=True), strict=True)}
+    rows: list[Any] = connection.execute(statement("transfer/held_turns"), values).fetchall()
     return {int(place) - 1: int(row_id) for place, row_id in rows}
 
 

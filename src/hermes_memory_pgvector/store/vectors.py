@@ -65,7 +65,7 @@ def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[
 
 
 def texts(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
-    """These rows with the texts their vectors are made from, without those that are muted or gone."""
+    """These rows with the texts their vectors are made from, without those that are hidden or gone."""
     found = _turns(connection, [key for key in keys if key[1] == Kind.TURN])
     return found + _memories(connection, [key for key in keys if key[1] == Kind.MEMORY])
 

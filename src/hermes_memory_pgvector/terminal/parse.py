@@ -34,6 +34,14 @@ def record_name(text: str) -> RecordName | None:
     return None if found is None else RecordName(found.group(1).lower(), int(found.group(2)))
 
 
+def row_name(text: str) -> RecordName:
+    """The name of a memory or a turn."""
+    found = record_name(text)
+    if found is None or found.letter not in "mt":
+        raise UsageError(f"{text!r} names no row; `list` shows them: m12 is a memory, t34 is a turn")
+    return found
+
+
 def moment(text: str) -> datetime:
     """A time: an ISO date or time, or how long ago; UTC unless it says otherwise. A date is its first instant."""
     return _time(text)[0]

@@ -268,7 +268,7 @@ def _notes(notes: Sequence[Note], room: int) -> Iterator[Line]:
 
 def _plan(plan: Plan, room: int, again: Sequence[str]) -> Iterator[Line]:
     counts = [(noun, number) for noun, number in plan.counts.items() if number]
-    counted = ", ".join(f"{number:,} {noun.removesuffix('s') if number == 1 else noun}" for noun, number in counts)
+    counted = ", ".join(f"{number:,} {_one(noun) if number == 1 else noun}" for noun, number in counts)
     if plan.executed:
         yield from note_lines(Note("ok", f"{plan.done}: {counted or 'nothing'}"), room)
     elif counted:
@@ -280,6 +280,10 @@ def _plan(plan: Plan, room: int, again: Sequence[str]) -> Iterator[Line]:
     yield from _notes([*plan.notes, *plan.left], room)
     if not plan.executed and counted:
         yield from note_lines(Note("note", "to do it", then=Command((*again, "--execute"))), room)
+
+
+def _one(noun: str) -> str:
+    return f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
 
 
 def _facts(facts: Any, room: int) -> Iterator[Line]:

@@ -90,22 +90,22 @@ def _event(row: Any) -> dict[str, Any]:
 
 
 def _memory(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, target, content, created, updated, metadata, muted, origin, home, trust, held, homes, vectors = row
+    theme, target, content, created, updated, metadata, hidden, origin, home, trust, homes, vectors = row
     return {
         "kind": "memory", "theme": theme, "target": target, "content": hide(content), "created_at": time_text(created),
         "updated_at": time_text(updated), "homes": homes, "metadata": _hidden(metadata, hide),
-        **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_held(held), **_vectors(vectors),
+        **_known(origin=origin, home=home, trust=trust), **_since(hidden), **_vectors(vectors),
     }  # fmt: skip
 
 
 def _turn(row: Any, hide: Callable[[str], str]) -> dict[str, Any]:
-    theme, session_id, role, content, at, metadata, parent, ordinal, muted, *told = row
-    origin, home, trust, held, digest, vectors = told
+    theme, session_id, role, content, at, metadata, parent, ordinal, hidden, *told = row
+    origin, home, trust, digest, vectors = told
     former = {} if digest is None else {"digest": digest}
     return {
         "kind": "turn", "theme": theme, "session": session_id, "role": role, "content": hide(content),
         "at": time_text(at), "ordinal": ordinal, "parent": parent, "metadata": _hidden(metadata, hide),
-        **former, **_known(origin=origin, home=home, trust=trust), **_muted(muted), **_held(held), **_vectors(vectors),
+        **former, **_known(origin=origin, home=home, trust=trust), **_since(hidden), **_vectors(vectors),
     }  # fmt: skip
 
 
@@ -114,12 +114,8 @@ def _known(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _held(at: datetime | None) -> dict[str, str]:
-    return {} if at is None else {"quarantined": time_text(at)}
-
-
-def _muted(at: datetime | None) -> dict[str, str]:
-    return {} if at is None else {"muted": time_text(at)}
+def _since(at: datetime | None) -> dict[str, str]:
+    return {} if at is None else {"hidden": time_text(at)}
 
 
 def _vectors(vectors: list[str] | None) -> dict[str, Any]:

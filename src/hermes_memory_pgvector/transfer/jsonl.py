@@ -19,12 +19,12 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.postgres.conventions import EARLIEST, LATEST
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import carried, gate, memories, quarantine, taking_along, turns, vectors
+from hermes_memory_pgvector.store import carried, gate, hidden, memories, taking_along, turns, vectors
 from hermes_memory_pgvector.store.carried import Alias, CarriedReceipt, CarriedTombstone
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.gate import Gate
 from hermes_memory_pgvector.store.memories import Placed
-from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, MutedTurn, TurnVector
+from hermes_memory_pgvector.store.taking_along import Edge, MemoryVector, TurnVector
 from hermes_memory_pgvector.text.clean import DIGEST_CHARS, clean, turn_digest
 from hermes_memory_pgvector.text.names import bounded
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker, masker_for
@@ -203,14 +203,9 @@ class _Import:
         ]
         if made and self._model is not None:
             taking_along.store_memory_vectors(connection, self._model, made)
-        marks = [(key[0], known.get(place), _muted_at(documents[place])) for place, key in enumerate(keys)]
-        muted = [(theme, row_id, at) for theme, row_id, at in marks if row_id is not None and at is not None]
-        if muted:
-            taking_along.mute_memories(connection, muted)
-        marks = [(key[0], known.get(place), _held_since(documents[place])) for place, key in enumerate(keys)]
-        held = [(theme, row_id, at) for theme, row_id, at in marks if row_id is not None and at is not None]
-        if held:
-            quarantine.bring_memories(connection, held)
+        marks = [(key[0], known.get(place), _hidden_since(documents[place])) for place, key in enumerate(keys)]
+        brought = [(hidden.Key(Kind.MEMORY, theme, row_id), at) for theme, row_id, at in marks if row_id and at]
+        hidden.bring(connection, brought)
 
     def _store_turns(self, connection: Connection, made: list[AddTurn], documents: list[Mapping[str, Any]]) -> None:
         opened = gate.enter(connection)
@@ -240,21 +235,11 @@ class _Import:
         ]  # fmt: skip
         if brought and self._model is not None:
             taking_along.store_turn_vectors(connection, self._model, brought)
-        marks = [(turn, _muted_at(document)) for turn, document in zip(made, documents, strict=True)]
-        muted = [
-            MutedTurn(turn.theme, turn.session_id, _digest(turn), turn.ordinal, at)
-            for turn, at in marks
-            if at is not None
-        ]
-        if muted:
-            taking_along.mute_turns(connection, muted)
-        held = [
-            MutedTurn(turn.theme, turn.session_id, _digest(turn), turn.ordinal, at)
-            for turn, at in zip(made, map(_held_since, documents), strict=True)
-            if at is not None
-        ]
-        if held:
-            quarantine.bring_turns(connection, held)
+        marks = [(turn, at) for turn, at in zip(made, map(_hidden_since, documents), strict=True) if at]
+        keys = [(turn.theme, turn.session_id, _digest(turn), turn.ordinal) for turn, _ in marks]
+        known = taking_along.held_turns(connection, keys) if keys else {}
+        found = [(row_id, *marks[place]) for place, row_id in known.items()]
+        hidden.bring(connection, [(hidden.Key(Kind.TURN, turn.theme, row_id), at) for row_id, turn, at in found])
 
     def _store_edges(self, connection: Connection, edges: list[Edge]) -> None:
         taking_along.store_edges(connection, edges)
@@ -332,8 +317,7 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
                 value = int(document["format"])
             case _:
                 value = _unknown(kind)
-        _muted_at(document)
-        _held_since(document)
+        _hidden_since(document)
         _check_vectors(document)
     except KeyError as error:
         reason = f"a {kind} has no {str(error.args[0])[:40]!r}"
@@ -440,13 +424,8 @@ def _digest(turn: AddTurn) -> str:
     return turn.digest or turn_digest(turn.role, turn.content)
 
 
-def _muted_at(document: Mapping[str, Any]) -> datetime | None:
-    at = document.get("muted")
-    return None if at is None else _moment(at)
-
-
-def _held_since(document: Mapping[str, Any]) -> datetime | None:
-    at = document.get("quarantined")
+def _hidden_since(document: Mapping[str, Any]) -> datetime | None:
+    at = document.get("hidden")
     return None if at is None else _moment(at)
 
 

@@ -39,7 +39,6 @@ MILLISECONDS = 1e11
 UNNAMED_SESSION = "import"
 NO_WORDS = "without any words"
 NO_ROWS = "that are neither turns nor memories"
-HELD_BACK = "that are in quarantine where they come from"
 
 
 @dataclass(slots=True)
@@ -81,9 +80,6 @@ class Lines:
         if kind is not None and kind not in ROWS:
             self.left_out[NO_ROWS] += 1
             return None
-        if given.get("quarantined"):
-            self.left_out[HELD_BACK] += 1
-            return None
         words = next((given[name] for name in WORDS if given.get(name)), None)
         if words is None and not any(name in given for name in WORDS):
             raise ValueError(f"it has no words: neither {', '.join(WORDS[:-1])} nor {WORDS[-1]}")
@@ -95,8 +91,8 @@ class Lines:
         if not made["content"]:
             self.left_out[NO_WORDS] += 1
             return None
-        if given.get("muted"):
-            made["muted"] = self._time(given["muted"])
+        if given.get("hidden"):
+            made["hidden"] = self._time(given["hidden"])
         if given.get("trust") == Trust.UNTRUSTED:
             # Somebody may be trusted less on the word of a file, and nobody more.
             made["trust"] = given["trust"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hermes_memory_pgvector.care import changes, ids
 from hermes_memory_pgvector.care.actor import operator
-from hermes_memory_pgvector.care.changes import Correction, Hand, Muting
+from hermes_memory_pgvector.care.changes import Correction, Hand
 from hermes_memory_pgvector.care.forgetting import Forgetting, Plan, check_theme, waiting_themes
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings_file import data_folder
@@ -46,17 +46,6 @@ def remove(asked: Asked) -> Document:
         return done
 
     return confirmed(asked, "remove", change)
-
-
-def mute(asked: Asked) -> Document:
-    """Keep a row out of recall, or let recall find it again."""
-    name, theme, hand = ids.parse_row(asked.needed("name")), asked.needed("theme"), _hand(asked)
-    act = changes.mute if asked.one_of("to", "muted", "heard") == "muted" else changes.unmute
-
-    def change(connection: Connection, execute: bool) -> Document:
-        return _muting(act(connection, [name], hand, execute=execute, theme=theme))
-
-    return confirmed(asked, "mute", change)
 
 
 def forget(asked: Asked) -> Document:
@@ -148,14 +137,6 @@ def _correction(found: Correction) -> Document:
             for change in found.changes
             for each in change.blocked
         ],
-    }
-
-
-def _muting(found: Muting) -> Document:
-    return {
-        "executed": found.executed,
-        "rows": [changes.row_name(each) for each in found.rows],
-        "unchanged": list(found.unchanged),
     }
 
 

@@ -37,7 +37,7 @@ def row(each: Row) -> Document:
         "target": each.whose if each.kind is Kind.MEMORY else None,
         "session_id": each.session_id,
         "role": each.whose if each.kind is Kind.TURN else None,
-        "muted_at": None if each.hidden_by is None else plain(each.at),
+        "hidden_by": each.hidden_by,
         "origin": each.origin,
         "trust": each.trust,
         **cut(each.content),

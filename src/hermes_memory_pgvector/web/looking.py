@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_memory_pgvector.care import activity, changes, ids, see, themes
-from hermes_memory_pgvector.store import browse, held_rows
+from hermes_memory_pgvector.store import browse
 from hermes_memory_pgvector.values import NAMED_ORIGINS, Kind
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
@@ -35,22 +35,21 @@ def names(asked: Asked) -> Document:
 
 
 def rows(asked: Asked) -> Document:
-    """Memories, turns or muted rows of a theme, newest first."""
-    which = asked.one_of("kind", "memory", "turn", "muted")
+    """Memories, turns or hidden rows of a theme, newest first."""
+    which = asked.one_of("kind", "memory", "turn", "hidden")
     name, limit = asked.needed("theme"), asked.whole("limit", PAGE, 1, MOST)
     with access.reading(asked.home) as connection:
         found = see.rows(
             connection,
-            kinds=see.BOTH if which == "muted" else (Kind(which),),
+            kinds=see.BOTH if which == "hidden" else (Kind(which),),
             theme=name,
             page=asked.text("page") or None,
             limit=limit,
             origin=asked.one_of("origin", "", *NAMED_ORIGINS) or None,
-            is_hidden=True if which == "muted" else None,
+            is_hidden=True if which == "hidden" else None,
         )
-        held = held_rows.among(connection, name, found.rows)
     return {
-        "rows": [{**documents.row(each), "quarantined": (each.kind, each.id) in held} for each in found.rows],
+        "rows": [documents.row(each) for each in found.rows],
         "next": found.following,
     }
 
@@ -66,7 +65,6 @@ def row(asked: Asked) -> Document:
         "row": documents.stored(found.row),
         "model": found.model,
         "vectors": found.vectors,
-        "quarantines": list(found.quarantines),
         "history": [documents.event(each) for each in found.history],
     }
 

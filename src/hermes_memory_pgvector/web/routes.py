@@ -9,7 +9,7 @@ from typing import Final
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError, outline
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
 from hermes_memory_pgvector.terminal import operation
-from hermes_memory_pgvector.web import access, changing, fleet, health, looking, quarantining, searching
+from hermes_memory_pgvector.web import access, changing, fleet, health, looking, searching
 from hermes_memory_pgvector.web.asked import BAD, CHANGED, MISSING, UNAVAILABLE, Asked, Document, Refused
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,23 @@ def _operation(name: str) -> Handler:
         status, document = operation.answer(OPERATIONS, access.memory_of(asked.home), "GET", name, asked.query)
         if status != OK:
             raise Refused(document.pop("detail"), status, document)
+        return dict(document)
+
+    return answer_it
+
+
+def _change(name: str) -> Handler:
+    """What answers a request to change something: the plan with its digest and, once that comes back, what was done."""
+
+    def answer_it(asked: Asked) -> Document:
+        given = {key: value for key, value in asked.body.items() if key != "confirm"}
+        if asked.text("confirm"):
+            given |= {"execute": True, "digest": asked.text("confirm")}
+        status, document = operation.answer(OPERATIONS, access.memory_of(asked.home), "POST", name, given)
+        if status != OK:
+            raise Refused(document.pop("detail"), status, document)
+        if document["executed"]:
+            access.embed_soon(asked.home)
         return dict(document)
 
     return answer_it
@@ -47,15 +64,12 @@ READS: Final[Mapping[str, Handler]] = {
     "sessions": looking.sessions,
     "transcript": looking.transcript,
     "delegations": looking.delegations,
-    "quarantine": quarantining.batches,
-    "held": quarantining.rows,
 }
 CHANGES: Final[Mapping[str, Handler]] = {
+    **{each.name: _change(each.name) for each in OPERATIONS if each.on_page and each.changes},
     "undo": changing.undo,
     "remove": changing.remove,
-    "mute": changing.mute,
     "forget": changing.forget,
-    "release": quarantining.release,
 }
 
 

@@ -12,12 +12,14 @@ from hermes_memory_pgvector.ops.browse.pages import name_of_place, place_of
 from hermes_memory_pgvector.ops.browse.shapes import (
     AuditLine,
     EventRow,
+    HiddenLine,
     ReceiptLine,
     RejectedLine,
     SessionLine,
     StoredRow,
     ThemeLine,
     event_of,
+    hidden_of,
     row_of,
 )
 from hermes_memory_pgvector.ops.memory import Memory
@@ -51,9 +53,7 @@ def list_rows(memory: Memory, *, what: str | None, follow_on: bool = False, **gi
     return Page(rows, following, empty=EMPTY.get(which, "Nothing is stored for this."))
 
 
-def _stored(
-    connection: Connection, given: Given, kinds: tuple[Kind, ...], *, is_hidden: bool | None = None
-) -> tuple[list[Any], str | None]:
+def _stored(connection: Connection, given: Given, kinds: tuple[Kind, ...]) -> tuple[list[Any], str | None]:
     from hermes_memory_pgvector.care import see
 
     page = see.rows(
@@ -65,7 +65,6 @@ def _stored(
         page=place_of(connection, given["page"], given["theme"]),
         limit=given["limit"],
         origin=given["origin"],
-        is_hidden=is_hidden,
     )
     return [row_of(row) for row in page.rows], name_of_place(page.following)
 
@@ -121,6 +120,15 @@ def _audit(connection: Connection, given: Given) -> tuple[list[Any], str | None]
     return lines, str(shown[-1].id) if len(rows) > len(shown) else None
 
 
+def _hidden(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
+    from hermes_memory_pgvector.store import hidden
+
+    before = parse.positive(given["page"]) if given["page"] else None
+    found = hidden.listed(connection, theme=given["theme"], before=before, limit=given["limit"] + 1)
+    shown = found[: given["limit"]]
+    return [hidden_of(each) for each in shown], str(shown[-1].id) if len(found) > len(shown) else None
+
+
 def _rejected(connection: Connection, given: Given) -> tuple[list[Any], str | None]:
     from hermes_memory_pgvector.store import dead_letters
 
@@ -146,7 +154,7 @@ LISTS: Final[Mapping[str, Callable[[Connection, Given], tuple[list[Any], str | N
     "sessions": _sessions,
     "events": _events,
     "audit": _audit,
-    "hidden": lambda connection, given: _stored(connection, given, (Kind.MEMORY, Kind.TURN), is_hidden=True),
+    "hidden": _hidden,
     "rejected": _rejected,
     "receipts": _receipts,
 }
@@ -209,5 +217,5 @@ LIST = Operation(
         ("list audit --since 30d --action forget", "what was forgotten lately, and by whom"),
     ),
     aliases={"history": {"what": "events"}},
-    rows=(StoredRow, EventRow, ThemeLine, SessionLine, AuditLine, RejectedLine, ReceiptLine),
+    rows=(StoredRow, EventRow, ThemeLine, SessionLine, AuditLine, HiddenLine, RejectedLine, ReceiptLine),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from hermes_memory_pgvector.terminal.operation import column
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.store.browse import Row
+    from hermes_memory_pgvector.store.hidden import Hiding
     from hermes_memory_pgvector.store.history import Event
 
 FILES = {"memory": "MEMORY.md", "user": "USER.md"}
@@ -101,6 +102,22 @@ class AuditLine:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenLine:
+    """A rule that hides rows: the number that takes it back, whose it is, and what it hides."""
+
+    id: int = column("rule", right=True)
+    at: datetime | None = column("since (UTC)")
+    rule: str = column("how")
+    actor: str = column("by")
+    what: str = column("what")
+    turns: int = column("turns", right=True, rare=True, default=0)
+    memories: int = column("memories", right=True, rare=True, default=0)
+    reason: str = column("reason", rare=True)
+    content: str = column("text", text=True)
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RejectedLine:
     """A record that Postgres has refused for good."""
 
@@ -139,6 +156,20 @@ def row_of(row: Row) -> StoredRow:
     return StoredRow(
         name_of(row.kind, row.id), row.at, row.theme, row.whose, ", ".join(filter(None, states)), row.content,
         row.kind.value, row.session_id, row.origin, row.trust, row.hidden_by, row.home_id,
+    )  # fmt: skip
+
+
+def hidden_of(hiding: Hiding) -> HiddenLine:
+    """A rule that hides rows as lists show it."""
+    bounds = hiding.bounds
+    told = [f"{name} {value}" for name, value in (("session", bounds.session_id), ("origin", bounds.origin)) if value]
+    told += [f"{word} {at:%Y-%m-%d %H:%M}" for word, at in (("since", bounds.since), ("until", bounds.until)) if at]
+    told += [f"in {bounds.theme}"] if bounds.theme else []
+    more = hiding.turns + hiding.memories - len(hiding.names)
+    rows = ", ".join(hiding.names) + (f" and {more} more" if more > 0 else "")
+    return HiddenLine(
+        hiding.id, hiding.at, hiding.rule, hiding.actor, ", ".join(told) or rows, hiding.turns, hiding.memories,
+        hiding.reason, hiding.content or "", hiding.is_open,
     )  # fmt: skip
 
 

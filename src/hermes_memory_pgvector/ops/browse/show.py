@@ -40,7 +40,7 @@ class MemoryFacts(Facts):
     homes: Mapping[str, str] | None = column("held by", show=lambda homes: _holders(homes))
     told_origin: str = column("origin", is_aside=True)
     vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
-    muted_at: datetime | None = column("muted since", rare=True)
+    hidden_by: int | None = column("hidden by rule", rare=True)
     metadata: Mapping[str, Any] | None = column("metadata", rare=True)
     content: str = body()
     history: tuple[EventRow, ...] = ()
@@ -48,7 +48,6 @@ class MemoryFacts(Facts):
     origin: str = ""
     trust: str | None = None
     home_id: str | None = None
-    quarantines: tuple[int, ...] = ()
     notes: tuple[Note, ...] = aside(())
 
 
@@ -64,14 +63,13 @@ class TurnFacts(Facts):
     parent_session_id: str | None = column("continues", rare=True)
     told_origin: str = column("origin", is_aside=True)
     vector: Mapping[str, Any] | None = column("vector", show=lambda vector: vector["state"])
-    muted_at: datetime | None = column("muted since", rare=True)
+    hidden_by: int | None = column("hidden by rule", rare=True)
     metadata: Mapping[str, Any] | None = column("metadata", rare=True)
     content: str = body()
     kind: str = "turn"
     origin: str = ""
     trust: str | None = None
     home_id: str | None = None
-    quarantines: tuple[int, ...] = ()
     notes: tuple[Note, ...] = aside(())
 
 
@@ -119,7 +117,7 @@ class SaidLine:
     content: str = column("", text=True, whole=True)
     origin: str = ""
     trust: str | None = None
-    muted_at: datetime | None = None
+    hidden_by: int | None = None
     delegated_to: str | None = None
 
 
@@ -173,9 +171,9 @@ def _row(shown: Shown) -> Facts:
 
     row = shown.row
     common: dict[str, Any] = {
-        "id": shown.name, "agent_identity": row.theme, "content": row.content, "muted_at": row.muted_at,
+        "id": shown.name, "agent_identity": row.theme, "content": row.content, "hidden_by": row.hidden_by,
         "metadata": dict(row.metadata), "origin": row.origin, "trust": row.trust, "home_id": row.home_id,
-        "told_origin": origin_told(row), "quarantines": shown.quarantines, "notes": tuple(_advice(shown)),
+        "told_origin": origin_told(row), "notes": tuple(_advice(shown)),
         "vector": {"model": shown.model, "vectors": shown.vectors, "state": _vector_state(shown)},
     }  # fmt: skip
     if isinstance(row, StoredMemory):
@@ -236,8 +234,8 @@ def _session(connection: Connection, name: str, theme: str | None, page: str | N
 def _said(found: Transcript) -> list[SaidLine]:
     return [
         SaidLine(
-            f"t{turn.id}", turn.at, turn.role, "muted" if turn.muted_at else "", turn.content, turn.origin, turn.trust,
-            turn.muted_at, turn.metadata.get("delegated_to"),
+            f"t{turn.id}", turn.at, turn.role, "hidden" if turn.hidden_by else "", turn.content, turn.origin,
+            turn.trust, turn.hidden_by, turn.metadata.get("delegated_to"),
         )
         for turn in found.turns
     ]  # fmt: skip
@@ -260,19 +258,17 @@ def _holders(homes: Mapping[str, str]) -> str:
 
 
 def _advice(shown: Shown) -> list[Note]:
-    notes = []
-    if shown.quarantines:
-        batches = ", ".join(map(str, shown.quarantines))
-        undo = command("quarantine", "--undo", str(shown.quarantines[0]))
-        notes.append(Note("warning", f"kept out of recall by quarantine {batches}", "to bring it back", undo))
-    if shown.row.muted_at is not None:
-        notes.append(Note("warning", "muted: no recall finds it", "to bring it back", command("unmute", shown.name)))
-    return notes
+    hiding = shown.hiding
+    if hiding is None:
+        return []
+    why = f": {hiding.reason}" if hiding.reason else ""
+    told = f"{hiding.rule} by {hiding.actor}, no recall finds it{why}"
+    return [Note("warning", told, "to bring it back", command("mute", "--undo", str(hiding.id)))]
 
 
 def _vector_state(shown: Shown) -> str:
-    if shown.row.muted_at is not None:
-        return "none while muted"
+    if shown.row.hidden_by is not None:
+        return "none while hidden"
     if shown.vectors:
         return f"{shown.model}, {amounts.count(shown.vectors, 'piece')}"
     if shown.model is None:

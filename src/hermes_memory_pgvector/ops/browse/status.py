@@ -54,7 +54,7 @@ class StatusFacts(Facts):
     model: str = column("model", rare=True, is_aside=True)
     changing: str = column("changing to", rare=True, is_aside=True)
     holds: str = column("stored", rare=True, is_aside=True)
-    quarantine: str = column("hidden", rare=True, is_aside=True)
+    hidden: str = column("hidden", rare=True, is_aside=True)
     secrets: str = column("secrets", rare=True, is_aside=True)
     waits: str = column("journal", is_aside=True)
     vectors: str = column("embedding", rare=True, is_aside=True)
@@ -145,8 +145,8 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
     from hermes_memory_pgvector.store import (
         dead_letters,
         expiry,
+        hidden,
         overview,
-        quarantine,
         reembedding,
         vectors,
         watermarks,
@@ -167,7 +167,7 @@ def _read(memory: Memory, connection: Connection, settings: Settings, limit: int
             "expiring": [asdict(each) for each in expiry.due(connection, rules, SOON_DAYS)]
             if not rules.is_empty
             else [],
-            "quarantined": dict(zip(("turns", "memories"), quarantine.totals(connection), strict=True)),
+            "hidden": dict(zip(("turns", "memories"), hidden.totals(connection), strict=True)),
             "masked_secrets": overview.masked_secrets(connection),
         },
         watermarks.read(connection, journal_report.writers(memory.home)),
@@ -181,7 +181,7 @@ def _told(stored: Mapping[str, Any]) -> dict[str, str]:
     if not stored:
         return {}
     server, model, change = stored["server"], stored["model"], stored["change"]
-    hidden, secrets = stored["quarantined"], stored["masked_secrets"]
+    kept_out, secrets = stored["hidden"], stored["masked_secrets"]
     now, soon = (sum(each[name] for each in stored["expiring"]) for name in ("now", "soon"))
     return {
         "server": f"Postgres {server['version']}, pgvector {server['pgvector']}, "
@@ -189,7 +189,7 @@ def _told(stored: Mapping[str, Any]) -> dict[str, str]:
         "model": f"{model['name']}, {model['dim']} dimensions" if model else "none yet",
         "changing": f"{change['model']['name']}: {change['done']:,} of {change['total']:,} rows" if change else "",
         "holds": f"{_rows(stored)} in {amounts.count(stored['theme_count'], 'theme')}",
-        "quarantine": f"{_rows(hidden)} kept out of recall" if any(hidden.values()) else "",
+        "hidden": f"{_rows(kept_out)} kept out of recall" if any(kept_out.values()) else "",
         "secrets": f"{sum(secrets.values()):,} masked: " + ", ".join(f"{n:,} {kind}" for kind, n in secrets.items())
         if secrets else "",
         "vectors": f"{amounts.count(stored['vectors_pending'], 'row')} waiting for a vector",

@@ -10,7 +10,7 @@ ORDER BY edge.ts, edge.id;
 --
 -- theme: null to look into all; id.
 SELECT entry.agent_identity, entry.id, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
-       entry.muted_at, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.home_id,
+       entry.hidden_by, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.home_id,
        coalesce((SELECT jsonb_object_agg(source.home_id, source.origin) FROM memory_sources AS source
                  WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id), '{}'::jsonb)
 FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
@@ -23,7 +23,7 @@ LEFT JOIN pending_vectors AS pending
 -- The turn with this id, whichever theme it belongs to.
 --
 -- theme: null to look into all; id.
-SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.muted_at,
+SELECT turn.agent_identity, turn.id, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.hidden_by,
        turn.parent_session_id, pending.attempts, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.home_id
 FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN conversations AS turn ON turn.agent_identity = theme.agent_identity AND turn.id = %(id)s::bigint
@@ -153,7 +153,7 @@ ORDER BY memories + turns DESC, theme;
 
 -- transcript --
 -- The turns of a session in order, after a place in time.
-SELECT turn.id, turn.ts, turn.role, turn.content, turn.muted_at, turn.parent_session_id, turn.metadata,
+SELECT turn.id, turn.ts, turn.role, turn.content, turn.hidden_by, turn.parent_session_id, turn.metadata,
        hermes_origin_of_turn(turn.origin, turn.role), turn.trust
 FROM conversations AS turn
 WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s

@@ -451,18 +451,23 @@ WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
 ORDER BY 1, 2;
 
 
--- names_of_quarantines --
--- Takes the names off quarantines of a forgotten theme or session that hold nothing and will hold nothing.
+-- names_of_rules --
+-- Takes the names and the reason off rules of a forgotten theme or session that hide nothing and will hide nothing.
 --
 -- theme, session_id: null where it does not matter.
-UPDATE quarantines AS made SET theme = NULL, session_id = NULL, is_rule = false
-WHERE (made.undone_at IS NOT NULL OR made.until IS NOT NULL) AND (made.theme IS NOT NULL OR made.session_id IS NOT NULL)
+UPDATE hidden AS rule SET theme = NULL, session_id = NULL, reason = '', is_open = false
+WHERE (rule.undone_at IS NOT NULL OR rule.until IS NOT NULL) AND (rule.theme IS NOT NULL OR rule.session_id IS NOT NULL)
   AND (%(theme)s::text IS NOT NULL OR %(session_id)s::text IS NOT NULL)
-  AND (%(theme)s::text IS NULL OR made.theme = %(theme)s::text
-       OR made.theme IS NULL AND made.session_id = %(session_id)s::text)
-  AND (%(session_id)s::text IS NULL OR made.session_id = %(session_id)s::text)
-  AND NOT EXISTS (SELECT FROM quarantined_turns AS held WHERE held.quarantine_id = made.id)
-  AND NOT EXISTS (SELECT FROM quarantined_memories AS held WHERE held.quarantine_id = made.id);
+  AND (%(theme)s::text IS NULL OR rule.theme = %(theme)s::text
+       OR rule.theme IS NULL AND rule.session_id = %(session_id)s::text)
+  AND (%(session_id)s::text IS NULL OR rule.session_id = %(session_id)s::text)
+  AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
+
+
+-- reasons --
+-- Takes the reason off rules that name single rows, none of which is left: it may quote what was forgotten.
+UPDATE hidden AS rule SET reason = ''
+WHERE NOT rule.is_open AND rule.reason <> '' AND NOT EXISTS (SELECT FROM hermes_rows AS stored WHERE stored.hidden_by = rule.id);
 
 
 -- newest_receipt --

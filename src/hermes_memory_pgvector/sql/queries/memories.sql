@@ -8,7 +8,7 @@ ORDER BY order_us, writer, seq, part;
 
 -- candidates --
 -- The theme's entries that these operations could mean: the same content, or content with one of these texts in it.
-SELECT entry.id, entry.content, entry.created_at, entry.updated_at, entry.metadata, entry.muted_at,
+SELECT entry.id, entry.content, entry.created_at, entry.updated_at, entry.metadata, entry.hidden_by,
        entry.origin, entry.home_id, entry.trust,
        coalesce((SELECT jsonb_object_agg(source.home_id, source.origin) FROM memory_sources AS source
                  WHERE source.agent_identity = %(theme)s AND source.entry_id = entry.id), '{}'::jsonb)
@@ -20,8 +20,8 @@ WHERE entry.agent_identity = %(theme)s AND entry.target = %(target)s
 
 
 -- containing --
--- Which entries of a theme contain this text, and who holds each? Only what recall may find: nothing muted, nothing in
--- a quarantine. The shortest first, so that an entry that is the text comes before those that contain it.
+-- Which entries of a theme contain this text, and who holds each? Only what recall may find: nothing hidden. The
+-- shortest first, so that an entry that is the text comes before those that contain it.
 --
 -- theme, also by a name it had before; targets; text; limit.
 SELECT entry.target, entry.content,
@@ -29,9 +29,7 @@ SELECT entry.target, entry.content,
                  WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id), '{}')
 FROM memory_entries AS entry
 WHERE entry.agent_identity = coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text)
-  AND entry.target = ANY (%(targets)s::text[]) AND strpos(entry.content, %(text)s::text) > 0 AND entry.muted_at IS NULL
-  AND NOT EXISTS (SELECT FROM quarantined_memories AS held
-                  WHERE held.agent_identity = entry.agent_identity AND held.id = entry.id)
+  AND entry.target = ANY (%(targets)s::text[]) AND strpos(entry.content, %(text)s::text) > 0 AND entry.hidden_by IS NULL
 ORDER BY length(entry.content), entry.target
 LIMIT %(limit)s::integer;
 
@@ -76,15 +74,21 @@ ORDER BY given.number, guessed.agent_identity;
 
 
 -- insert --
--- Adds entries to a theme, the muted ones without words to find them by; answers the id of each.
-INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, metadata, lexemes, muted_at, origin,
+-- Adds entries to a theme, the hidden ones without words to find them by; answers the id of each.
+INSERT INTO memory_entries (agent_identity, target, content, created_at, updated_at, metadata, lexemes, hidden_by, origin,
                             home_id, trust)
 SELECT %(theme)s, %(target)s, new.content, new.created_at, new.updated_at, new.metadata::jsonb,
-       CASE WHEN new.muted_at IS NULL THEN new.lexemes ELSE '' END::tsvector, new.muted_at,
-       new.origin, nullif(new.home_id, ''), new.trust
+       CASE WHEN new.hidden_by IS NULL AND held.by_rule IS NULL THEN new.lexemes ELSE '' END::tsvector,
+       coalesce(new.hidden_by, held.by_rule), new.origin, nullif(new.home_id, ''), new.trust
 FROM unnest(%(contents)s::text[], %(created)s::timestamptz[], %(updated)s::timestamptz[], %(metadata)s::text[],
-            %(lexemes)s::text[], %(muted)s::timestamptz[], %(origins)s::text[], %(home_ids)s::text[], %(trusts)s::text[])
-     WITH ORDINALITY AS new (content, created_at, updated_at, metadata, lexemes, muted_at, origin, home_id, trust, place)
+            %(lexemes)s::text[], %(hidden)s::bigint[], %(origins)s::text[], %(home_ids)s::text[], %(trusts)s::text[])
+     WITH ORDINALITY AS new (content, created_at, updated_at, metadata, lexemes, hidden_by, origin, home_id, trust, place)
+CROSS JOIN LATERAL (
+    SELECT min(rule.id) AS by_rule FROM hidden AS rule
+    WHERE rule.is_open AND rule.undone_at IS NULL
+      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s,
+                           new.metadata::jsonb ->> 'session_id', hermes_origin_of_memory(new.origin, new.metadata::jsonb),
+                           new.trust, new.metadata::jsonb, new.updated_at)) AS held
 ORDER BY new.place
 RETURNING content, id;
 
@@ -152,9 +156,15 @@ ON CONFLICT (agent_identity, entry_id, home_id) DO UPDATE SET origin = excluded.
 
 
 -- update --
--- Gives an entry its new content; a muted one stays so.
-UPDATE memory_entries
+-- Gives an entry its new content; a hidden one stays so, and one that an open rule is about becomes so.
+UPDATE memory_entries AS entry
 SET content = %(content)s, updated_at = %(updated_at)s::timestamptz, metadata = %(metadata)s::jsonb,
     origin = %(origin)s::text, home_id = nullif(%(home_id)s, ''), trust = %(trust)s::text,
-    lexemes = CASE WHEN muted_at IS NULL THEN %(lexemes)s::tsvector ELSE ''::tsvector END
-WHERE agent_identity = %(theme)s AND id = %(id)s;
+    hidden_by = coalesce(entry.hidden_by, held.by_rule),
+    lexemes = CASE WHEN entry.hidden_by IS NULL AND held.by_rule IS NULL THEN %(lexemes)s::tsvector ELSE ''::tsvector END
+FROM (SELECT min(rule.id) AS by_rule FROM hidden AS rule
+      WHERE rule.is_open AND rule.undone_at IS NULL
+        AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s,
+                             %(metadata)s::jsonb ->> 'session_id', hermes_origin_of_memory(%(origin)s::text, %(metadata)s::jsonb),
+                             %(trust)s::text, %(metadata)s::jsonb, %(updated_at)s::timestamptz)) AS held
+WHERE entry.agent_identity = %(theme)s AND entry.id = %(id)s;

@@ -88,14 +88,14 @@ UPDATE memory_entries SET agent_identity = %(other)s WHERE agent_identity = %(th
 UPDATE memory_operations SET agent_identity = %(other)s WHERE agent_identity = %(theme)s;
 
 
--- move_quarantines --
--- What is quarantined in a theme is so under its new name.
-UPDATE quarantines SET theme = %(other)s WHERE theme = %(theme)s;
-
-
 -- move_recalls --
 -- Gives logged recalls another theme.
 UPDATE recall_log SET agent_identity = %(other)s WHERE agent_identity = %(theme)s;
+
+
+-- move_rules --
+-- What is hidden in a theme is so under its new name.
+UPDATE hidden SET theme = %(other)s WHERE theme = %(theme)s;
 
 
 -- move_turns --

@@ -36,6 +36,15 @@ WHERE forgotten_at = %(at)s AND actor = %(actor)s AND home_id = %(home_id)s AND 
 ORDER BY id LIMIT 1;
 
 
+-- held_turns --
+-- The ids of those of these turns that are stored; arrays of equal length: themes, session_ids, digests (hex), ordinals.
+SELECT given.place, turn.id
+FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[], %(ordinals)s::integer[])
+     WITH ORDINALITY AS given (theme, session_id, digest, ordinal, place)
+JOIN conversations AS turn ON turn.agent_identity = given.theme AND turn.session_id = given.session_id
+ AND turn.digest = decode(given.digest, 'hex') AND turn.ordinal = given.ordinal;
+
+
 -- held_memories --
 -- Which of these memories are stored?
 --
@@ -108,9 +117,8 @@ SELECT has_table_privilege('erasure_key', 'SELECT') AND has_table_privilege('era
 --
 -- theme, since, until (of its last change): null for no such limit.
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
-       memory.muted_at, memory.origin, memory.home_id, memory.trust,
-       (SELECT min(batch.at) FROM quarantined_memories AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
-        WHERE held.agent_identity = memory.agent_identity AND held.id = memory.id) AS quarantined,
+       (SELECT rule.at FROM hidden AS rule WHERE rule.id = memory.hidden_by) AS hidden,
+       memory.origin, memory.home_id, memory.trust,
        (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{}') FROM memory_sources AS held
         WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
        NULL::text[] AS vectors
@@ -128,9 +136,8 @@ ORDER BY memory.agent_identity COLLATE "C", memory.target, memory.created_at, me
 --
 -- theme, since, until (of its last change): null for no such limit.
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
-       memory.muted_at, memory.origin, memory.home_id, memory.trust,
-       (SELECT min(batch.at) FROM quarantined_memories AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
-        WHERE held.agent_identity = memory.agent_identity AND held.id = memory.id) AS quarantined,
+       (SELECT rule.at FROM hidden AS rule WHERE rule.id = memory.hidden_by) AS hidden,
+       memory.origin, memory.home_id, memory.trust,
        (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{{}}') FROM memory_sources AS held
         WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
@@ -143,28 +150,6 @@ WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
   AND (%(origin)s::text IS NULL OR hermes_is_from(
            hermes_origin_of_memory(memory.origin, memory.metadata), memory.trust, memory.metadata, %(origin)s::text))
 ORDER BY memory.agent_identity COLLATE "C", memory.target, memory.created_at, memory.content COLLATE "C";
-
-
--- mute_memories --
--- Keeps memories out of every search that an export says are; answers those that were not.
---
--- Arrays of equal length, one element per memory: themes, ids, muted (times).
-UPDATE memory_entries AS memory SET muted_at = given.muted_at, lexemes = ''::tsvector
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(muted)s::timestamptz[]) AS given (theme, id, muted_at)
-WHERE memory.agent_identity = given.theme AND memory.id = given.id AND memory.muted_at IS NULL
-RETURNING memory.agent_identity, memory.id;
-
-
--- mute_turns --
--- Keeps turns out of every search that an export says are; answers those that were not.
---
--- Arrays of equal length, one element per turn: themes, session_ids, digests (hex), ordinals, muted (times).
-UPDATE conversations AS turn SET muted_at = given.muted_at, lexemes = ''::tsvector
-FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(digests)s::text[], %(ordinals)s::integer[],
-            %(muted)s::timestamptz[]) AS given (theme, session_id, digest, ordinal, muted_at)
-WHERE turn.agent_identity = given.theme AND turn.session_id = given.session_id
-  AND turn.digest = decode(given.digest, 'hex') AND turn.ordinal = given.ordinal AND turn.muted_at IS NULL
-RETURNING turn.agent_identity, turn.id;
 
 
 -- peer_memories --
@@ -211,9 +196,8 @@ ORDER BY receipt.place, stone.forgotten_at, stone.hash;
 --
 -- theme, session_id, since, until, origin: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
-       turn.ordinal, turn.muted_at, turn.origin, turn.home_id, turn.trust,
-       (SELECT min(batch.at) FROM quarantined_turns AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
-        WHERE held.agent_identity = turn.agent_identity AND held.id = turn.id) AS quarantined,
+       turn.ordinal, (SELECT rule.at FROM hidden AS rule WHERE rule.id = turn.hidden_by) AS hidden,
+       turn.origin, turn.home_id, turn.trust,
        CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest, NULL::text[] AS vectors
 FROM conversations AS turn
 WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
@@ -230,9 +214,8 @@ ORDER BY turn.agent_identity COLLATE "C", turn.session_id COLLATE "C", turn.ts, 
 --
 -- theme, session_id, since, until, origin: null for no such limit.
 SELECT turn.agent_identity, turn.session_id, turn.role, turn.content, turn.ts, turn.metadata, turn.parent_session_id,
-       turn.ordinal, turn.muted_at, turn.origin, turn.home_id, turn.trust,
-       (SELECT min(batch.at) FROM quarantined_turns AS held JOIN quarantines AS batch ON batch.id = held.quarantine_id
-        WHERE held.agent_identity = turn.agent_identity AND held.id = turn.id) AS quarantined,
+       turn.ordinal, (SELECT rule.at FROM hidden AS rule WHERE rule.id = turn.hidden_by) AS hidden,
+       turn.origin, turn.home_id, turn.trust,
        CASE WHEN turn.digest <> hermes_turn_digest(turn.role, turn.content) THEN encode(turn.digest, 'hex') END AS digest,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
         FROM {turn_vectors} AS own WHERE own.agent_identity = turn.agent_identity AND own.id = turn.id) AS vectors
@@ -256,7 +239,7 @@ WITH given AS (
          AS given (theme, target, content, chunk, vector)
     JOIN memory_entries AS memory
       ON memory.agent_identity = given.theme AND memory.target = given.target
-     AND hermes_digest(memory.content) = hermes_digest(given.content) AND memory.muted_at IS NULL
+     AND hermes_digest(memory.content) = hermes_digest(given.content) AND memory.hidden_by IS NULL
 ), made AS (
     INSERT INTO {memory_vectors} (agent_identity, id, chunk, ts, target, embedding)
     SELECT agent_identity, id, chunk, updated_at, target, vector::halfvec FROM given
@@ -279,7 +262,7 @@ WITH given AS (
     JOIN conversations AS turn
       ON turn.agent_identity = given.theme AND turn.session_id = given.session_id
      AND turn.digest = decode(given.digest, 'hex') AND turn.ordinal = given.ordinal
-     AND hermes_turn_digest(turn.role, turn.content) = decode(given.words, 'hex') AND turn.muted_at IS NULL
+     AND hermes_turn_digest(turn.role, turn.content) = decode(given.words, 'hex') AND turn.hidden_by IS NULL
 ), made AS (
     INSERT INTO {turn_vectors} (agent_identity, id, chunk, ts, content_hash, embedding)
     SELECT agent_identity, id, chunk, ts, hermes_content_hash(content), vector::halfvec FROM given

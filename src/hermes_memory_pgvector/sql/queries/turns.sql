@@ -4,7 +4,7 @@ SELECT asked.theme, asked.session_id, earlier.content
 FROM unnest(%(themes)b::text[], %(session_ids)b::text[]) AS asked (theme, session_id)
 CROSS JOIN LATERAL (
     SELECT content, ts, id FROM conversations
-    WHERE agent_identity = asked.theme AND session_id = asked.session_id
+    WHERE agent_identity = asked.theme AND session_id = asked.session_id AND hidden_by IS NULL
     ORDER BY ts DESC LIMIT 2
 ) AS earlier
 ORDER BY earlier.ts, earlier.id;
@@ -25,17 +25,13 @@ CROSS JOIN LATERAL (
      FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) < (hit.ts, hit.id)
-       AND c.muted_at IS NULL
-       AND NOT EXISTS (SELECT FROM quarantined_turns AS held
-                       WHERE held.agent_identity = c.agent_identity AND held.id = c.id)
+       AND c.hidden_by IS NULL
      ORDER BY c.ts DESC, c.id DESC LIMIT 1)
     UNION ALL
     (SELECT 'after', c.role, c.ts, c.content, c.trust IS NOT DISTINCT FROM 'untrusted' FROM conversations AS c
      WHERE c.agent_identity = hit.theme AND c.session_id = hit.session_id
        AND c.session_id BETWEEN hit.session_id AND hit.session_id AND (c.ts, c.id) > (hit.ts, hit.id)
-       AND c.muted_at IS NULL
-       AND NOT EXISTS (SELECT FROM quarantined_turns AS held
-                       WHERE held.agent_identity = c.agent_identity AND held.id = c.id)
+       AND c.hidden_by IS NULL
      ORDER BY c.ts, c.id LIMIT 1)
 ) AS beside;
 
@@ -57,7 +53,7 @@ SELECT DISTINCT ON (turn.agent_identity, turn.id)
            SELECT earlier.content
            FROM (SELECT e.content, e.ts, e.id FROM conversations AS e
                  WHERE e.agent_identity = turn.agent_identity AND e.session_id = turn.session_id
-                   AND e.ts <= turn.ts AND (e.ts, e.id) < (turn.ts, turn.id)
+                   AND e.ts <= turn.ts AND (e.ts, e.id) < (turn.ts, turn.id) AND e.hidden_by IS NULL
                  ORDER BY e.ts DESC, e.id DESC LIMIT 2) AS earlier
            ORDER BY earlier.ts, earlier.id
        ) AS before
@@ -68,7 +64,7 @@ CROSS JOIN LATERAL (
            row_number() OVER (ORDER BY t.ts, t.id) AS number
     FROM conversations AS t
     WHERE t.agent_identity = place.theme AND t.session_id = place.session_id
-      AND t.ts >= place.at AND (t.ts, t.id) > (place.at, place.id)
+      AND t.ts >= place.at AND (t.ts, t.id) > (place.at, place.id) AND t.hidden_by IS NULL
     ORDER BY t.ts, t.id LIMIT 2
 ) AS turn
 ORDER BY turn.agent_identity, turn.id, turn.number;
@@ -137,11 +133,18 @@ WITH batch AS MATERIALIZED (
 ), stored AS (
     INSERT INTO conversations
         (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id,
-         origin, trust)
+         origin, trust, hidden_by)
     SELECT theme, id, session_id, role, content, ts, metadata::jsonb, nullif(parent_session_id, ''),
-           coalesce(decode(nullif(digest, ''), 'hex'), hermes_turn_digest(role, content)), ordinal, lexemes,
-           nullif(home_id, ''), nullif(origin, ''), nullif(trust, '')
-    FROM batch ORDER BY place
+           coalesce(decode(nullif(digest, ''), 'hex'), hermes_turn_digest(role, content)), ordinal,
+           CASE WHEN held.by_rule IS NULL THEN lexemes ELSE ''::tsvector END,
+           nullif(home_id, ''), nullif(origin, ''), nullif(trust, ''), held.by_rule
+    FROM batch CROSS JOIN LATERAL (
+        SELECT min(rule.id) AS by_rule FROM hidden AS rule
+        WHERE rule.is_open AND rule.undone_at IS NULL
+          AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, batch.theme, batch.session_id,
+                               hermes_origin_of_turn(nullif(batch.origin, ''), batch.role), batch.trust,
+                               batch.metadata::jsonb, batch.ts)) AS held
+    ORDER BY place
     ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
     RETURNING id
 ), enqueued AS (
@@ -171,20 +174,27 @@ WITH earlier AS (
 )
 INSERT INTO conversations
     (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id, origin,
-     trust)
+     trust, hidden_by)
 SELECT %(theme)s, %(session_id)s, %(role)s, %(content)s, %(ts)s::timestamptz, %(metadata)s::jsonb,
        %(parent_session_id)s, coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s)),
-       earlier.last + 1, %(lexemes)s::tsvector, nullif(%(home_id)s, ''), %(origin)s::text, %(trust)s::text
-FROM earlier WHERE NOT earlier.is_known
+       earlier.last + 1, CASE WHEN held.by_rule IS NULL THEN %(lexemes)s::tsvector ELSE ''::tsvector END,
+       nullif(%(home_id)s, ''), %(origin)s::text, %(trust)s::text, held.by_rule
+FROM earlier CROSS JOIN (
+    SELECT min(rule.id) AS by_rule FROM hidden AS rule
+    WHERE rule.is_open AND rule.undone_at IS NULL
+      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s, %(session_id)s,
+                           hermes_origin_of_turn(%(origin)s::text, %(role)s), %(trust)s::text, %(metadata)s::jsonb,
+                           %(ts)s::timestamptz)) AS held
+WHERE NOT earlier.is_known
 ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
 RETURNING id;
 
 
 -- set_lexemes --
--- Gives turns the lexemes they have now; muted ones have none.
+-- Gives turns the lexemes they have now; hidden ones have none.
 UPDATE conversations AS turn SET lexemes = new.lexemes::tsvector
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(lexemes)s::text[]) AS new (theme, id, lexemes)
-WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.muted_at IS NULL
+WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.hidden_by IS NULL
   AND turn.lexemes IS DISTINCT FROM new.lexemes::tsvector
 RETURNING turn.agent_identity, turn.id;
 
@@ -203,7 +213,7 @@ SELECT turn.agent_identity, turn.id, turn.content, turn.metadata,
              FROM (SELECT before.content, before.ts, before.id FROM conversations AS before
                    WHERE before.agent_identity = turn.agent_identity AND before.session_id = turn.session_id
                      AND before.ts <= turn.ts AND (before.ts, before.id) < (turn.ts, turn.id)
-                     AND before.id <> ALL (%(left_out)s::bigint[])
+                     AND before.hidden_by IS NULL AND before.id <> ALL (%(left_out)s::bigint[])
                    ORDER BY before.ts DESC, before.id DESC LIMIT 2) AS earlier
              ORDER BY earlier.ts, earlier.id)
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS asked (theme, id)

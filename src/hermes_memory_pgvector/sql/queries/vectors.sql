@@ -58,7 +58,7 @@ SELECT reason, count(*) FROM pending_vectors WHERE reason <> '' GROUP BY reason;
 
 
 -- insert_of_memories --
--- Stores vectors of memories; rows whose memory is gone, muted or has changed since are passed over.
+-- Stores vectors of memories; rows whose memory is gone, hidden or has changed since are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks, digests (hermes_digest of the content that was
 -- embedded), vectors (see postgres/vector_types.vector_array). A vector that is already there is replaced. The memories are
@@ -69,14 +69,14 @@ FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(dig
          AS given (theme, id, chunk, digest, vector)
 JOIN memory_entries AS memory
   ON memory.agent_identity = given.theme AND memory.id = given.id AND hermes_digest(memory.content) = given.digest
-  AND memory.muted_at IS NULL
+  AND memory.hidden_by IS NULL
 FOR SHARE OF memory
 ON CONFLICT (agent_identity, id, chunk) DO UPDATE
 SET ts = excluded.ts, target = excluded.target, embedding = excluded.embedding;
 
 
 -- insert_of_turns --
--- Stores vectors of turns; rows whose turn is gone, muted or has changed since, and vectors already there, are passed over.
+-- Stores vectors of turns; rows whose turn is gone, hidden or has changed since, and vectors already there, are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks (0 for a text in one piece), digests (hermes_digest of
 -- the content that was embedded), vectors (see postgres/vector_types.vector_array). The turns are locked: an edit at the same
@@ -87,7 +87,7 @@ FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(dig
          AS given (theme, id, chunk, digest, vector)
 JOIN conversations AS turn
   ON turn.agent_identity = given.theme AND turn.id = given.id AND hermes_digest(turn.content) = given.digest
-  AND turn.muted_at IS NULL
+  AND turn.hidden_by IS NULL
 FOR SHARE OF turn
 ON CONFLICT (agent_identity, id, chunk) DO NOTHING;
 
@@ -100,7 +100,7 @@ SELECT memory.agent_identity, memory.id
 FROM memory_entries AS memory
 WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR memory.id < %(before_id)s::bigint)
-  AND memory.muted_at IS NULL
+  AND memory.hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {memory_vectors} AS known
                   WHERE known.agent_identity = memory.agent_identity AND known.id = memory.id)
 ORDER BY memory.id DESC
@@ -115,7 +115,7 @@ SELECT turn.agent_identity, turn.id, length(turn.content)
 FROM conversations AS turn
 WHERE (%(theme)s::text IS NULL OR turn.agent_identity = %(theme)s::text)
   AND (%(before_id)s::bigint IS NULL OR turn.id < %(before_id)s::bigint)
-  AND turn.muted_at IS NULL
+  AND turn.hidden_by IS NULL
   AND NOT EXISTS (SELECT FROM {turn_vectors} AS known
                   WHERE known.agent_identity = turn.agent_identity AND known.id = turn.id)
 ORDER BY turn.id DESC
@@ -126,7 +126,7 @@ LIMIT %(limit)s::integer;
 -- The memories behind these ids.
 SELECT memory.agent_identity, memory.id, memory.content, hermes_digest(memory.content)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
-JOIN memory_entries AS memory ON memory.agent_identity = asked.theme AND memory.id = asked.id AND memory.muted_at IS NULL;
+JOIN memory_entries AS memory ON memory.agent_identity = asked.theme AND memory.id = asked.id AND memory.hidden_by IS NULL;
 
 
 -- pending_turns --
@@ -134,11 +134,11 @@ JOIN memory_entries AS memory ON memory.agent_identity = asked.theme AND memory.
 SELECT turn.agent_identity, turn.id, turn.content, (
            SELECT earlier.content FROM conversations AS earlier
            WHERE earlier.agent_identity = turn.agent_identity AND earlier.session_id = turn.session_id
-             AND (earlier.ts, earlier.id) < (turn.ts, turn.id)
+             AND (earlier.ts, earlier.id) < (turn.ts, turn.id) AND earlier.hidden_by IS NULL
            ORDER BY earlier.ts DESC, earlier.id DESC LIMIT 1
        ) AS before, hermes_digest(turn.content)
 FROM unnest(%(themes)b::text[], %(ids)b::bigint[]) AS asked (theme, id)
-JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id AND turn.muted_at IS NULL;
+JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = asked.id AND turn.hidden_by IS NULL;
 
 
 -- return_pending --

@@ -1,4 +1,4 @@
--- The ids that a search of a theme leaves out: quarantined, or less trusted than is asked for; null for none.
+-- The ids that a search of a theme leaves out: less trusted than is asked for; null for none.
 --
 -- trust: null asks for everything, 'trusted' for what is not untrusted, 'strict' for what is not exposed either.
 CREATE OR REPLACE FUNCTION hermes_excluded(source {text_row}, theme text, all_themes boolean, trust text) RETURNS bigint[]
@@ -6,16 +6,11 @@ CREATE OR REPLACE FUNCTION hermes_excluded(source {text_row}, theme text, all_th
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
     AS $$
 #variable_conflict use_variable
-DECLARE
-    excluded bigint[] := (
-        SELECT array_agg(q.id) FROM {quarantined} AS q
-        WHERE CASE WHEN all_themes THEN q.agent_identity = theme OR NOT hermes_is_private(q.agent_identity)
-                   ELSE q.agent_identity = theme END);
 BEGIN
     IF trust IS NULL THEN
-        RETURN excluded;
+        RETURN NULL;
     END IF;
-    RETURN excluded || (
+    RETURN (
         SELECT array_agg(r.id) FROM {table} AS r
         WHERE r.trust IN ('untrusted', 'exposed') AND (r.trust = 'untrusted' OR trust = 'strict')
           AND CASE WHEN all_themes THEN r.agent_identity = theme OR NOT hermes_is_private(r.agent_identity)

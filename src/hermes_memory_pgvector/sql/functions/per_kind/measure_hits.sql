@@ -37,7 +37,7 @@ BEGIN
                asks_when AND r.lexemes @@ '~when'::tsquery AS answers_when,
                coalesce(r.lexemes @@ named, false) AS is_by_author
         FROM unnest(themes, ids, similarities, copies) AS c (theme, id, similarity, copies)
-        JOIN {table} AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.muted_at IS NULL
+        JOIN {table} AS r ON r.agent_identity = c.theme AND r.id = c.id AND r.hidden_by IS NULL
         CROSS JOIN LATERAL (
             SELECT sum(CASE f.found WHEN 2 THEN f.share WHEN 1 THEN 0.6 * f.share END) AS matched,
                    sum(f.share) FILTER (WHERE f.is_exact AND f.found = 2) AS exact,

@@ -1,0 +1,1 @@
+"""Correcting the memory: hiding rows."""

@@ -1,0 +1,125 @@
+-- add --
+-- A new rule that hides nothing yet; answers its number. The time is now unless it is known from elsewhere.
+INSERT INTO hidden (rule, actor, reason, home_id, theme, session_id, origin, since, until, is_open, at)
+VALUES (%(rule)s, %(actor)s, %(reason)s, %(home_id)s, %(theme)s, %(session_id)s, %(origin)s, %(since)s::timestamptz,
+        %(until)s::timestamptz, %(is_open)s, coalesce(%(at)s::timestamptz, clock_timestamp()))
+RETURNING id;
+
+
+-- by_rule --
+-- Which rows a rule hides.
+SELECT stored.kind, stored.theme, stored.id FROM hermes_rows AS stored WHERE stored.hidden_by = %(id)s::bigint;
+
+
+-- drop_vectors_of_memories --
+-- Takes memories out of the search by meaning.
+DELETE FROM {memory_vectors} AS vector
+USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE vector.agent_identity = given.theme AND vector.id = given.id;
+
+
+-- drop_vectors_of_turns --
+-- Takes turns out of the search by meaning.
+DELETE FROM {turn_vectors} AS vector
+USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE vector.agent_identity = given.theme AND vector.id = given.id;
+
+
+-- end --
+-- A rule is over: rows that arrive from now on are not hidden by it.
+UPDATE hidden SET undone_at = %(at)s::timestamptz WHERE id = %(id)s::bigint AND undone_at IS NULL;
+
+
+-- hide_memories --
+-- Hides memories from every search; those that are hidden already stay with their rule.
+UPDATE memory_entries AS entry SET hidden_by = %(rule)s::bigint, lexemes = ''::tsvector
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NULL
+RETURNING entry.agent_identity, entry.id;
+
+
+-- hide_turns --
+-- Hides turns from every search; those that are hidden already stay with their rule.
+UPDATE conversations AS turn SET hidden_by = %(rule)s::bigint, lexemes = ''::tsvector
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NULL
+RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts;
+
+
+-- imported --
+-- The rule that an import made for what was hidden since a time where it comes from.
+SELECT id FROM hidden WHERE actor = %(actor)s AND at = %(at)s::timestamptz AND NOT is_open AND undone_at IS NULL ORDER BY id LIMIT 1;
+
+
+-- in_files --
+-- How many of these memories some home has in its file.
+SELECT count(*) FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE EXISTS (SELECT FROM memory_sources AS source
+              WHERE source.agent_identity = given.theme AND source.entry_id = given.id AND source.home_id NOT IN ('', 'mcp'));
+
+
+-- list --
+-- The rules in force and the one that is asked for, the newest first, each with what it hides.
+--
+-- id: only this one; theme: only what it hides there, or is about it alone; before: only numbers below. Null for all.
+SELECT rule.id, rule.rule, rule.actor, rule.reason, rule.theme, rule.session_id, rule.origin, rule.since, rule.until,
+       rule.is_open, rule.at, rule.undone_at, coalesce(held.turns, 0), coalesce(held.memories, 0), held.names, held.content
+FROM hidden AS rule
+LEFT JOIN (SELECT stored.hidden_by AS id, count(*) FILTER (WHERE stored.kind = 'turn') AS turns,
+                  count(*) FILTER (WHERE stored.kind = 'memory') AS memories,
+                  (array_agg(left(stored.kind, 1) || stored.id ORDER BY stored.at, stored.id))[:3] AS names,
+                  (array_agg(left(stored.content, 2000) ORDER BY stored.at, stored.id))[1] AS content
+           FROM hermes_rows AS stored
+           WHERE stored.hidden_by IS NOT NULL AND (%(theme)s::text IS NULL OR stored.theme = %(theme)s::text)
+           GROUP BY stored.hidden_by) AS held ON held.id = rule.id
+WHERE CASE WHEN %(id)s::bigint IS NULL THEN rule.undone_at IS NULL ELSE rule.id = %(id)s::bigint END
+  AND (%(theme)s::text IS NULL OR rule.theme = %(theme)s::text OR held.id IS NOT NULL)
+  AND (held.id IS NOT NULL OR rule.is_open OR %(id)s::bigint IS NOT NULL)
+  AND (%(before)s::bigint IS NULL OR rule.id < %(before)s::bigint)
+ORDER BY rule.id DESC LIMIT %(limit)s::integer;
+
+
+-- show_memories --
+-- Lets searches find memories again, unless another rule is about them.
+UPDATE memory_entries AS entry SET hidden_by = (
+    SELECT min(rule.id) FROM hidden AS rule
+    WHERE rule.is_open AND rule.undone_at IS NULL
+      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, entry.agent_identity,
+                           entry.metadata ->> 'session_id', hermes_origin_of_memory(entry.origin, entry.metadata),
+                           entry.trust, entry.metadata, entry.updated_at))
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NOT NULL
+RETURNING entry.agent_identity, entry.id, entry.hidden_by IS NULL;
+
+
+-- show_turns --
+-- Lets searches find turns again, unless another rule is about them.
+UPDATE conversations AS turn SET hidden_by = (
+    SELECT min(rule.id) FROM hidden AS rule
+    WHERE rule.is_open AND rule.undone_at IS NULL
+      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, turn.agent_identity,
+                           turn.session_id, hermes_origin_of_turn(turn.origin, turn.role), turn.trust, turn.metadata, turn.ts))
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NOT NULL
+RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts, turn.hidden_by IS NULL;
+
+
+-- totals --
+-- How many turns and memories are hidden.
+SELECT count(*) FILTER (WHERE kind = 'turn'), count(*) FILTER (WHERE kind = 'memory') FROM hermes_rows WHERE hidden_by IS NOT NULL;
+
+
+-- within --
+-- The rows within bounds that somebody names, the newest first; null for no such bound.
+SELECT stored.kind, stored.theme, stored.id, stored.hidden_by IS NOT NULL FROM hermes_rows AS stored
+WHERE hermes_is_within(%(theme)s::text, %(session_id)s::text, %(origin)s::text, %(since)s::timestamptz, %(until)s::timestamptz,
+                       stored.theme, coalesce(stored.session_id, stored.metadata ->> 'session_id'), stored.origin, stored.trust,
+                       stored.metadata, stored.at)
+ORDER BY stored.at DESC, stored.kind DESC, stored.id DESC;
+
+
+-- words_of_memories --
+-- Gives memories that are no longer hidden the words they are found by.
+UPDATE memory_entries AS entry SET lexemes = hermes_plain_lexemes(entry.agent_identity, entry.content)
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
+WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NULL;

@@ -1,0 +1,233 @@
+"""Hidden rows: kept, and found by no search. Within the caller's transaction.
+
+A row is hidden by one rule, a row of `hidden` that says who did it, when and why. A hidden row has neither vectors nor
+lexemes, so no search has to know. A rule with bounds is open: it also hides what arrives later and lies within them,
+which the statements that insert rows see to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
+from hermes_memory_pgvector.store import vectors
+from hermes_memory_pgvector.store.turn_context import TurnPlace, mend, mend_following
+from hermes_memory_pgvector.values import Kind
+
+Why = Literal["undone", "muted", "retracted"]
+IMPORTED: Final = "import"
+"""Who hid what was hidden where an import found it."""
+MAX_REASON: Final = 500
+DROP_VECTORS: Final = {
+    Kind.TURN: "hidden/drop_vectors_of_turns",
+    Kind.MEMORY: "hidden/drop_vectors_of_memories",
+}
+
+
+class Key(NamedTuple):
+    """What identifies a row."""
+
+    kind: Kind
+    theme: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which rows a rule is about; whatever is given must all hold."""
+
+    theme: str | None = None
+    session_id: str | None = None
+    origin: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether they name rows at all: a theme or an end alone does not."""
+        return self.session_id is not None or self.origin is not None or self.since is not None
+
+    def values(self) -> dict[str, Any]:
+        """What the statements take."""
+        return {
+            "theme": self.theme,
+            "session_id": self.session_id,
+            "origin": self.origin,
+            "since": self.since,
+            "until": self.until,
+        }
+
+
+EVERYTHING: Final = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
+class Hiding:
+    """A rule, and how much it hides."""
+
+    id: int
+    rule: Why
+    actor: str
+    reason: str
+    bounds: Bounds
+    is_open: bool
+    """Whether it hides what arrives later as well."""
+    at: datetime
+    undone_at: datetime | None
+    turns: int
+    memories: int
+    names: tuple[str, ...]
+    """Some of its rows."""
+    content: str | None
+    """The words of the first."""
+
+
+def add(
+    connection: Connection,
+    rule: Why,
+    actor: str,
+    *,
+    reason: str = "",
+    home_id: str = "",
+    bounds: Bounds = EVERYTHING,
+    at: datetime | None = None,
+) -> int:
+    """Make a rule that hides nothing yet; return its number.
+
+    A rule with bounds is in force for all who store after this transaction: the caller has the gate closed.
+    """
+    values = {"rule": rule, "actor": actor, "reason": reason[:MAX_REASON], "home_id": home_id, "at": at}
+    row: Any = connection.execute(
+        statement("hidden/add"), {**values, **bounds.values(), "is_open": bounds.are_given}
+    ).fetchone()
+    return int(row[0])
+
+
+def hide(connection: Connection, number: int, keys: Collection[Key]) -> list[Key]:
+    """Hide rows under a rule: they lose their vectors and lexemes. Return those that were not hidden before."""
+    turns: list[Any] = _change(connection, "hidden/hide_turns", keys, Kind.TURN, rule=number)
+    memories: list[Any] = _change(connection, "hidden/hide_memories", keys, Kind.MEMORY, rule=number)
+    hidden = [Key(Kind.TURN, *row[:2]) for row in turns] + [Key(Kind.MEMORY, *row) for row in memories]
+    for model_id in vectors.model_ids(connection):
+        for kind, name in DROP_VECTORS.items():
+            part = [key for key in hidden if key.kind is kind]
+            if part:
+                connection.execute(model_statement(name, model_id), _columns(part))
+    vectors.finish(connection, [(key.theme, key.kind.value, key.id) for key in hidden])
+    _mend_behind(connection, [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at in turns])
+    return hidden
+
+
+def show(connection: Connection, keys: Collection[Key], *, wants_vectors: bool) -> list[Key]:
+    """Let searches find rows again: by words at once, by meaning when they have their vectors.
+
+    Return those that are found again; a row within the bounds of an open rule stays hidden, by that one.
+    """
+    turns: list[Any] = _change(connection, "hidden/show_turns", keys, Kind.TURN)
+    memories: list[Any] = _change(connection, "hidden/show_memories", keys, Kind.MEMORY)
+    shown = [Key(Kind.TURN, theme, row_id) for theme, row_id, _, _, is_shown in turns if is_shown]
+    mend(connection, [(key.theme, key.id) for key in shown])
+    shown += [Key(Kind.MEMORY, theme, row_id) for theme, row_id, is_shown in memories if is_shown]
+    _change(connection, "hidden/words_of_memories", shown, Kind.MEMORY, answers=False)
+    if wants_vectors:
+        vectors.enqueue(connection, [(key.theme, key.kind.value, key.id) for key in shown])
+    places = [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at, is_shown in turns if is_shown]
+    _mend_behind(connection, places)
+    return shown
+
+
+def end(connection: Connection, number: int, *, wants_vectors: bool) -> list[Key]:
+    """Take a rule back: show what it hides, and hide nothing more by it. Return the rows that are found again."""
+    connection.execute(statement("hidden/end"), {"id": number, "at": datetime.now(UTC)})
+    return show(connection, by_rule(connection, number), wants_vectors=wants_vectors)
+
+
+def by_rule(connection: Connection, number: int) -> list[Key]:
+    """The rows that a rule hides."""
+    rows: list[Any] = connection.execute(statement("hidden/by_rule"), {"id": number}).fetchall()
+    return [Key(Kind(kind), theme, row_id) for kind, theme, row_id in rows]
+
+
+def within(connection: Connection, bounds: Bounds) -> dict[Key, bool]:
+    """The rows within bounds, the newest first, and whether each is hidden already."""
+    rows: list[Any] = connection.execute(statement("hidden/within"), bounds.values()).fetchall()
+    return {Key(Kind(kind), theme, row_id): is_hidden for kind, theme, row_id, is_hidden in rows}
+
+
+def in_files(connection: Connection, keys: Collection[Key]) -> int:
+    """How many of these memories stand in a home's MEMORY.md or USER.md, and so in the host's own prompt."""
+    memories = [key for key in keys if key.kind is Kind.MEMORY]
+    row: Any = connection.execute(statement("hidden/in_files"), _columns(memories)).fetchone()
+    return int(row[0])
+
+
+def listed(
+    connection: Connection, *, theme: str | None = None, before: int | None = None, limit: int = 1000
+) -> list[Hiding]:
+    """The rules in force, the newest first."""
+    return _listed(connection, {"id": None, "theme": theme, "before": before, "limit": limit})
+
+
+def find(connection: Connection, number: int) -> Hiding | None:
+    """One rule, also when it is over."""
+    found = _listed(connection, {"id": number, "theme": None, "before": None, "limit": 1})
+    return found[0] if found else None
+
+
+def totals(connection: Connection) -> tuple[int, int]:
+    """How many turns and memories are hidden."""
+    row: Any = connection.execute(statement("hidden/totals")).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def bring(connection: Connection, brought: Sequence[tuple[Key, datetime]]) -> None:
+    """Hide rows that were hidden where they come from, each since its time."""
+    for at in sorted({at for _, at in brought}):
+        row: Any = connection.execute(statement("hidden/imported"), {"at": at, "actor": IMPORTED}).fetchone()
+        number = int(row[0]) if row else add(connection, "muted", IMPORTED, at=at)
+        hide(connection, number, [key for key, since in brought if since == at])
+
+
+def bounds_ending_now(bounds: Bounds) -> Bounds:
+    """The same, without what is said from now on, except of a session: what is wrong there stands in its context."""
+    if bounds.until is not None or bounds.session_id is not None:
+        return bounds
+    return replace(bounds, until=datetime.now(UTC))
+
+
+def _listed(connection: Connection, values: dict[str, Any]) -> list[Hiding]:
+    rows: list[Any] = connection.execute(statement("hidden/list"), values).fetchall()
+    return [
+        Hiding(
+            number, rule, actor, reason, Bounds(theme, session_id, origin, since, until), is_open, at, undone_at,
+            int(turns), int(memories), tuple(names or ()), content,
+        )
+        for (
+            number, rule, actor, reason, theme, session_id, origin, since, until, is_open, at, undone_at, turns,
+            memories, names, content,
+        ) in rows
+    ]  # fmt: skip
+
+
+def _change(
+    connection: Connection, name: str, keys: Collection[Key], kind: Kind, *, answers: bool = True, **values: Any
+) -> list[Any]:
+    part = [key for key in keys if key.kind is kind]
+    if not part:
+        return []
+    cursor = connection.execute(statement(name), {**_columns(part), **values})
+    return cursor.fetchall() if answers else []
+
+
+def _mend_behind(connection: Connection, places: Sequence[TurnPlace]) -> None:
+    """What follows a turn is found by its words, too: no longer, or again."""
+    if places:
+        mend_following(connection, places)
+
+
+def _columns(keys: Collection[Key]) -> dict[str, Any]:
+    return {"themes": [key.theme for key in keys], "ids": [key.id for key in keys]}
