@@ -12,10 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agent.memory_provider import MemoryProvider
-
 from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.errors import ConfigError
+
+try:
+    from agent.memory_provider import MemoryProvider
+except ImportError:
+    # The host's admission check loads the folder in a Python without the host.
+    MemoryProvider = object
 
 COMMAND = "hermes pgvector up"
 

@@ -19,7 +19,8 @@ from pathlib import Path
 IS_LINUX = sys.platform == "linux" and not os.environ.get("HERMES_PGVECTOR_PORTABLE")
 IS_MAC = sys.platform == "darwin"
 MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
+PROC = Path("/proc")
+BOOT_FILE = PROC / "sys" / "kernel" / "random" / "boot_id"
 
 
 def machine_id() -> str:
@@ -46,8 +47,8 @@ def pid_namespace() -> str:
     """Within what our pids count; empty where they count everywhere, and where /proc shows the pids of another one."""
     with contextlib.suppress(OSError):
         # In a container that sees another one's /proc, what stands there under our pid is somebody else.
-        if IS_LINUX and str(Path("/proc/self").readlink()) == str(os.getpid()):
-            return str(Path("/proc/self/ns/pid").readlink())
+        if IS_LINUX and str((PROC / "self").readlink()) == str(os.getpid()):
+            return str((PROC / "self" / "ns" / "pid").readlink())
     return ""
 
 
@@ -56,7 +57,7 @@ def start_of(pid: int) -> str:
     if not IS_LINUX:
         return ""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
 
@@ -66,7 +67,7 @@ def works_in(pid: int, folder: Path) -> bool | None:
     if not IS_LINUX:
         return None
     try:
-        return os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), folder.stat())
+        return os.path.samestat((PROC / str(pid) / "cwd").stat(), folder.stat())
     except OSError:
         return None
 
@@ -76,7 +77,7 @@ def command_lines(only: int | None = None) -> dict[int, str]:
     if not IS_LINUX:
         return _listed_by_ps(only)
     found: dict[int, str] = {}
-    for process in [Path("/proc", str(only))] if only else Path("/proc").iterdir():
+    for process in [PROC / str(only)] if only else PROC.iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit():
                 found[int(process.name)] = (process / "cmdline").read_bytes().decode(errors="replace")
@@ -85,7 +86,7 @@ def command_lines(only: int | None = None) -> dict[int, str]:
 
 def path_of_descriptor(descriptor: int) -> str | None:
     """A path that leads to an open folder whatever the permissions of its parents; None where there is none."""
-    return f"/proc/self/fd/{descriptor}" if IS_LINUX else None
+    return str(PROC / "self" / "fd" / str(descriptor)) if IS_LINUX else None
 
 
 def peer_uid(connection: socket.socket) -> int | None:

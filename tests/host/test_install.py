@@ -23,6 +23,7 @@ from hermes_memory_pgvector.setup import plugin_folder
 FILES = {
     "__init__.py",
     "cli.py",
+    "README.md",
     "plugin.yaml",
     "dashboard/manifest.json",
     "dashboard/plugin_api.py",

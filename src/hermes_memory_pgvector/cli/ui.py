@@ -22,7 +22,7 @@ GROUP = "run"
 EXAMPLES = (
     ("ui", "serve the page on this machine and print its address"),
     ("ui --listen 127.0.0.1:9121 --open", "on a port of your choice, in your browser"),
-    ("ui --listen 0.0.0.0:9121 --token-file ~/.hermes/page.token", "for others, who need the token of the file"),
+    ("ui --listen 10.0.0.7:9121 --token-file ~/.hermes/page.token", "for others, who need the token of the file"),
 )
 
 DEFAULT = "127.0.0.1:0"

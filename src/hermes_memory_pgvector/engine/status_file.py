@@ -172,7 +172,7 @@ def _is_alive(shot: Snapshot) -> bool:
 def _namespace() -> str:
     """The namespace of our pids; empty where the system does not say."""
     try:
-        return "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink()))) if IS_LINUX else ""
+        return "".join(filter(str.isdigit, str(Path("/proc", "self", "ns", "pid").readlink()))) if IS_LINUX else ""
     except OSError:
         return ""
 

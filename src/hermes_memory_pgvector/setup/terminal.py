@@ -50,7 +50,7 @@ from hermes_memory_pgvector.terminal.render import width_of
 from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
 
 _COMMAND = re.compile(
-    r"(?:^|(?<=: )|(?<=, ))((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:hermes-pgvector|hermes|pip|python3?|sudo|apt|brew|psql) .+)$"
+    r"(?:^|(?<=: )|(?<=, ))((?:[A-Z_]+=\S+ )*(?:\S*/)?(?:hermes-pgvector|hermes|pip|python3?|apt|brew|psql) .+)$"
 )
 STEP_WIDTH = 72
 TEXT_WIDTH = 40

@@ -73,7 +73,7 @@ _CHORES = _words(
     comments docstring docstrings docs documentation readme config configuration setting settings command commands
     terminal shell console output input result results stack unused tab tabs space spaces indent indentation
     semicolon semicolons todo todos placeholder boilerplate npm npx yarn pnpm pip pipx uv poetry conda brew apt
-    cargo make docker compose container containers kubectl bash ls cd cat grep sudo rm mkdir chmod curl pytest
+    cargo make docker compose container containers kubectl bash ls cd cat grep rm mkdir chmod curl pytest
     jest node python server servers app
     """
 )

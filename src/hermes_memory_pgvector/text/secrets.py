@@ -143,7 +143,7 @@ _SAME_SIGN = re.compile(r"([^A-Za-z0-9])\1*+|[xX*.]++|(.)\2{3,}+")
 _IN_CODE = re.compile(
     # A name in code, a call, a field; a template, a format, an escape of a pattern; something in brackets as a whole.
     r"^[$@&]\w+\)?$|^[$@]?[{(]|^[A-Za-z_$][\w.$]*+[(\[{](?:.*[)\]}([{][\w.()\[\]]*+)?[,;:]?$|^<.*>$|^\[.*\]$"
-    r"|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\|<\w+>|^(?:os|process|self|settings|config|env|secrets|args|options)\."
+    r"|[${]\{|\{\w*\}|^%[s(]|%\(\w|\\|<\w+>|^(?:os|process|self|settings|config|secrets|args|options|env)\."
 )
 _PATH = re.compile(r"[~.]{0,2}/[\w.@+/-]*")
 _EXAMPLE = re.compile(
@@ -182,7 +182,7 @@ def _is_sign(sign: str) -> bool:
 
 
 _NAMES = (
-    r"(?:(?:db|database|smtp|mail|imap|ftp|user|root|admin|sudo|become|ssh|login|proxy|ldap|vpn|wifi|redis|mysql|pg)_pass"
+    r"(?:(?:db|database|smtp|mail|imap|ftp|user|root|admin|su(?:do)?|become|ssh|login|proxy|ldap|vpn|wifi|redis|mysql|pg)_pass"
     r"|passw(?:or)?d|passphrase|pwd|secret(?:[-_]?(?:key|access[-_]?key))?|token"
     r"|(?:api|access|auth|private|signing|encryption|master|client)[-_]?(?:key|token|secret))"
 )
