@@ -201,7 +201,7 @@ def test_a_text_that_came_by_every_door_is_forgotten_and_stays_forgotten(home: H
     shutil.rmtree(home.folder / "journal")
     shutil.copytree(tmp_path / "old" / "journal", home.folder / "journal")
     with psycopg.connect(home.database.owner_dsn) as owner:
-        owner.execute("DELETE FROM journal_writers; DELETE FROM journals_ended")
+        owner.execute("DELETE FROM journal_writers")
     home.provider(session="s2").sync_turn("A new day begins", "So it does, and a fine one", session_id="s2")
     home.memory_file("Likes coffee", f"{CANARY} stands in the file", "Wifi is kolibri")
     waiting = {"Somebody else waits beside it"}

@@ -207,7 +207,7 @@ def test_a_replayed_announcement_takes_nothing_from_the_theme_that_holds_it_now(
     rows(agent_home)
     agent_home.write_memories("Launch is 14 March")
     assert rows(agent_home) == {"Launch is 14 March": ["hermes"]}
-    agent_home.stored.rows("UPDATE journal_writers SET seq = 0 RETURNING 1")
+    agent_home.stored.rows("UPDATE journal_writers SET position = 0 RETURNING 1")
     add(agent, "Something new")
     agent_home.write_memories("Launch is 14 March", "Something new")
     assert rows(agent_home) == {"Launch is 14 March": ["hermes"], "Something new": ["marketing"]}

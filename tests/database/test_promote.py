@@ -64,7 +64,6 @@ SEED = (
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
     "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",
     "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '\\x00ff', 'because')",
-    "INSERT INTO journals_ended (bucket, writers) VALUES ('b', '{{w}}')",
     "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
     "INSERT INTO hidden (rule, actor, reason) VALUES ('muted', 'somebody', 'wrong')",
@@ -382,7 +381,7 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(
         assert not installation.dsn_of(home)
     with psycopg.connect(installation.start().runtime_dsn) as agent:
         schema.verify(agent)
-        agent.execute("UPDATE journal_writers SET seq = seq")
+        agent.execute("UPDATE journal_writers SET position = position")
 
 
 def test_a_move_is_taken_back_and_one_that_does_not_compare_changes_nothing(

@@ -115,7 +115,7 @@ def test_every_record_arrives_once_whatever_the_batch(make: Callable[..., Rig], 
         rig.append(turn(number))
     rig.flush()
     assert numbers(stored) == list(range(500))
-    assert stored.rows("SELECT seq FROM journal_writers") == [(500,)]
+    assert stored.rows("SELECT position FROM journal_writers") == [(rig.journal.end,)]
 
 
 LONG_SESSION = codec.encode([turn(1)]).replace(
@@ -155,16 +155,17 @@ def test_a_bad_record_is_kept_aside_and_its_neighbours_arrive(
     rig = make(batch=batch)
     for number in range(10, 20):
         rig.append(turn(number))
+    place = rig.journal.end
     rig.journal.append(poison)
     for number in range(20, 30):
         rig.append(turn(number))
     with caplog.at_level(logging.WARNING):
         rig.flush()
     assert [number for number in numbers(stored) if number >= 10] == list(range(10, 30))
-    letters = stored.rows("SELECT seq, payload, reason FROM dead_letters")
+    letters = stored.rows("SELECT position, payload, reason FROM dead_letters")
     if letters:
-        ((seq, payload, reason),) = letters
-        assert (seq, rig.writer.status().dead) == (11, 1)
+        ((position, payload, reason),) = letters
+        assert (position, rig.writer.status().dead) == (place, 1)
         assert payload
         assert reason
         assert "kept as a dead letter" in caplog.text
@@ -201,10 +202,12 @@ def test_a_journal_with_a_newer_versions_record_is_left_to_that_version(
     assert stored.count("dead_letters") == 0
     assert rig.writer.status().for_newer == 1
     assert caplog.text.count("newer version") == 1
-    assert [record.seq for record in rig.journal.read(dead.journal.writer, 1, max_records=9, max_bytes=MIB)] == [2, 3]
+    theirs = dead.journal.writer
+    _, second, third = rig.journal.read(theirs, 0, max_records=9, max_bytes=MIB)
+    assert stored.rows("SELECT position FROM journal_writers WHERE writer = %s", theirs) == [(second.start,)]
     # A process of the newer version comes, which can take the journal and knows the record.
-    with rig.journal.adopt(dead.journal.writer) or pytest.fail("the journal cannot be adopted"):
-        stored.rows("UPDATE journal_writers SET seq = 2 WHERE writer = %s RETURNING 1", dead.journal.writer)
+    with rig.journal.adopt(theirs) or pytest.fail("the journal cannot be adopted"):
+        stored.rows("UPDATE journal_writers SET position = %s WHERE writer = %s RETURNING 1", third.start, theirs)
     rig.writer._checked_at = rig.writer._visited_at = 0.0
     rig.writer.run_once()
     rig.writer._visited_at = 0.0
@@ -333,7 +336,7 @@ def test_a_journal_whose_copy_was_drained_and_removed_elsewhere_goes_on(
     assert numbers(stored) == [0, 1, 2, 3, 100]
 
 
-def test_a_watermark_goes_with_its_journal_and_a_restored_copy_is_not_stored_again(
+def test_a_mark_outlives_its_journal_and_a_restored_copy_is_not_stored_again(
     make: Callable[..., Rig], stored: Stored, tmp_path: Path
 ) -> None:
     folder = tmp_path / "journal"
@@ -348,7 +351,6 @@ def test_a_watermark_goes_with_its_journal_and_a_restored_copy_is_not_stored_aga
             pass
     assert numbers(stored) == list(range(5))
     assert rig.journal.writers() == [rig.journal.writer]
-    assert stored.count("journal_writers") == 0
     stored.rows("DELETE FROM conversations RETURNING 1")
     for name, content in backup.items():
         (folder / name).write_bytes(content)
@@ -393,17 +395,20 @@ def test_a_batch_that_took_too_long_is_halved_until_it_arrives(
 def test_a_server_that_has_lost_commits_gets_them_again(make: Callable[..., Rig], stored: Stored) -> None:
     """An asynchronous standby takes over: rows and watermark of the last seconds are gone together."""
     dead = make()
+    lost = []
     for number in range(50):
+        lost += [dead.journal.end] if number == 20 else []
         dead.append(turn(number))
     dead.flush()
     dead.close()
     rig = make()
     for number in range(50, 100):
+        lost += [rig.journal.end] if number == 70 else []
         rig.append(turn(number))
     rig.flush()
     wait_until(lambda: len(rig.writer._finished) == 1)
-    _lose(stored, 20, dead.journal.writer)
-    _lose(stored, 70, rig.journal.writer)
+    _lose(stored, 20, dead.journal.writer, lost[0])
+    _lose(stored, 70, rig.journal.writer, lost[1])
     rig.writer._checked_at = 0.0
     rig.writer.wake()
     wait_until(lambda: len(numbers(stored)) == 100)
@@ -417,14 +422,16 @@ def test_what_a_server_loses_right_after_the_commit_is_still_there_when_room_is_
     make: Callable[..., Rig], stored: Stored
 ) -> None:
     dead = make()
+    lost = 0
     for number in range(50):
+        lost = dead.journal.end if number == 20 else lost
         dead.append(turn(number))
     dead.close()
     rig = make(keep_bytes=0)
     while rig.writer.run_once() == 0.0:
         pass
     assert numbers(stored) == list(range(50))
-    _lose(stored, 20, dead.journal.writer)
+    _lose(stored, 20, dead.journal.writer, lost)
     rig.close()
     # Whoever comes next has no memory of what had arrived.
     later = make(keep_bytes=0)
@@ -478,8 +485,8 @@ def test_an_idle_writer_lets_its_connection_go(
     assert stored.connections() == 0
 
 
-def _lose(stored: Stored, first: int, writer: str) -> None:
+def _lose(stored: Stored, first: int, writer: str, mark: int) -> None:
     with psycopg.connect(stored.dsn) as connection:
         gone = "strpos(content, 'turn ') = 1 AND substr(content, 6)::integer BETWEEN %s AND %s"
         connection.execute(f"DELETE FROM conversations WHERE {gone}".encode(), (first, first - first % 50 + 49))
-        connection.execute("UPDATE journal_writers SET seq = %s WHERE writer = %s", (first % 50, writer))
+        connection.execute("UPDATE journal_writers SET position = %s WHERE writer = %s", (mark, writer))

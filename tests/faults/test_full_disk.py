@@ -36,7 +36,7 @@ def finish(agent):
     while (engine.refusals.waits or not engine.writer.flush(Deadline.after(1))) and time.monotonic() < end:
         engine.tasks.wake()
         time.sleep(0.1)
-    say(json.dumps({"refused": engine.refusals.turns, "last": engine.journal.last_seq}))
+    say(json.dumps({"refused": engine.refusals.turns, "last": engine.journal.appended}))
     os._exit(0)
 """
 

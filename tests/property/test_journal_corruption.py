@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.journal import Adoption, Journal
-from hermes_memory_pgvector.journal.frame import MAGIC, Frame, encode, seed_of
-from hermes_memory_pgvector.journal.positions import PlacedRecord, PositionReader, position
-from hermes_memory_pgvector.journal.segment import list_directory, segment_path, walk_file
+from hermes_memory_pgvector.journal import FIRST_POSITION, Adoption, Journal, Record
+from hermes_memory_pgvector.journal.frame import MAGIC, encode, seed_of
+from hermes_memory_pgvector.journal.segment import OFFSET_BITS, segment_path
 from testing.cases import examples
 
 DEAD = "00000000001-00000000000000aa"
@@ -23,15 +22,15 @@ OTHER = "00000000001-00000000000000bb"
 COPIED = (-1, 0)
 
 
-def _foreign_frame(seq: int, payload: bytes) -> bytes:
-    return encode(seed_of(OTHER), seq, 0, payload)
+def _foreign_frame(payload: bytes) -> bytes:
+    return encode(seed_of(OTHER), 0, payload)
 
 
 payloads = st.one_of(
     st.binary(max_size=60),
     st.text(max_size=40).map(str.encode),
     st.binary(max_size=10).map(lambda rest: MAGIC + rest),
-    st.builds(_foreign_frame, st.integers(1, 40), st.binary(max_size=20)),
+    st.builds(_foreign_frame, st.binary(max_size=20)),
 )
 
 
@@ -76,10 +75,10 @@ class Bytes:
             case "remove":
                 del self.cells[at:end]
             case "forge":
-                forged = _foreign_frame(1 + damage.length, damage.filling)
+                forged = _foreign_frame(damage.filling)
                 self.cells[at:at] = [(byte, None) for byte in forged]
             case "copy":
-                # Own bytes in a second place: intact frames among them are genuine, and must come only once.
+                # Own bytes in a second place: intact frames among them are genuine.
                 source = len(damage.filling) * len(self.cells) // 41
                 self.cells[at:at] = [(byte, COPIED) for byte, _ in self.cells[source : source + 3 * damage.length]]
             case _:
@@ -114,20 +113,20 @@ def test_damage_never_forges_a_record_and_never_takes_an_untouched_one(
     records: list[bytes], per_segment: int, harm: list[tuple[int, Damage]], batch: int
 ) -> None:
     segments: list[Bytes] = []
-    places: dict[int, tuple[int, int, int]] = {}
+    places: dict[tuple[int, int], tuple[int, bytes]] = {}
     for first in range(0, len(records), per_segment):
         data = b""
-        for seq, payload in enumerate(records[first : first + per_segment], start=first + 1):
-            frame = encode(seed_of(DEAD), seq, 1_000_000, payload)
-            places[seq] = (len(segments), len(data), len(data) + len(frame))
+        for payload in records[first : first + per_segment]:
+            frame = encode(seed_of(DEAD), 1_000_000, payload)
+            places[len(segments), len(data)] = (len(data) + len(frame), payload)
             data += frame
         segments.append(Bytes(len(segments), data))
     for which, damage in harm:
         segments[which % len(segments)].apply(damage)
     intact = [run for segment in segments for run in segment.untouched()]
     certain = {
-        seq
-        for seq, (number, start, end) in places.items()
+        (number, start)
+        for (number, start), (end, _) in places.items()
         if any(run[0] == number and run[1] <= start and end <= run[2] for run in intact)
     }
     with tempfile.TemporaryDirectory() as name:
@@ -137,81 +136,38 @@ def test_damage_never_forges_a_record_and_never_takes_an_untouched_one(
         journal = Journal(directory, max_bytes=1 << 20, sync="process", keep_seconds=0.0)
         journal.open()
         found = _read_all(journal, batch)
-        stats = journal.stats()
-        assert {seq: records[seq - 1] for seq in found} == found
-        assert certain <= set(found)
-        assert stats.skipped_records == max(found, default=0) - len(found)
-        assert journal.depth(DEAD, 0).records == 0 or found
-        starts = {places[seq][:2] for seq in certain}
-        _everything_damaged_is_kept(journal, directory, segments, starts, max(found, default=0))
+        came_from: set[tuple[int, int]] = set()
+        for record in found:
+            number, offset = divmod(record.start - FIRST_POSITION, 1 << OFFSET_BITS)
+            origin = segments[number].cells[offset][1]
+            assert record.payload in records
+            if origin in places:
+                assert places[origin][1] == record.payload
+                came_from.add(origin)
+        assert certain <= came_from
+        assert journal.depth(DEAD, 0).records == len(found)
+        _everything_damaged_is_kept(journal, directory, segments, certain, found[-1].end if found else FIRST_POSITION)
         journal.close(Deadline.after(5))
 
 
-@settings(max_examples=examples(100))
-@given(
-    records=st.lists(payloads, min_size=1, max_size=24),
-    per_segment=st.integers(1, 10),
-    harm=st.lists(st.tuples(st.integers(0, 30), damages), max_size=6),
-    batch=st.integers(1, 8),
-)
-def test_reading_by_position_finds_what_reading_by_number_finds(
-    records: list[bytes], per_segment: int, harm: list[tuple[int, Damage]], batch: int
-) -> None:
-    """It may find more: a record that was copied to a second place has two positions, and only one number."""
-    segments: list[Bytes] = []
-    for first in range(0, len(records), per_segment):
-        numbered = enumerate(records[first : first + per_segment], start=first + 1)
-        data = b"".join(encode(seed_of(DEAD), seq, 1_000_000, payload) for seq, payload in numbered)
-        segments.append(Bytes(len(segments), data))
-    for which, damage in harm:
-        segments[which % len(segments)].apply(damage)
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        for number, segment in enumerate(segments, start=1):
-            segment_path(directory, DEAD, number).write_bytes(segment.data())
-        journal = Journal(directory, max_bytes=1 << 20, sync="process")
-        journal.open()
-        by_number = _read_all(journal, batch)
-        journal.close(Deadline.after(5))
-        there = {
-            position(segment.number, found.start): found
-            for segment in list_directory(directory).of(DEAD)
-            for found in walk_file(segment.path, DEAD)
-            if isinstance(found, Frame)
-        }
-        reader = PositionReader(directory, lambda _: 1 << 62)
-        mark = 0
-        by_position: list[PlacedRecord] = []
-        while part := reader.read(DEAD, mark, max_records=batch, max_bytes=1 << 20):
-            assert [each.start for each in part] == sorted(each.start for each in part)
-            assert part[0].start >= mark
-            mark = part[-1].end
-            by_position += part
-    assert [each.start for each in by_position] == sorted(there)
-    assert {each.start: each.payload for each in by_position} == {at: frame.payload for at, frame in there.items()}
-    numbers = {there[each.start].seq: each.payload for each in by_position}
-    assert numbers == by_number
-    assert len(by_position) == len(numbers) or any(damage.kind == "copy" for _, damage in harm)
-
-
-def _read_all(journal: Journal, batch: int) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    after = 0
+def _read_all(journal: Journal, batch: int) -> list[Record]:
+    found: list[Record] = []
+    mark = 0
     with journal.adopt(DEAD) or _fail():
-        while records := journal.read(DEAD, after, max_records=batch, max_bytes=1 << 20):
+        while records := journal.read(DEAD, mark, max_records=batch, max_bytes=1 << 20):
             for record in records:
-                assert record.seq > after
-                after = record.seq
-                found[record.seq] = record.payload
+                assert mark <= record.start < record.end
+                mark = record.end
+            found += records
     return found
 
 
 def _everything_damaged_is_kept(
-    journal: Journal, directory: Path, segments: list[Bytes], starts: set[tuple[int, int]], last: int
+    journal: Journal, directory: Path, segments: list[Bytes], starts: set[tuple[int, int]], mark: int
 ) -> None:
     """After draining, no file is where it was, and one with foreign bytes before an intact record is put aside."""
     with journal.adopt(DEAD) or _fail():
-        journal.retire(DEAD, last)
+        journal.retire(DEAD, mark)
     kept = {path.name.split(".")[1] for path in directory.glob(f"{DEAD}.*.damaged")}
     for number, segment in enumerate(segments, start=1):
         origins = [origin for _, origin in segment.cells]

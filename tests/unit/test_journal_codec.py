@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.journal import codec, frame
+from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
@@ -106,8 +106,6 @@ WRITTEN: dict[str, tuple[bytes, list[WriteItem]]] = {
         [RecordDelegation("hermes", "s1", "c1", "a task", "a result", WHEN, home_id="home")],
     ),
 }  # fmt: skip
-WRITER = "0198c7b1a2f-00112233445566ff"
-FRAME_HEAD = bytes.fromhex("f5c1fec09c000000070000000000000001a0403dce49060081deb0545c151169")
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -120,13 +118,6 @@ def test_what_was_written_before_is_read(kind: str) -> None:
 def test_what_is_written_now_an_older_process_can_read(kind: str) -> None:
     payload, items = WRITTEN[kind]
     assert codec.encode(items) == payload
-
-
-def test_a_frame_written_before_is_read() -> None:
-    payload = WRITTEN["add"][0]
-    data = FRAME_HEAD + payload
-    found = list(frame.walk(lambda at, count: data[at : at + count], len(data), frame.seed_of(WRITER)))
-    assert found == [frame.Frame(7, WHEN.wall_us, payload, 0, len(data))]
 
 
 def test_many_items_are_dealt_out_to_records_of_moderate_size() -> None:

@@ -32,7 +32,7 @@ from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder, unreadable_of_folder
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
-from hermes_memory_pgvector.store import erasure, gate, installation, named_rows, receipts, tombstones, watermarks
+from hermes_memory_pgvector.store import erasure, gate, installation, named_rows, receipts, tombstones
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.named_rows import Counted, FoundMemory, FoundTurn, SessionTurn, Until
 from hermes_memory_pgvector.store.receipts import Begun, Receipt
@@ -122,7 +122,6 @@ class Forgetting:
                 counts["recall_log"] += len(named_rows.find_recalls(connection, selection, until, MANY))
                 counts["stamps"] += len(named_rows.find_stamped(connection, selection, until, MANY))
             letters = list(erasure.dead_letters(connection))
-            older = watermarks.of_older_versions(connection)
         counts["turns"] = sum(each.turns for each in themes)
         counts["memories"] = len(memories)
         judge = self._judge(tombstones.micros(now), Erased())
@@ -140,7 +139,7 @@ class Forgetting:
             tuple(leftovers.standing(self._homes(), self.settings, self.selections, texts)),
             leftovers.host_messages(self._homes(), self.selections),
             begun,
-            tuple(leftovers.older(older, self._folders())),
+            tuple(leftovers.older((), self._folders())),
         )
 
     def carry_out(self, actor: Actor) -> Forgotten:

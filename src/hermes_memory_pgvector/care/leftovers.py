@@ -15,7 +15,7 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import receipts, watermarks
+from hermes_memory_pgvector.store import receipts
 from hermes_memory_pgvector.store.selection import Selection
 
 READ_SECONDS = 2.0
@@ -80,7 +80,7 @@ def unreached(connection: Connection, folders: Sequence[Path]) -> list[str]:
         for name, at in receipts.homes(connection)
         if name not in here
     ]
-    return [*older(watermarks.of_older_versions(connection), folders), *told, *BEYOND]
+    return [*older((), folders), *told, *BEYOND]
 
 
 def older(delivered: Sequence[tuple[str, datetime]], folders: Sequence[Path]) -> list[str]:

@@ -241,7 +241,7 @@ def _show(home: Path, letter_id: int, *, with_content: bool, json: bool) -> int:
     terminal.pairs(
         [
             ("id", letter.id),
-            ("record", f"{letter.writer}/{letter.seq}"),
+            ("record", f"{letter.writer}/{letter.position}"),
             ("rejected", terminal.ago(letter.at)),
             ("reason", letter.reason),
             ("size", terminal.size(letter.size)),
@@ -360,7 +360,7 @@ def _document(letter: DeadLetter) -> dict[str, Any]:
     return {
         "id": letter.id,
         "writer": letter.writer,
-        "seq": letter.seq,
+        "position": letter.position,
         "bytes": letter.size,
         "reason": letter.reason,
         "at": letter.at,

@@ -401,7 +401,7 @@ class Engine:
 
     def flush(self, deadline: Deadline) -> bool:
         """Give what was recorded a chance to arrive and to get its vectors; False when some of it has not."""
-        if not self._started and self.journal.last_seq:
+        if not self._started and self.journal.end:
             self.try_start()
         has_arrived = self._started and not self.writer.breaker.is_open and self.writer.flush(deadline)
         # Some hosts end a process without a further word once they have shut down its agents.

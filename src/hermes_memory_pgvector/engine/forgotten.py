@@ -278,13 +278,13 @@ class CleanFiles:
         """Look whether there is something to clean."""
         now = time.monotonic()
         is_asked = asked(self._folder) > self.receipt
-        is_due = now - self._looked_at >= RECHECK_SECONDS and self._journal.last_seq != self._looked_upto
+        is_due = now - self._looked_at >= RECHECK_SECONDS and self._journal.end != self._looked_upto
         is_left = self._left_for is not None and now - self._looked_at >= self._left_for
         if not is_asked and not is_due and not is_left:
             return LOOK_SECONDS
         with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
             newest = receipts.newest(connection)
-        self._looked_at, self._looked_upto = now, self._journal.last_seq
+        self._looked_at, self._looked_upto = now, self._journal.end
         if newest > self.receipt or is_left:
             if self._clean():
                 # The journal of an ended process is locked while somebody sends what it holds.

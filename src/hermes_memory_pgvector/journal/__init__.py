@@ -7,6 +7,17 @@ from hermes_memory_pgvector.journal.appender import SyncMode
 from hermes_memory_pgvector.journal.capacity import Urgency
 from hermes_memory_pgvector.journal.journal import Journal, JournalStats
 from hermes_memory_pgvector.journal.reader import Depth, Record
-from hermes_memory_pgvector.journal.retention import ADOPTED_TOGETHER, Adoption
+from hermes_memory_pgvector.journal.retention import Adoption
+from hermes_memory_pgvector.journal.segment import FIRST_POSITION, file_number
 
-__all__ = ["ADOPTED_TOGETHER", "Adoption", "Depth", "Journal", "JournalStats", "Record", "SyncMode", "Urgency"]
+__all__ = [
+    "FIRST_POSITION",
+    "Adoption",
+    "Depth",
+    "Journal",
+    "JournalStats",
+    "Record",
+    "SyncMode",
+    "Urgency",
+    "file_number",
+]

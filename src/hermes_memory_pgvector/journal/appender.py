@@ -4,8 +4,8 @@
 calls `rotate` and `sync`. The write keeps the interpreter lock: it takes a microsecond, and getting the lock back would
 mean waiting for every busy thread.
 
-The lock is reentrant and every step can be reconciled afterwards, because a signal handler may raise in the middle of
-an append, or append itself.
+The lock is reentrant, because a signal handler may append in the middle of an append. It may also raise there: nothing
+has to be noted after a write, because the file itself says where it ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -26,33 +25,11 @@ from hermes_memory_pgvector.files import sync_folder
 from hermes_memory_pgvector.journal import segment as files
 from hermes_memory_pgvector.journal.capacity import Capacity, Urgency
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
-from hermes_memory_pgvector.journal.segment import ActiveSegment
+from hermes_memory_pgvector.journal.segment import ActiveSegment, position
 
 SyncMode = Literal["process", "batch", "always"]
 
 _GIL_WRITE_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pending:
-    """A write whose outcome is not yet noted."""
-
-    segment: ActiveSegment
-    seq: int
-    size_before: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class AppenderState:
-    """The end of the series at one moment."""
-
-    writer: str
-    active_number: int | None
-    """None while there is no file to append to."""
-    active_size: int
-    last_seq: int
-    own_bytes: int
 
 
 class Appender:
@@ -75,10 +52,12 @@ class Appender:
         self._sync = sync
         self._segment_bytes = segment_bytes
         self._active: ActiveSegment | None = None
-        self._pending: _Pending | None = None
         self._writer = ""
         self._seed = 0
-        self._seq = 0
+        self.count = 0
+        """How many records were appended to this series."""
+        self._sealed_sizes: dict[int, int] = {}
+        self._sealed_end = 0
         self._dirty_since: float | None = None
         self._syncing_since: float | None = None
 
@@ -93,10 +72,11 @@ class Appender:
 
     def reset(self, writer: str) -> None:
         """Begin with nothing; the files of the series before stay as they are."""
-        self._active = self._pending = None
+        self._active = None
         self._writer, self._seed = writer, seed_of(writer)
-        self._seq = 0
-        self.capacity.own = self.capacity.drained = 0
+        self.count = self._sealed_end = 0
+        self._sealed_sizes = {}
+        self.capacity.own = 0
         self._dirty_since = self._syncing_since = None
         self.wants_rotation = self.is_asleep = False
 
@@ -114,24 +94,19 @@ class Appender:
         self._sync = sync
         self.capacity.bound(max_bytes)
 
-    def append(self, payload: bytes, urgency: Urgency) -> int:
-        """Write one record and return its number."""
+    def append(self, payload: bytes, urgency: Urgency) -> None:
+        """Write one record."""
         total = HEADER_BYTES + len(payload)
         with self.lock:
             while True:
-                if self._pending is not None:
-                    self._reconcile()
                 active = self._active
                 if active is None or active.is_broken or total > MAX_PAYLOAD:
                     active = self._usable(total)
                 self._check_capacity(total, urgency)
-                seq = self._seq + 1
-                frame = encode(self._seed, seq, time.time_ns() // 1000, payload)
-                pending = _Pending(active, seq, active.size, total)
+                frame = encode(self._seed, time.time_ns() // 1000, payload)
                 # A signal handler may have appended or forked since. From here to the end of the write none can run.
-                if self._active is not active or self._seq + 1 != seq or self._pending is not None:
+                if self._active is not active:
                     continue
-                self._pending = pending
                 code = 0
                 if total <= _GIL_WRITE_BYTES and files.gil_write is not None:
                     written = files.gil_write(active.fd, frame, total)
@@ -140,27 +115,30 @@ class Appender:
                         written = os.write(active.fd, frame)
                     except OSError as error:
                         written, code = -1, error.errno or errno.EIO
-                if written == total or self._rescue(pending, frame, written, code):
+                if written == total or self._rescue(active, frame, written, code):
                     break
-            self._landed(pending)
+            self.count += 1
+            active.size += total
+            self.capacity.own += total
+            if self._dirty_since is None:
+                self._dirty_since = time.monotonic()
             if self._sync == "always":
                 self._sync_record(active)
             if self.is_asleep or (active.size >= self._segment_bytes and not self.wants_rotation):
                 self._nudge(active)
-        return seq
 
-    def state(self) -> AppenderState:
-        """A consistent snapshot; every record up to its number is in the files."""
+    def end(self) -> int:
+        """The position behind the newest record, 0 before the first; what is below it no longer changes."""
         with self.lock:
-            self._reconcile()
             active = self._active
-            number, size = (None, 0) if active is None else (active.number, active.size)
-            return AppenderState(self._writer, number, size, self._seq, self.capacity.own)
+            size = 0 if active is None else os.fstat(active.fd).st_size
+            return self._sealed_end if active is None or not size else position(active.number, size)
 
     @property
-    def last_seq(self) -> int:
-        """The number of the newest record, 0 when there is none."""
-        return self._seq
+    def active_number(self) -> int | None:
+        """The number of the file in use; None while there is none."""
+        active = self._active
+        return None if active is None else active.number
 
     @property
     def is_dirty(self) -> bool:
@@ -172,10 +150,14 @@ class Appender:
         moments = [since for since in (self._syncing_since, self._dirty_since) if since is not None]
         return max(0.0, time.monotonic() - min(moments)) if moments and self._sync == "batch" else 0.0
 
-    def set_waiting(self, waiting: int, own_bytes: int) -> None:
-        """Note that of the first `own_bytes` written all but `waiting` are drained."""
+    def set_mark(self, mark: int) -> None:
+        """Note how far the own series is drained, for what counts against the bound."""
         with self.lock:
-            self.capacity.drained = max(0, min(own_bytes - waiting, self.capacity.own))
+            sizes = dict(self._sealed_sizes)
+            if self._active is not None:
+                sizes[self._active.number] = os.fstat(self._active.fd).st_size
+            waiting = (position(number, size) - max(mark, position(number, 0)) for number, size in sizes.items())
+            self.capacity.own = sum(max(0, bytes_after) for bytes_after in waiting)
 
     def request_rotation(self) -> None:
         """Ask the helper to seal the present segment."""
@@ -197,8 +179,8 @@ class Appender:
             return False
         self._flush_directory()
         with self.lock:
-            self._reconcile()
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
+            self._seal(old)
             self._active, self._dirty_since, self.wants_rotation = new, None, False
         if was_dirty:
             self._flush(old)
@@ -225,101 +207,76 @@ class Appender:
 
     def put_back(self) -> None:
         """For the holder of the lock: give what a deleted file holds a file again; raises OSError."""
-        self._reconcile()
         active = self._active
         if active is not None and active.size and files.is_deleted(active):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.put_back(self._directory, self._writer, active)
+            self._seal(active)
             self._active = self._dirty_since = None
             os.close(active.fd)
 
-    def finish(self) -> int:
-        """Helper only: sync and close the file; returns the number of the last record."""
+    def finish(self) -> None:
+        """Helper only: sync and close the file; one without a record is removed."""
         with self.lock:
-            self._reconcile()
             active, self._active = self._active, None
+            if active is not None:
+                self._seal(active)
             was_dirty, self._syncing_since = self.is_dirty, self._dirty_since
             self._dirty_since = None
         if active is not None:
             if was_dirty:
                 self._flush(active)
             os.close(active.fd)
-            if self._seq == 0:
+            if self._sealed_end == 0:
                 active.path.unlink(missing_ok=True)
         self._syncing_since = None
-        return self._seq
 
-    def _landed(self, pending: _Pending) -> None:
-        """Count a record that is in the file, once."""
-        if self._pending is not pending:
-            return
-        self._pending = None
-        self._seq = pending.seq
-        pending.segment.size += pending.length
-        self.capacity.own += pending.length
-        if self._dirty_since is None:
-            self._dirty_since = time.monotonic()
+    def _seal(self, active: ActiveSegment) -> None:
+        """Note how long a file is that takes no more records."""
+        size = os.fstat(active.fd).st_size
+        if size:
+            self._sealed_sizes[active.number] = size
+            self._sealed_end = position(active.number, size)
 
-    def _reconcile(self) -> None:
-        """Find out what became of a write whose append was interrupted before it could note the outcome."""
-        pending = self._pending
-        if pending is None:
-            return
-        if os.fstat(pending.segment.fd).st_size >= pending.size_before + pending.length:
-            self._landed(pending)
-        else:
-            self._restore(pending)
-
-    def _restore(self, pending: _Pending) -> bool:
-        """Take a partly written frame back; a file that does not let go of it takes no more records."""
-        active, size = pending.segment, pending.size_before
-        restored = True
-        try:
-            # The second condition is looked at last: a signal handler may have reconciled and appended meanwhile.
-            if os.fstat(active.fd).st_size > size and self._pending is pending:
-                os.ftruncate(active.fd, size)
-        except OSError:
-            restored = False
-        if self._pending is pending:
-            self._pending = None
-        if not restored:
-            self._break(active)
-        return restored
-
-    def _rescue(self, pending: _Pending, frame: bytes, written: int, code: int) -> bool:
+    def _rescue(self, active: ActiveSegment, frame: bytes, written: int, code: int) -> bool:
         """After a failed or short write: True when the record is there after all, False to try again, else raise."""
-        active, size, length = pending.segment, pending.size_before, pending.length
+        count = self.count
         # A short write comes without a reason: there was no room for more.
         code = code or (ctypes.get_errno() if written < 0 else errno.ENOSPC)
-        if 0 < written < length and self._pending is pending:
+        if code == errno.EINTR:
+            return False
+        if 0 < written < len(frame):
             # The rest either fits or shows why the first part did not.
             try:
                 written += os.write(active.fd, frame[written:])
             except OSError as error:
                 code = error.errno or errno.EIO
-            if written == length:
+            if written == len(frame):
                 return True
-        if written < 0 and os.fstat(active.fd).st_size >= size + length:
-            # Reported as failed and yet there: its number must not be given to another record.
-            self._landed(pending)
+            self._take_back(active, written, count)
+        # A full disk may have room again for the same file; any other failure is the file's own.
+        self.lacks_disk = code in (errno.ENOSPC, errno.EDQUOT)
+        if not self.lacks_disk:
             self._break(active)
-        else:
-            restored = self._restore(pending)
-            if code == errno.EINTR and restored:
-                return False
-            # A full disk may have room again for the same file; any other failure is the file's own.
-            self.lacks_disk = code in (errno.ENOSPC, errno.EDQUOT)
-            if not self.lacks_disk:
-                self._break(active)
         reason = errno.errorcode.get(code, str(code))
         self.last_error = f"write failed ({reason})"
-        raise JournalError(f"the journal could not take a record of {length} bytes: {reason}")
+        raise JournalError(f"the journal could not take a record of {len(frame)} bytes: {reason}")
+
+    def _take_back(self, active: ActiveSegment, written: int, count: int) -> None:
+        """Remove a partly written frame; where that is not possible, readers pass over it."""
+        try:
+            size = os.fstat(active.fd).st_size - written
+            # Looked at last: a signal handler may have appended meanwhile, and what it wrote stays.
+            if self.count == count:
+                os.ftruncate(active.fd, size)
+        except OSError:
+            self._break(active)
 
     def _sync_record(self, active: ActiveSegment) -> None:
         """`always`: the record is acknowledged only when the disk has it."""
         self._dirty_since = None
         if not self._flush(active):
-            # The record keeps its number: it may or may not survive, and a reader may find it.
+            # It may or may not survive, and a reader may find it.
             self._break(active)
             raise JournalError("the journal could not sync the record")
 

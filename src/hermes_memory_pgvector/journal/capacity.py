@@ -19,7 +19,7 @@ class Urgency(enum.Enum):
 class Capacity:
     """Counts what waits in the directory; changed under the appender's lock only."""
 
-    __slots__ = ("drained", "foreign", "max_bytes", "own", "refused", "turn_bytes")
+    __slots__ = ("foreign", "max_bytes", "own", "refused", "turn_bytes")
 
     def __init__(self, max_bytes: int) -> None:
         self.bound(max_bytes)
@@ -34,14 +34,15 @@ class Capacity:
 
     def reset(self) -> None:
         """A new series begins."""
-        self.own = self.drained = 0
+        self.own = 0
+        """What this process has waiting."""
         self.refused = 0
         """How many records have been turned away."""
 
     @property
     def waiting(self) -> int:
         """What counts against the bound."""
-        return max(0, self.own - self.drained) + self.foreign
+        return self.own + self.foreign
 
     @property
     def is_crowded(self) -> bool:

@@ -1,6 +1,6 @@
 """The format of a record on disk, and how to recognise an intact one.
 
-A frame is magic, payload length, sequence number, wall-clock microseconds, header check, payload check, payload.
+A frame is magic, payload length, wall-clock microseconds, header check, payload check, payload.
 The magic consists of bytes that no UTF-8 text contains. Both checks are CRC-32 seeded with the writer's id, so a
 frame copied from another writer is never taken for one of this writer, wherever it turns up. The header has a
 check of its own: a damaged length is recognised without reading what it claims to span.
@@ -17,7 +17,7 @@ MAGIC = b"\xf5\xc1\xfe\xc0"
 MAX_PAYLOAD = 64 * 1024 * 1024
 _WINDOW = 256 * 1024
 
-_FIELDS = struct.Struct("<4sIQq")
+_FIELDS = struct.Struct("<4sIq")
 _CHECKS = struct.Struct("<II")
 HEADER_BYTES = _FIELDS.size + _CHECKS.size
 
@@ -26,7 +26,6 @@ HEADER_BYTES = _FIELDS.size + _CHECKS.size
 class Frame:
     """An intact record and the bytes of the file it occupies."""
 
-    seq: int
     micros: int
     payload: bytes
     start: int
@@ -46,7 +45,6 @@ class Junk:
 @dataclass(frozen=True, slots=True)
 class _Header:
     length: int
-    seq: int
     micros: int
     check: int
     payload_check: int
@@ -61,9 +59,9 @@ def seed_of(writer: str) -> int:
     return crc32(writer.encode())
 
 
-def encode(seed: int, seq: int, micros: int, payload: bytes) -> bytes:
+def encode(seed: int, micros: int, payload: bytes) -> bytes:
     """The frame of one record."""
-    fields = _FIELDS.pack(MAGIC, len(payload), seq, micros)
+    fields = _FIELDS.pack(MAGIC, len(payload), micros)
     check = crc32(fields, seed)
     return fields + _CHECKS.pack(check, crc32(payload, check)) + payload
 
@@ -93,7 +91,7 @@ def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Fra
                 if junk >= 0:
                     yield Junk(junk, position, is_torn=False)
                     junk = -1
-                yield Frame(header.seq, header.micros, payload, position, end)
+                yield Frame(header.micros, payload, position, end)
                 position = end
                 continue
         if junk < 0:
@@ -108,11 +106,11 @@ def walk(read_at: ReadAt, size: int, seed: int, offset: int = 0) -> Iterator[Fra
 def _header(data: bytes, at: int, seed: int) -> _Header | None:
     if len(data) - at < HEADER_BYTES or not data.startswith(MAGIC, at):
         return None
-    _, length, seq, micros = _FIELDS.unpack_from(data, at)
+    _, length, micros = _FIELDS.unpack_from(data, at)
     check, payload_check = _CHECKS.unpack_from(data, at + _FIELDS.size)
     if crc32(data[at : at + _FIELDS.size], seed) != check:
         return None
-    return _Header(length, seq, micros, check, payload_check)
+    return _Header(length, micros, check, payload_check)
 
 
 def _is_torn(head: bytes, remaining: int, seed: int) -> bool:

@@ -71,7 +71,7 @@ class Helper(Service):
     def _rest(self, pause: float, now: float) -> float:
         appender = self._appender
         with appender.lock:
-            activity = appender.last_seq + appender.capacity.refused
+            activity = appender.count + appender.capacity.refused
             if activity != self._activity:
                 self._activity, self._active_at = activity, now
             if now - self._active_at < _IDLE_SECONDS or appender.is_dirty or appender.wants_rotation:

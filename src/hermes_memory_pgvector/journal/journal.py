@@ -17,7 +17,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +28,9 @@ from hermes_memory_pgvector.journal.appender import Appender, SyncMode
 from hermes_memory_pgvector.journal.capacity import Urgency
 from hermes_memory_pgvector.journal.helper import Helper
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
-from hermes_memory_pgvector.journal.reader import Bounds, Depth, Reader, Record
+from hermes_memory_pgvector.journal.reader import Depth, Reader, Record
 from hermes_memory_pgvector.journal.retention import Adoption, Retention
-from hermes_memory_pgvector.journal.segment import describe, list_directory
+from hermes_memory_pgvector.journal.segment import describe, list_directory, position
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,6 @@ class JournalStats:
     waiting_bytes: int
     """What counts against the bound, of all writers in the directory."""
     damaged_segments: int
-    skipped_records: int
-    """Numbers that damage has taken out of a sequence."""
     last_error: str
     locks_work: bool
 
@@ -72,7 +70,7 @@ class Journal:
         self._directory = directory
         self._idle_seal_bytes = segment_bytes // 16
         self._appender = Appender(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
-        self._reader = Reader(directory, self._bounds, self._appender.request_rotation)
+        self._reader = Reader(directory, self._readable_upto)
         self._retention = Retention(
             directory,
             self._reader,
@@ -111,9 +109,9 @@ class Journal:
             if self._lock is not None and not self._is_closing and not self._helper.is_running:
                 self._helper.start()
 
-    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> int:
-        """Write one record and return its number; JournalFull and JournalError mean that it was not taken."""
-        return self._appender.append(payload, urgency)
+    def append(self, payload: bytes, urgency: Urgency = Urgency.TURN) -> None:
+        """Write one record; JournalFull and JournalError mean that it was not taken."""
+        self._appender.append(payload, urgency)
 
     def close(self, deadline: Deadline) -> None:
         """Sync what is left, let go of the files and end the helper, as far as the deadline allows."""
@@ -126,7 +124,7 @@ class Journal:
 
         A series without a record leaves no trace; should one come after all, a new series begins with it.
         """
-        if self._appender.last_seq == 0:
+        if self._appender.end() == 0:
             self._may_revive = True
             self._close(deadline)
             return
@@ -161,9 +159,14 @@ class Journal:
         return self._directory
 
     @property
-    def last_seq(self) -> int:
-        """The number of the newest own record, 0 when there is none."""
-        return self._appender.last_seq
+    def end(self) -> int:
+        """The position behind the newest own record, 0 before the first."""
+        return self._appender.end()
+
+    @property
+    def appended(self) -> int:
+        """How many records this process has appended to its series."""
+        return self._appender.count
 
     @property
     def is_crowded(self) -> bool:
@@ -182,110 +185,86 @@ class Journal:
             bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
             waiting_bytes=self._appender.capacity.waiting,
             damaged_segments=listing.damaged + len(self._reader.damaged),
-            skipped_records=self._reader.skipped_records,
             last_error=self._appender.last_error,
             locks_work=self._locks_work,
         )
 
     def writers(self) -> list[str]:
         """Every writer that has segments in the directory, this process first."""
-        found = {segment.writer for segment in list_directory(self._directory).segments}
-        return sorted(found, key=lambda writer: (writer != self._writer, writer))
+        return sorted(list_directory(self._directory).writers, key=lambda writer: (writer != self._writer, writer))
 
-    def read(self, writer: str, after: int, *, max_records: int, max_bytes: int) -> list[Record]:
-        """The records after a number, in sequence and without a gap; at least one when there is one.
+    def read(self, writer: str, mark: int, *, max_records: int, max_bytes: int) -> list[Record]:
+        """The records after a mark in their order; at least one when there is one.
 
-        Where damage has taken records, the call that ends before the hole returns what precedes it, and the next one
-        what follows, as soon as the hole is certain. Another writer's records must be adopted before they are stored.
+        Another writer's records must be adopted before they are stored.
         """
-        return self._reader.read(writer, after, max_records=max_records, max_bytes=max_bytes)
+        return self._reader.read(writer, mark, max_records=max_records, max_bytes=max_bytes)
 
     def adopt(self, writer: str) -> Adoption | None:
         """The right to drain a dead writer; None while its process lives. The own writer needs none, and gets one."""
-        return self.adopt_all([writer]).get(writer)
+        if writer == self._writer:
+            return Adoption(writer, None, lambda _: None)
+        return self._retention.adopt(writer, locks_work=self._locks_work)
 
-    def adopt_all(self, writers: Sequence[str]) -> dict[str, Adoption]:
-        """The right to drain those of these writers that are dead; a few dozen at once, because each holds a file."""
-        own = {each: Adoption(each, None, lambda _: None) for each in writers if each == self._writer}
-        others = [each for each in writers if each != self._writer]
-        return {**own, **(self._retention.adopt(others, locks_work=self._locks_work) if others else {})}
+    def retire(self, writer: str, mark: int) -> None:
+        """Retire what lies before a mark that the server has just confirmed.
 
-    def retire(self, writer: str, upto: int, ending: Callable[[list[str]], None] = lambda _: None) -> None:
-        """Retire what lies at or below a watermark that the server has just confirmed.
-
-        Call it with a freshly read watermark only, also now and then while idle: segments go when they have been
-        drained for as long as they are kept, and a server that failed over may have gone back behind an older one.
+        Call it with a freshly read mark only, also now and then while idle: segments go when they have been drained for
+        as long as they are kept, and a server that failed over may have gone back behind an older one.
         """
         if writer == self._writer:
-            self._count_waiting(upto)
-            self._retention.retire_own(writer, upto, sealed_below=self._bounds(writer).sealed_below)
+            self._count_waiting(mark)
+            self._retention.retire(writer, mark, sealed_below=self._sealed_below)
         elif self._retention.holds(writer):
-            self.retire_all({writer: upto}, ending)
+            self._retention.retire(writer, mark)
 
-    def retire_all(self, marks: Mapping[str, int], ending: Callable[[list[str]], None] = lambda _: None) -> None:
-        """Do the same for several dead writers; `ending` is called with those whose last file is about to go."""
-        self._retention.retire(marks, ending, locks_work=self._locks_work)
-
-    @contextlib.contextmanager
-    def looking_once(self) -> Iterator[None]:
-        """For a block that only reads: everything in it uses one listing of the directory."""
-        files = list_directory(self._directory).by_writer()
-        self._reader.keep_listed(files)
-        try:
-            yield
-        finally:
-            for writer in files:
-                self._reader.unlist(writer)
+    def drop_drained(self, writer: str, mark: int) -> None:
+        """Remove what lies before a mark just read from the server, however short a time ago it arrived."""
+        if writer == self._writer:
+            self._retention.drop_drained(writer, mark, sealed_below=self._sealed_below)
+        elif self._retention.holds(writer):
+            self._retention.drop_drained(writer, mark)
 
     def once_stored(self, writer: str) -> int:
-        """The last record of a writer that some process has seen in the database, as far as its files tell."""
-        return self._reader.once_stored(writer)
+        """How far some process has seen a writer's records in the database, as far as the marks on its files tell."""
+        files = list_directory(self._directory).of(writer)
+        return max((each.end for each in files if each.is_drained), default=0)
 
-    def take_no_longer_kept(self) -> list[tuple[str, int, int]]:
-        """Writer, first and last of records that were asked for and are no longer kept; each is told once."""
-        with self._reader.lock:
-            told, self._reader.no_longer_kept = self._reader.no_longer_kept, []
-        return told
+    def first_kept(self, writer: str) -> int:
+        """The position where a writer's files begin; 0 when there are none."""
+        return next((each.start for each in list_directory(self._directory).of(writer)), 0)
 
-    def count(self, writer: str, after: int, upto: int) -> int:
-        """How many of a writer's records between two watermarks are still there; walks segments."""
-        return self._reader.count(writer, after, upto)
-
-    def depth(self, writer: str, upto: int) -> Depth:
-        """What waits after a watermark; walks segments, so not for hooks."""
-        return self._reader.depth(writer, upto)
+    def depth(self, writer: str, mark: int, upto: float = math.inf) -> Depth:
+        """What waits after a mark, as far as `upto`; walks segments, so not for hooks."""
+        return self._reader.depth(writer, mark, upto)
 
     def seal(self, deadline: Deadline) -> float:
         """Go on in a new file, so that what was appended so far no longer changes; the number of the file in use.
 
         When the helper does not come to it in time, that is the file in use as before.
         """
-        before = self._appender.state()
-        if before.active_number is not None and before.active_size:
+        before, end = self._appender.active_number, self._appender.end()
+        if before is not None and end > position(before, 0):
             self._appender.request_rotation()
-        while (now := self._appender.state()).active_number == before.active_number and now.active_size:
-            if deadline.is_over or now.active_number is None:
-                break
-            time.sleep(0.01)
-        return math.inf if now.active_number is None else now.active_number
+            while self._appender.active_number == before and not deadline.is_over:
+                time.sleep(0.01)
+        return self._sealed_below
 
-    def _count_waiting(self, upto: int) -> None:
-        state = self._appender.state()
-        is_all = upto >= state.last_seq
-        waiting = 0 if is_all else self._reader.waiting_bytes(state.writer, upto)
-        self._appender.set_waiting(waiting, state.own_bytes)
-        if is_all and state.active_size >= self._idle_seal_bytes:
+    @property
+    def _sealed_below(self) -> float:
+        """Own segments with a lower number never change again."""
+        number = self._appender.active_number
+        return math.inf if number is None else number
+
+    def _count_waiting(self, mark: int) -> None:
+        self._appender.set_mark(mark)
+        end, number = self._appender.end(), self._appender.active_number
+        if number is not None and mark >= end >= position(number, self._idle_seal_bytes):
             # Other processes count this file as waiting until it is sealed and marked.
             self._appender.request_rotation()
 
-    def _bounds(self, writer: str) -> Bounds:
-        if writer == self._writer:
-            state = self._appender.state()
-            number = math.inf if state.active_number is None else state.active_number
-            return Bounds(number, number, state.last_seq, is_own=True)
-        if self._retention.holds(writer):
-            return Bounds(math.inf, math.inf, math.inf, is_own=False)
-        return Bounds(0, math.inf, math.inf, is_own=False)
+    def _readable_upto(self, writer: str) -> float:
+        return self._appender.end() if writer == self._writer else math.inf
 
     def _begin(self) -> None:
         """Take an identity: lock, first segment, helper."""
@@ -330,36 +309,35 @@ class Journal:
         """Helper: sync, close and give the identity up; a series without a record leaves no trace."""
         lock = self._lock
         if lock is not None:
-            last_seq = self._appender.finish()
+            self._appender.finish()
             # Only now may the journal be opened again.
             self._lock = None
-            if last_seq == 0:
+            if self._appender.end() == 0:
                 lock.unlink()
             lock.release()
         self._closed.set()
 
     def announce(self) -> None:
         """Helper: announce new records. A hook that woke the writer itself would wait for the GIL."""
-        seq = self._appender.last_seq
-        if seq != self._announced:
+        count = self._appender.count
+        if count != self._announced:
             self._appender.lacks_disk = False
             if self.on_append is not None:
                 self.on_append()
-        self._announced = seq
+        self._announced = count
 
     def count_others(self) -> None:
         """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
-        own = self._appender.state()
+        own, number = self._writer, self._appender.active_number
         try:
             segments = list_directory(self._directory).segments
         except JournalError as error:
             self._appender.last_error = str(error)
             segments = ()
-        waiting = (each.size for each in segments if each.writer != own.writer and not each.is_drained)
+        waiting = (each.size for each in segments if each.writer != own and not each.is_drained)
         self._appender.capacity.foreign = sum(waiting)
-        place = (own.writer, own.active_number)
-        if own.active_number is not None and not any((each.writer, each.number) == place for each in segments):
-            self._renew(own.writer)
+        if number is not None and not any((each.writer, each.number) == (own, number) for each in segments):
+            self._renew(own)
 
     def clean(self) -> None:
         """Helper: remove what dead writers have left empty."""
@@ -407,7 +385,6 @@ class Journal:
         self._writer = new_writer_id()
         self._appender.abandon(self._writer)
         self._helper.after_fork_in_child()
-        self._reader.reset()
         self._retention.reset()
         self._closed = threading.Event()
         self._may_revive = self._may_revive or (was_open and not self._is_closing)

@@ -127,14 +127,14 @@ def redact_file(path: Path, writer: str, rewrite: Rewrite, blank: Blank) -> int:
         if blanked != torn:
             count += 1
             if isinstance(found, Frame):
-                blanked = encode(seed_of(writer), found.seq, found.micros, blanked)
+                blanked = encode(seed_of(writer), found.micros, blanked)
             data[found.start : found.end] = blanked
     for (frame, items), new in _rewritten(records, rewrite):
         changed = sum(now is not was for was, now in zip(items, new, strict=True))
         if changed:
             count += changed
             payload = redact_payload(frame.payload, items, new)
-            data[frame.start : frame.end] = encode(seed_of(writer), frame.seq, frame.micros, payload)
+            data[frame.start : frame.end] = encode(seed_of(writer), frame.micros, payload)
     if count:
         _replace(path, bytes(data), before)
     return count
@@ -194,7 +194,7 @@ class _Folder:
         self._untouched = 0
 
     def redact(self) -> Redacted:
-        for writer in list_directory(self._directory).by_writer():
+        for writer in sorted(list_directory(self._directory).writers):
             if writer in self._sealed_below:
                 self._redact_series(writer, self._sealed_below[writer])
                 continue

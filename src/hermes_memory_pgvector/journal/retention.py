@@ -12,21 +12,19 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal.lock import WriterLock, is_provably_gone
 from hermes_memory_pgvector.journal.reader import Reader
-from hermes_memory_pgvector.journal.segment import SegmentFile, describe, list_directory
+from hermes_memory_pgvector.journal.segment import SegmentFile, describe, is_damaged, list_directory
 
 logger = logging.getLogger(__name__)
 
 _DRAINED_MODE = 0o400
 _WAITING_MODE = 0o600
-ADOPTED_TOGETHER = 64
-"""How many locks are held at once: each costs a file descriptor."""
 
 
 class Adoption:
@@ -36,15 +34,9 @@ class Adoption:
         self.writer = writer
         self.lock = lock
         self._on_release = on_release
-        self._once = threading.Lock()
-        self._is_released = False
 
     def release(self) -> None:
         """Let other processes adopt; may be called twice."""
-        with self._once:
-            if self._is_released:
-                return
-            self._is_released = True
         self._on_release(self.writer)
         if self.lock is not None:
             self.lock.release()
@@ -59,7 +51,7 @@ class Adoption:
 
 
 class Retention:
-    """Adopts, retains and cleans the files of one journal directory."""
+    """Adopts, retains and cleans the files of one journal directory; any thread may call it."""
 
     def __init__(
         self,
@@ -78,105 +70,63 @@ class Retention:
         self._held: dict[str, Adoption] = {}
         self._drained_at: dict[tuple[str, int], float] = {}
         self._untakable: set[str] = set()
+        self._guard = threading.RLock()
 
     def holds(self, writer: str) -> bool:
         """Whether the writer is adopted by this journal."""
         return writer in self._held
 
-    def adopt(self, writers: Sequence[str], *, locks_work: bool) -> dict[str, Adoption]:
-        """Take the locks of those writers that are dead; a writer whose process lives or may live is left out."""
-        with self._reader.lock:
-            adopted = {writer: self._held[writer] for writer in writers if writer in self._held}
-            there = list_directory(self._directory).by_writer()
-            for writer in writers:
-                if writer in adopted or not (locks_work or is_provably_gone(self._directory, writer)):
-                    continue
-                try:
-                    # A restored copy may have come without its lock file.
-                    lock = WriterLock.take(self._directory, writer, create=writer in there)
-                except OSError as error:
-                    self._complain(writer, error)
-                    continue
-                if lock is not None:
-                    adopted[writer] = self._held[writer] = Adoption(writer, lock, self._released)
-            # Looked at again: a process may have written and died after the first look.
-            there = list_directory(self._directory).by_writer() if adopted else {}
-            self._reader.keep_listed({writer: there.get(writer, []) for writer in adopted})
-            return adopted
+    def adopt(self, writer: str, *, locks_work: bool) -> Adoption | None:
+        """Take the lock of a writer; None while its process lives or may live."""
+        with self._guard:
+            if writer in self._held:
+                return self._held[writer]
+            if not (locks_work or is_provably_gone(self._directory, writer)):
+                return None
+            try:
+                # A restored copy may have come without its lock file.
+                has_files = writer in list_directory(self._directory).writers
+                lock = WriterLock.take(self._directory, writer, create=has_files)
+            except OSError as error:
+                self._complain(writer, error)
+                return None
+            if lock is None:
+                return None
+            adoption = self._held[writer] = Adoption(writer, lock, self._released)
+            return adoption
 
-    def retire_own(self, writer: str, upto: int, *, sealed_below: float) -> None:
-        """Retire the own segments that lie wholly at or below a watermark just read from the server."""
-        with self._reader.lock:
-            for segment in self._due({writer: upto}, sealed_below).get(writer, ()):
-                self._remove(segment, upto)
-
-    def retire(self, marks: Mapping[str, int], ending: Callable[[list[str]], None], *, locks_work: bool) -> None:
-        """Retire what adopted or dead writers have below watermarks just read from the server.
-
-        `ending` is called before the last file of a writer goes; if it raises, the files stay.
-        """
-        with self._reader.lock:
-            due = self._due(marks, math.inf)
-        names = list(due)
-        for start in range(0, len(names), ADOPTED_TOGETHER):
-            self._retire_all({each: due[each] for each in names[start : start + ADOPTED_TOGETHER]}, marks, ending,
-                             locks_work=locks_work)  # fmt: skip
-
-    def _retire_all(
-        self,
-        due: Mapping[str, Sequence[SegmentFile]],
-        marks: Mapping[str, int],
-        ending: Callable[[list[str]], None],
-        *,
-        locks_work: bool,
-    ) -> None:
-        held_before = set(self._held)
-        adopted = self.adopt(list(due), locks_work=locks_work)
-        try:
-            last = [each for each in adopted if due[each] and len(self._reader.listed(each)) <= len(due[each])]
-            if last:
-                ending(last)
-            with self._reader.lock:
-                for writer, adoption in adopted.items():
-                    for segment in due[writer]:
-                        self._remove(segment, marks[writer])
-                    if adoption.lock is not None and not self._reader.listed(writer):
-                        adoption.lock.unlink()
-        finally:
-            for writer, adoption in adopted.items():
-                if writer not in held_before:
-                    adoption.release()
-
-    def _due(self, marks: Mapping[str, int], sealed_below: float) -> dict[str, list[SegmentFile]]:
-        """The segments that have been drained for as long as they are kept; one look at the directory for all."""
-        listing = list_directory(self._directory)
-        there = listing.by_writer()
-        retained = sum(each.size for each in listing.segments if each.is_drained)
-        most = self._keep_bytes()
-        now = time.monotonic()
-        due: dict[str, list[SegmentFile]] = {}
-        for writer, upto in marks.items():
-            if writer in self._held and writer not in there:
-                # Its process died before its first record: only the lock file is left to go.
-                due[writer] = []
-            sealed = [each for each in there.get(writer, ()) if each.number < sealed_below]
-            covered = [each for each in sealed if self._is_covered(each, upto)]
+    def retire(self, writer: str, mark: int, *, sealed_below: float = math.inf) -> None:
+        """Retire the sealed segments that hold nothing after a mark just read from the server; own or adopted ones."""
+        with self._guard:
+            listing = list_directory(self._directory)
+            sealed = [each for each in listing.of(writer) if each.number < sealed_below]
+            covered = [each for each in sealed if self._is_covered(each, mark)]
+            retained = sum(each.size for each in listing.segments if each.is_drained)
             retained += sum(each.size for each in covered if not each.is_drained)
+            most, now = self._keep_bytes(), time.monotonic()
             for segment in covered:
                 age = now - self._drained_since(segment, now)
                 # A server may still lose what it has just confirmed, so that is never removed.
                 if age >= self._keep_seconds or (retained > most and age >= self._least_seconds):
                     retained -= segment.size
-                    due.setdefault(writer, []).append(segment)
-        return due
+                    self._remove(segment)
+            adoption = self._held.get(writer)
+            if adoption is not None and adoption.lock is not None and not list_directory(self._directory).of(writer):
+                adoption.lock.unlink()
+
+    def drop_drained(self, writer: str, mark: int, *, sealed_below: float = math.inf) -> None:
+        """Remove at once what lies before a mark: what was forgotten must not stay in files."""
+        with self._guard:
+            for segment in list_directory(self._directory).of(writer):
+                if segment.number < sealed_below and self._is_covered(segment, mark):
+                    self._remove(segment)
 
     def clean(self, own: str, *, locks_work: bool) -> None:
         """Remove the lock files of dead writers that left nothing else."""
         if not locks_work:
             return
         listing = list_directory(self._directory)
-        with_segments = {segment.writer for segment in listing.segments}
-        for writer in listing.locks - with_segments - {own}:
+        for writer in listing.locks - listing.writers - {own}:
             lock = WriterLock.take(self._directory, writer, create=False)
             if lock is not None:
                 if not list_directory(self._directory).of(writer):
@@ -190,6 +140,7 @@ class Retention:
 
     def reset(self) -> None:
         """In a forked child: what is held is held by the parent."""
+        self._guard = threading.RLock()
         self._held.clear()
 
     def _complain(self, writer: str, error: OSError) -> None:
@@ -200,12 +151,11 @@ class Retention:
 
     def _released(self, writer: str) -> None:
         self._held.pop(writer, None)
-        self._reader.unlist(writer)
 
-    def _is_covered(self, segment: SegmentFile, upto: int) -> bool:
-        if self._reader.span(segment).last <= upto:
+    def _is_covered(self, segment: SegmentFile, mark: int) -> bool:
+        if not self._reader.holds_records(segment, mark):
             return True
-        # The watermark has gone back: this segment is needed again.
+        # The mark has gone back: this segment is needed again.
         self._drained_at.pop((segment.writer, segment.number), None)
         if segment.is_drained:
             self._mark(segment, _WAITING_MODE)
@@ -230,13 +180,11 @@ class Retention:
             os.utime(segment.path)
             segment.path.chmod(mode)
 
-    def _remove(self, segment: SegmentFile, upto: int) -> None:
+    def _remove(self, segment: SegmentFile) -> None:
         """Unlink a segment, or put it aside when it is damaged."""
-        if self._reader.span(segment, fresh=True).last > upto:
-            return
         key = (segment.writer, segment.number)
         try:
-            if key in self._reader.damaged:
+            if key in self._reader.damaged or is_damaged(segment.path, segment.writer):
                 segment.path.rename(_free_name(segment.path))
             else:
                 segment.path.unlink(missing_ok=True)
@@ -244,7 +192,7 @@ class Retention:
             pass
         except OSError as error:
             raise JournalError(f"a drained segment cannot be removed ({describe(error)})") from None
-        self._reader.drop(segment)
+        self._reader.damaged.discard(key)
         self._drained_at.pop(key, None)
 
 

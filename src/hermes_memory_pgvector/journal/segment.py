@@ -26,7 +26,19 @@ _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
 _COPY_BYTES = 1024 * 1024
 FIRST_NUMBER = 1
 """The number of a writer's first file."""
+OFFSET_BITS = 32
+FIRST_POSITION = FIRST_NUMBER << OFFSET_BITS
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def position(number: int, offset: int) -> int:
+    """Where a byte of a series is: positions are ordered as the bytes are."""
+    return number << OFFSET_BITS | offset
+
+
+def file_number(at: int) -> int:
+    """In which file a position is."""
+    return at >> OFFSET_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,16 @@ class SegmentFile:
     is_drained: bool
     modified: float
 
+    @property
+    def start(self) -> int:
+        """The position of its first byte."""
+        return position(self.number, 0)
+
+    @property
+    def end(self) -> int:
+        """The position behind its last byte."""
+        return position(self.number, self.size)
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -51,29 +73,14 @@ class Listing:
     damaged: int
     damaged_bytes: int
 
+    @property
+    def writers(self) -> frozenset[str]:
+        """Everyone who has segments here."""
+        return frozenset(segment.writer for segment in self.segments)
+
     def of(self, writer: str) -> list[SegmentFile]:
         """One writer's segments in order."""
         return [segment for segment in self.segments if segment.writer == writer]
-
-    def by_writer(self) -> dict[str, list[SegmentFile]]:
-        """Every writer's segments in order."""
-        found: dict[str, list[SegmentFile]] = {}
-        for segment in self.segments:
-            found.setdefault(segment.writer, []).append(segment)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What a full walk of one segment found."""
-
-    first: int
-    """The lowest intact sequence number, 0 when there is none."""
-    last: int
-    records: int
-    frame_bytes: int
-    oldest_micros: int
-    is_damaged: bool
 
 
 class ActiveSegment:
@@ -86,6 +93,7 @@ class ActiveSegment:
         self.path = path
         self.fd = fd
         self.size = 0
+        """About how much is in it; the file itself knows better."""
         self.is_broken = False
         """Takes no more records."""
         self.sync_failed = False
@@ -127,9 +135,9 @@ def is_deleted(active: ActiveSegment) -> bool:
 
 
 def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
-    """Write what a deleted file holds to a new file of the same series; raises OSError.
+    """Write what a deleted file holds to a new file in its place; raises OSError.
 
-    Its records keep their numbers, so none of them is stored twice.
+    Its records keep their positions, so none of them is stored twice.
     """
     fresh = create_segment(directory, writer, active.number)
     try:
@@ -204,21 +212,9 @@ def walk_file(path: Path, writer: str, offset: int = 0) -> Iterator[Frame | Junk
         raise JournalError(f"a segment cannot be read ({describe(error)})") from None
 
 
-def survey(path: Path, writer: str, *, after: int = 0) -> Span:
-    """Walk a whole segment and sum up what is intact in it, of the records after a number."""
-    seen: set[int] = set()
-    frame_bytes = oldest = first = last = 0
-    is_damaged = False
-    for item in walk_file(path, writer):
-        if isinstance(item, Junk):
-            is_damaged = is_damaged or not item.is_torn
-        elif item.seq > after and item.seq not in seen:
-            seen.add(item.seq)
-            frame_bytes += item.end - item.start
-            if first == 0 or item.seq < first:
-                first, oldest = item.seq, item.micros
-            last = max(last, item.seq)
-    return Span(first, last, len(seen), frame_bytes, oldest, is_damaged)
+def is_damaged(path: Path, writer: str) -> bool:
+    """Whether a file that nobody writes to has bytes in it that should not be there."""
+    return any(isinstance(found, Junk) and not found.is_torn for found in walk_file(path, writer))
 
 
 def describe(error: OSError) -> str:

@@ -87,7 +87,7 @@ class JournalReport:
 
     @property
     def gone(self) -> int:
-        """How many records were neither in the database nor in a journal when it did."""
+        """Of how many journals records were neither in the database nor in their files when it did."""
         return sum(each.writer_gone for each in self.processes)
 
     @property
@@ -126,13 +126,12 @@ def report(home: Path, marks: dict[str, int] | None) -> JournalReport:
     journal = Journal(folder / FOLDER_NAME, max_bytes=MEBIBYTE)
     owners = {each.journal_writer: f"{each.command} {each.pid}" for each in live}
     found = []
-    with journal.looking_once():
-        for writer in journal.writers():
-            mark = (marks or {}).get(writer, 0)
-            depth = journal.depth(writer, mark)
-            owner = owners.get(writer, "ended")
-            newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
-            found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
+    for writer in journal.writers():
+        mark = (marks or {}).get(writer, 0)
+        depth = journal.depth(writer, mark)
+        owner = owners.get(writer, "ended")
+        newer = depth.records > 0 and _is_for_newer(journal.read(writer, mark, max_records=1, max_bytes=1))
+        found.append(WriterDepth(writer, owner, depth.records, depth.bytes, depth.oldest_age_seconds, newer))
     stats = journal.stats()
     return JournalReport(tuple(found), stats.damaged_segments, stats.bytes_on_disk, live, left)
 

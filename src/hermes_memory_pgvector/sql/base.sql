@@ -187,24 +187,26 @@ CREATE TABLE theme_aliases (
     finished_at timestamptz
 );
 
--- How far each journal has arrived; advanced in the transaction that stores what it counts.
+-- How far each journal has arrived: the position behind the last record that is stored (the number of a file times 2^32,
+-- and an offset in it), moved in the transaction that stores it. The rows of journals that ended stay, so that a copy of
+-- their files that turns up later is not stored again.
 CREATE TABLE journal_writers (
     writer     text        PRIMARY KEY,
     home_id    text        NOT NULL DEFAULT '',
-    seq        bigint      NOT NULL DEFAULT 0,
+    position   bigint      NOT NULL DEFAULT 0,
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- Records that Postgres refuses whatever we do: kept, shown, and retried on demand.
 CREATE SEQUENCE dead_letters_id_seq;
 CREATE TABLE dead_letters (
-    id      bigint      PRIMARY KEY DEFAULT nextval('dead_letters_id_seq'),
-    writer  text        NOT NULL,
-    seq     bigint      NOT NULL,
-    payload bytea       NOT NULL,
-    reason  text        NOT NULL,
-    at      timestamptz NOT NULL DEFAULT now(),
-    UNIQUE (writer, seq)
+    id       bigint      PRIMARY KEY DEFAULT nextval('dead_letters_id_seq'),
+    writer   text        NOT NULL,
+    position bigint      NOT NULL,
+    payload  bytea       NOT NULL,
+    reason   text        NOT NULL,
+    at       timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (writer, position)
 );
 ALTER SEQUENCE dead_letters_id_seq OWNED BY dead_letters.id;
 
@@ -384,16 +386,6 @@ ALTER SEQUENCE delegations_id_seq OWNED BY delegations.id;
 CREATE UNIQUE INDEX delegations_edge ON delegations (agent_identity, session_id, child_session_id, task_digest);
 CREATE INDEX delegations_child ON delegations (agent_identity, child_session_id);
 ALTER TABLE delegations ALTER COLUMN task_digest SET STATISTICS 0, ALTER COLUMN metadata SET STATISTICS 0;
-
--- Until the journal is addressed by position: records that have arrived are counted, and journals that ended are listed.
-ALTER TABLE journal_writers ADD COLUMN schema_version integer NOT NULL DEFAULT 0;
-CREATE TABLE journals_ended (
-    bucket  text     NOT NULL,
-    home_id text     NOT NULL DEFAULT '',
-    writers text[]   NOT NULL,
-    seqs    bigint[] NOT NULL DEFAULT '{}',
-    PRIMARY KEY (bucket, home_id)
-);
 
 -- Until what was forgotten is one kind of mark.
 CREATE TABLE erasure_key (

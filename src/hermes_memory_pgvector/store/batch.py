@@ -73,9 +73,9 @@ class Batch:
                 case _:
                     assert_never(item)
 
-    def store(self, while_waiting: Callable[[], None] = lambda: None) -> None:
-        """Store the items; `while_waiting` runs while the server stores the turns."""
-        self._store_turns(while_waiting)
+    def store(self) -> None:
+        """Store the items."""
+        self._store_turns()
         changed = memories.store(self._connection, self._memories, self._model_id)
         if self._memories_want_vectors:
             vectors.enqueue(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
@@ -85,12 +85,11 @@ class Batch:
             memories.judge(self._connection, item)
         self._judgements = []
 
-    def _store_turns(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+    def _store_turns(self) -> None:
         turns.insert(
             self._connection,
             self._turns,
             retry_window=self._retry_window,
             wants_vector=self._wants_vector,
-            while_waiting=while_waiting,
         )
         self._turns = []

@@ -17,16 +17,16 @@ class DeadLetter:
 
     id: int
     writer: str
-    seq: int
+    position: int
     size: int
     reason: str
     at: datetime
 
 
-def insert(connection: Connection, writer: str, seq: int, payload: bytes, reason: str) -> None:
+def insert(connection: Connection, writer: str, position: int, payload: bytes, reason: str) -> None:
     """Keep a rejected record, in a database that is in use."""
     gate.enter(connection)
-    values = {"writer": writer, "seq": seq, "payload": payload, "reason": reason[:500]}
+    values = {"writer": writer, "position": position, "payload": payload, "reason": reason[:500]}
     connection.execute(statement("journal/insert_dead_letter"), values)
 
 

@@ -7,6 +7,7 @@ newer version of this package stops its journal.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,11 +19,16 @@ from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.batch import Batch
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.text.secrets import masker_for
-from hermes_memory_pgvector.values import WriteItem
+from hermes_memory_pgvector.values import (
+    AddMemory,
+    AddTurn,
+    RecordDelegation,
+    RemoveMemory,
+    ReplaceMemory,
+    WriteItem,
+)
 from hermes_memory_pgvector.writer.chunks import wants_vector
-from hermes_memory_pgvector.writer.decode_ahead import DecodeAhead
 from hermes_memory_pgvector.writer.masking import without_secrets
-from hermes_memory_pgvector.writer.tally import Tally
 
 BATCH_ITEMS = 2000
 """A record may hold many items, so a transaction is bounded by items, too."""
@@ -34,8 +40,10 @@ class Outcome:
 
     burials: list[tuple[str, str]] = field(default_factory=list)
     """The records that are kept as dead letters, and why."""
-    stops: dict[str, int] = field(default_factory=dict)
-    """Journals whose next record is of a newer version, with the number before it."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """How many rows of each kind."""
+    is_stopped: bool = False
+    """Whether the next record of the journal is of a newer version."""
 
 
 class Intake:
@@ -47,16 +55,12 @@ class Intake:
         pool: Pool,
         current_model: CurrentModel,
         settings: Settings,
-        *,
-        tally: Tally,
     ) -> None:
         self._journal = journal
         self._pool = pool
         self._current_model = current_model
         self._settings = settings
-        self._tally = tally
         self._masker = masker_for(settings)
-        self.ahead = DecodeAhead(self.decode)
         self.themes: set[str] = set()
         """The themes that were written to, by the names in the records."""
         self.outcome = Outcome()
@@ -64,7 +68,6 @@ class Intake:
     def begin(self) -> None:
         """A transaction begins: of what was not committed, nothing counts."""
         self.outcome = Outcome()
-        self._tally.begin()
 
     def decode(self, payload: bytes) -> list[WriteItem]:
         """A record's items as they are stored; ValueError when it cannot be decoded."""
@@ -88,7 +91,7 @@ class Intake:
             if batch.size >= BATCH_ITEMS and taken:
                 break
             try:
-                self._add(batch, record, self.ahead.items_of(record))
+                self._add(batch, record, self.decode(record.payload))
             except ValueError as error:
                 if self._is_for_newer(record, error):
                     break
@@ -98,9 +101,9 @@ class Intake:
 
     def _add(self, batch: Batch, record: Record, items: list[WriteItem]) -> None:
         """Add a record to a batch."""
-        batch.add(record.writer, record.seq, items)
+        batch.add(record.writer, record.start, items)
         self.themes.update(item.theme for item in items)
-        self._tally.add(items)
+        self.outcome.kinds.update(map(_kind, items))
 
     def store_rejected(self, connection: Connection, record: Record) -> bool:
         """Store a rejected record item by item, and bury what is at fault; False when it is left to a newer version."""
@@ -123,9 +126,9 @@ class Intake:
             try:
                 with connection.transaction(), self._pool.translating():
                     batch = self.new_batch(connection)
-                    batch.add(record.writer, record.seq, [item], first_part=part)
+                    batch.add(record.writer, record.start, [item], first_part=part)
                     batch.store()
-                self._tally.add([item])
+                self.outcome.kinds[_kind(item)] += 1
             except DatabaseRejected as error:
                 refused.append(item)
                 reason = str(error)
@@ -141,8 +144,8 @@ class Intake:
 
     def _bury(self, connection: Connection, record: Record, payload: bytes, reason: str) -> None:
         """Keep what cannot be stored as a dead letter."""
-        dead_letters.insert(connection, record.writer, record.seq, payload, reason)
-        self.outcome.burials.append((f"{record.writer}/{record.seq}", reason))
+        dead_letters.insert(connection, record.writer, record.start, payload, reason)
+        self.outcome.burials.append((f"{record.writer}/{record.start}", reason))
 
     def _is_for_newer(self, record: Record, error: ValueError) -> bool:
         """Whether the record is for a newer version of this package, so that we stop here.
@@ -151,5 +154,18 @@ class Intake:
         """
         if not isinstance(error, codec.NewerRecord) or record.writer == self._journal.writer:
             return False
-        self.outcome.stops[record.writer] = record.seq - 1
+        self.outcome.is_stopped = True
         return True
+
+
+def _kind(item: WriteItem) -> str:
+    """What an item is, as operators count it."""
+    match item:
+        case AddTurn():
+            return "turn"
+        case AddMemory() | ReplaceMemory() | RemoveMemory():
+            return "memory"
+        case RecordDelegation():
+            return "delegation"
+        case _:
+            return "correction"

@@ -1,10 +1,10 @@
 """The thread that empties the journal into Postgres.
 
-A batch is stored in one transaction that also moves the journal's watermark, so each record arrives exactly once. The
-watermark in Postgres is the only mark of progress: reading goes on from there, even after a failover has lost commits.
-Journals of dead processes are adopted, many in one transaction. When Postgres rejects a batch, the writer narrows it
-down to the item at fault and keeps that as a dead letter; the rest is stored. A journal that holds a record of a newer
-version of this package is left, from that record on, to a process of that version.
+A batch is stored in one transaction that also moves the journal's mark, so each record arrives exactly once. The mark
+in Postgres is the only one: reading goes on from there, even after a failover has lost commits, and reading from the
+beginning is always right. Journals of dead processes are adopted one after the other. When Postgres rejects a batch,
+the writer narrows it down to the item at fault and keeps that as a dead letter; the rest is stored. A journal that
+holds a record of a newer version of this package is left, from that record on, to a process of that version.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.journal import ADOPTED_TOGETHER, Journal, Record
-from hermes_memory_pgvector.meters import Meters
+from hermes_memory_pgvector.journal import FIRST_POSITION, Journal, Record, file_number
+from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, ROWS, Meters
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import schema, watermarks
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.values import WriteItem
-from hermes_memory_pgvector.writer.intake import BATCH_ITEMS, Intake
-from hermes_memory_pgvector.writer.setbacks import Setbacks
-from hermes_memory_pgvector.writer.tally import Tally
+from hermes_memory_pgvector.writer.intake import Intake, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +69,7 @@ class WriterStatus:
     again: int
     """Records that were stored again because the database went back to an earlier state."""
     gone: int
-    """Records that were lost when it did."""
+    """Journals of which it lacks records that were in files kept no longer."""
     waiting: int
     last_error: str
     breaker: BreakerStatus
@@ -105,9 +103,9 @@ class Writer(Service):
         self._on_stored = on_stored
         self._heal_schema = heal_schema
         self._on_adopted = on_adopted
-        self._tally = Tally(meters or Meters())
+        self._meters = meters or Meters()
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._intake = Intake(journal, pool, current_model, settings, tally=self._tally)
+        self._intake = Intake(journal, pool, current_model, settings)
         self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
@@ -121,7 +119,11 @@ class Writer(Service):
         """Journals whose next record is of a newer version, with their watermarks."""
         self._stored = 0
         self._dead = 0
-        self._setbacks = Setbacks()
+        self._own_stored = ("", 0)
+        """This process's journal, and how many records of it are stored."""
+        self._again: dict[str, int] = {}
+        """Journals that the database went back on: how many records of each are stored again."""
+        self._gone: set[str] = set()
         self._last_error = ""
         self._is_verified = False
         self._logged_news = ""
@@ -163,7 +165,7 @@ class Writer(Service):
 
     def flush(self, deadline: Deadline) -> bool:
         """Wait until everything appended so far has arrived; False when the deadline came first."""
-        writer, goal = self._journal.writer, self._journal.last_seq
+        writer, goal = self._journal.writer, self._journal.end
         self.wake()
         with self._progress:
             while self._marks.get(writer, 0) < goal and self._journal.writer == writer:
@@ -174,16 +176,16 @@ class Writer(Service):
 
     def status(self) -> WriterStatus:
         """A snapshot for status and doctor."""
-        waiting = max(0, self._journal.last_seq - self._marks.get(self._journal.writer, 0))
-        status = self.breaker.status()
+        writer, stored = self._own_stored
+        waiting = self._journal.appended - (stored if writer == self._journal.writer else 0)
         return WriterStatus(
             self._stored,
             self._dead,
-            self._setbacks.again,
-            self._setbacks.gone,
-            waiting,
+            sum(self._again.values()),
+            len(self._gone),
+            max(1, waiting) if self._own_waits() else 0,
             self._last_error,
-            status,
+            self.breaker.status(),
             for_newer=len(self._for_newer),
         )
 
@@ -222,7 +224,7 @@ class Writer(Service):
         return max(IDLE_SECONDS, min(self._visited_at + self._visit_seconds, next_check) - now)
 
     def _own_waits(self) -> bool:
-        return self._journal.last_seq > self._marks.get(self._journal.writer, 0)
+        return self._journal.end > self._marks.get(self._journal.writer, 0)
 
     def _verify(self) -> None:
         """Make sure that the database takes records; it is asked once, and not while there is nothing to store."""
@@ -244,14 +246,12 @@ class Writer(Service):
         if now - self._visited_at >= self._visit_seconds:
             self._visited_at = now
             self._visit_others(own)
-        if self._is_check_due(now) or self._setbacks.are_new:
+        if self._is_check_due(now):
             self._checked_at = now
             self._recheck(own)
-        for writer, first, last in self._journal.take_no_longer_kept():
-            self._setbacks.no_longer_kept(writer, first, last)
-        self._setbacks.tell()
 
     def _visit_others(self, own: str) -> None:
+        """Drain the journals whose processes are dead."""
         found = self._journal.writers()
         there = set(found)
         self._finished = {writer: mark for writer, mark in self._finished.items() if writer in there}
@@ -259,52 +259,24 @@ class Writer(Service):
         for writer in self._for_newer.keys() - there:
             self._is_read_on(writer)
         new = [each for each in found if each != own and each not in self._finished and each not in self._for_newer]
-        self._visit(new)
-        self._visit_seconds = visit_seconds(sum(each not in self._finished for each in new))
-
-    def _visit(self, writers: Sequence[str]) -> None:
-        """Drain these journals as far as their processes are dead."""
-        for start in range(0, len(writers), ADOPTED_TOGETHER):
+        for writer in new:
             if self.is_stopping:
                 return
-            adopted = self._journal.adopt_all(writers[start : start + ADOPTED_TOGETHER])
-            try:
-                if adopted and self._drain_adopted(list(adopted)):
-                    self._on_adopted()
-            finally:
-                for adoption in adopted.values():
-                    adoption.release()
+            self._visit(writer)
             if self._own_waits():
-                self._drain(self._journal.writer)
+                self._drain(own)
+        self._visit_seconds = visit_seconds(sum(each not in self._finished for each in new))
 
-    def _drain_adopted(self, writers: list[str]) -> int:
-        """Store what adopted journals hold, which is usually little; return the number of records."""
-        total = 0
-        while writers and not self.is_stopping:
-            before = len(writers)
-            if before > 1:
-                try:
-                    finished, count = self._drain_together(writers)
-                except DatabaseRejected:
-                    # One of them is at fault: halving finds it.
-                    total += self._drain_adopted(writers[: before // 2])
-                    writers = writers[before // 2 :]
-                    continue
-                total += count
-                self._finish(finished)
-                writers = [each for each in writers if each not in self._finished and each not in self._for_newer]
-            if len(writers) == before:
-                # A long one, or the only one.
-                first, *writers = writers
-                total += self._drain(first)
-                if not self.is_stopping and first not in self._for_newer:
-                    self._finish([first])
-        return total
-
-    def _finish(self, writers: Sequence[str]) -> None:
-        finished = {writer: self._marks[writer] for writer in writers}
-        self._finished.update(finished)
-        self._journal.retire_all(finished, self._end)
+    def _visit(self, writer: str) -> None:
+        adoption = self._journal.adopt(writer)
+        if adoption is None:
+            return
+        with adoption:
+            if self._drain(writer):
+                self._on_adopted()
+            if not self.is_stopping and writer not in self._for_newer:
+                self._finished[writer] = self._marks[writer]
+                self._journal.retire(writer, self._marks[writer])
 
     def _drain(self, writer: str) -> int:
         """Store what a journal holds; return the number of records."""
@@ -313,128 +285,115 @@ class Writer(Service):
             total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
-        self._intake.ahead.clear()
         return total
 
     def _recheck(self, own: str) -> None:
-        """Compare the watermarks with those we remember: a failover may have set them back."""
+        """Compare the marks with those we remember: a failover may have set them back."""
         is_watched = self._arrived_at and time.monotonic() - self._arrived_at < WATCHED_SECONDS
         if not is_watched and not self._finished:
             return
         with self._pool.connection(Deadline.after(BATCH_SECONDS)) as connection:
             marks = watermarks.read(connection, [own, *self._finished, *self._for_newer])
-        for writer in [own, *self._finished]:
-            self._compare(writer, marks.get(writer, 0))
         for writer, mark in list(self._for_newer.items()):
             if marks.get(writer, 0) != mark:
                 self._is_read_on(writer)
-        lost = [writer for writer, mark in self._finished.items() if marks.get(writer, 0) != mark]
-        for writer in lost:
-            del self._finished[writer]
-        self._visit(lost)
-        self._journal.retire_all({each: marks[each] for each in self._finished if each in marks}, self._end)
-        self._marks[own] = marks.get(own, 0)
+        for writer, known in list(self._finished.items()):
+            mark = marks.get(writer, 0)
+            if mark == known:
+                self._retire_finished(writer, mark)
+            else:
+                self._compare(writer, mark)
+                del self._finished[writer]
+                self._visit(writer)
+        self._compare(own, marks.get(own, 0))
         self._journal.retire(own, self._marks[own])
-        if self._own_waits() and not self._drain(own):
-            self._go_on_behind(own, self._journal.last_seq)
+        if self._own_waits():
+            self._drain(own)
+
+    def _retire_finished(self, writer: str, mark: int) -> None:
+        adoption = self._journal.adopt(writer)
+        if adoption is not None:
+            with adoption:
+                self._journal.retire(writer, mark)
 
     def _compare(self, writer: str, mark: int) -> None:
-        """Note how far a watermark has gone back, as after a restore or a failover.
+        """Remember a mark as the server tells it, and say so when it has gone back, as after a restore or a failover.
 
-        Where agents were stopped for a restore, no process remembers the watermarks, but the files of a journal do.
+        Where agents were stopped for a restore, no process remembers the marks, but the files of a journal do.
         """
-        known = self._marks[writer] if writer in self._marks else self._journal.once_stored(writer)
-        if mark >= known:
-            return
+        is_remembered = writer in self._marks
+        known = self._marks[writer] if is_remembered else self._journal.once_stored(writer)
         self._marks[writer] = mark
-        self._setbacks.went_back(writer, mark=mark, known=known, on_disk=self._journal.count(writer, mark, known))
-
-    def _go_on_behind(self, own: str, last: int) -> None:
-        """Move the watermark past records that are neither in the database nor on disk: they cannot arrive."""
-        with self._transaction([own]) as (connection, marks):
-            if marks[own] < last and not self._journal.depth(own, marks[own]).records:
-                marks[own] = last
-                watermarks.advance(connection, marks)
-        self._arrived(marks, 0)
+        if is_remembered and mark >= known:
+            return
+        again = self._journal.depth(writer, mark, known).records if mark < known else 0
+        first = self._journal.first_kept(writer)
+        # Files go once the database has what is in them, so one that is missing behind the mark was stored once.
+        has_gap = file_number(first) > file_number(mark) + 1
+        if not (is_remembered or again or has_gap):
+            # What a drained file ends with may be no record.
+            return
+        is_gone = has_gap or first > max(mark, FIRST_POSITION)
+        self._again[writer] = self._again.get(writer, 0) + again
+        if is_gone:
+            self._gone.add(writer)
+        logger.warning(
+            "the database has gone back, as after a restore: it lacks records of the journal of %s; "
+            "%d are stored again from its files%s",
+            writer,
+            again,
+            ", and those in files that are kept no longer are gone" if is_gone else "",
+        )
 
     def _drain_batch(self, writer: str) -> int:
         """Store the next records of a journal, as many as Postgres takes together; return how many."""
         most = min(self._window, self._portion)
-        ahead = self._intake.ahead
         while True:
+            end = self._journal.end if writer == self._journal.writer else 0
             try:
-                with self._transaction([writer]) as (connection, marks):
-                    mark = marks[writer]
-                    records = ahead.take(writer, mark) or self._read(writer, mark, most)
-                    records, most = records[:most], min(most, len(records)) or most
+                with self._transaction(writer) as (connection, mark):
+                    records = self._read(writer, mark, most)
+                    most = min(most, len(records)) or most
                     # In a backlog, larger batches share the cost of a transaction among more records.
                     is_full = len(records) >= self._batch_records
                     self._window = self._batch_records * (BACKLOG_BATCHES if is_full else 1)
                     batch = self._intake.new_batch(connection)
                     taken = self._intake.take(connection, batch, records)
-                    if is_full and len(taken) == len(records):
-                        after = records[-1].seq
-                        ahead.expect(writer, after, self._read(writer, after, self._window))
                     if taken:
-                        batch.store(while_waiting=ahead)
-                        mark = taken[-1].seq
-                        watermarks.advance(connection, {writer: mark})
+                        batch.store()
+                    # What lies before the end and is no record cannot arrive.
+                    arrived = taken[-1].end if taken else mark if records else max(mark, end)
+                    if arrived != mark:
+                        watermarks.advance(connection, writer, arrived)
             except DatabaseRejected:
                 if most == 1:
                     return self._store_apart(writer)
                 most //= 2
                 continue
-            self._arrived({writer: mark}, len(taken))
+            self._arrived(writer, arrived, len(taken))
             return len(taken)
-
-    def _drain_together(self, writers: Sequence[str]) -> tuple[list[str], int]:
-        """Store the next records of several journals in one transaction; return the finished journals and the count."""
-        room, size = min(self._batch_records, self._portion), BATCH_BYTES
-        finished: list[str] = []
-        moved: dict[str, int] = {}
-        count = 0
-        with self._transaction(writers) as (connection, marks):
-            batch = self._intake.new_batch(connection)
-            for writer in writers:
-                while room > 0 and size > 0 and batch.size < BATCH_ITEMS:
-                    records = self._read(writer, marks[writer], room)
-                    taken = self._intake.take(connection, batch, records)
-                    if not records:
-                        finished.append(writer)
-                    if not taken:
-                        break
-                    marks[writer] = moved[writer] = taken[-1].seq
-                    count += len(taken)
-                    room -= len(taken)
-                    size -= sum(len(record.payload) for record in taken)
-            if moved:
-                batch.store()
-                watermarks.advance(connection, moved)
-        self._arrived(marks, count)
-        return finished, count
 
     def _store_apart(self, writer: str) -> int:
         """Store the next record, which was rejected as a whole, item by item."""
         stored = 0
-        with self._transaction([writer]) as (connection, marks):
-            for record in self._read(writer, marks[writer], 1):
+        with self._transaction(writer) as (connection, mark):
+            for record in self._read(writer, mark, 1):
                 if self._intake.store_rejected(connection, record):
-                    stored, marks[writer] = 1, record.seq
-                    watermarks.advance(connection, marks)
-        self._arrived(marks, stored)
+                    stored, mark = 1, record.end
+                    watermarks.advance(connection, writer, mark)
+        self._arrived(writer, mark, stored)
         return stored
 
     @contextmanager
-    def _transaction(self, writers: Sequence[str]) -> Iterator[tuple[Connection, dict[str, int]]]:
-        """A transaction that locks the watermarks of journals."""
+    def _transaction(self, writer: str) -> Iterator[tuple[Connection, int]]:
+        """A transaction that locks the mark of a journal."""
         self._intake.begin()
         deadline = Deadline.after(BATCH_SECONDS)
         try:
             with self._pool.transaction(deadline) as connection:
-                marks = watermarks.lock(connection, writers, self._home_id)
-                for writer, mark in marks.items():
-                    self._compare(writer, mark)
-                yield connection, marks
+                mark = watermarks.lock(connection, writer, self._home_id)
+                self._compare(writer, mark)
+                yield connection, mark
         except DatabaseUnavailable:
             if deadline.is_over:
                 # The same batch would take as long again.
@@ -453,33 +412,29 @@ class Writer(Service):
         if self._for_newer.pop(writer, None) is not None:
             logger.warning("the journal of %s no longer waits for a newer version of this package", writer)
 
-    def _end(self, writers: list[str]) -> None:
-        """Everything in these journals has arrived and their last files are about to go: end their watermarks, too."""
-        with self._pool.transaction(Deadline.after(BATCH_SECONDS)) as connection:
-            watermarks.end(connection, writers)
-
-    def _arrived(self, marks: dict[str, int], count: int) -> None:
+    def _arrived(self, writer: str, mark: int, count: int) -> None:
         """The transaction under way is committed."""
         now = time.monotonic()
         outcome = self._intake.outcome
-        if len(marks) == 1 and (count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS):
-            # In a backlog the reader is a batch ahead, and finding the watermark again means walking the files.
+        if count < self._batch_records or now - self._retired_at >= RETIRE_SECONDS:
             self._retired_at = now
-            for writer, mark in marks.items():
-                self._journal.retire(writer, mark, self._end)
+            self._journal.retire(writer, mark)
         if count >= self._portion:
             self._portion = min(MAX_PORTION, 2 * self._portion)
         self._arrived_at = now
         self._log_burials(outcome.burials)
         self._dead += len(outcome.burials)
-        self._tally.count(count, len(outcome.burials))
-        for writer, mark in outcome.stops.items():
+        self._count(count, outcome)
+        if outcome.is_stopped:
             if writer not in self._for_newer:
                 logger.warning("the journal of %s continues with %s", writer, FOR_NEWER)
             self._for_newer[writer] = mark
         with self._progress:
-            self._marks.update(marks)
+            self._marks[writer] = mark
             self._stored += count
+            if writer == self._journal.writer:
+                before = self._own_stored[1] if self._own_stored[0] == writer else 0
+                self._own_stored = (writer, before + count)
             self._progress.notify_all()
         if self.breaker.is_open:
             self._outage_stored += count
@@ -487,6 +442,16 @@ class Writer(Service):
                 self.breaker.succeeded()
         if count:
             self._on_stored()
+
+    def _count(self, count: int, outcome: Outcome) -> None:
+        """For operators: records, and the rows made of them."""
+        if count:
+            self._meters.count(BATCHES)
+            self._meters.count(RECORDS, count)
+        if outcome.burials:
+            self._meters.count(DEAD_LETTERS, len(outcome.burials))
+        for kind, number in outcome.kinds.items():
+            self._meters.count(ROWS, number, kind)
 
     def _log_burials(self, burials: Sequence[tuple[str, str]]) -> None:
         for record, reason in burials:

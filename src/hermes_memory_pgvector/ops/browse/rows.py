@@ -133,7 +133,7 @@ def _rejected(connection: Connection, given: Given) -> tuple[list[Any], str | No
     from hermes_memory_pgvector.store import dead_letters
 
     found = [
-        RejectedLine(f"d{each.id}", each.at, each.size, each.reason, each.writer, each.seq)
+        RejectedLine(f"d{each.id}", each.at, each.size, each.reason, each.writer, each.position)
         for each in dead_letters.newest(connection, MANY)
     ]
     return _cut(found, given, lambda each: each.id)

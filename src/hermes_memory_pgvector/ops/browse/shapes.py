@@ -126,7 +126,7 @@ class RejectedLine:
     size: int = column("size", right=True, default=0, show=amounts.size)
     reason: str = column("reason", text=True)
     writer: str = ""
-    seq: int = 0
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class RejectedFacts(Facts):
     size: int = column("size", default=0, show=amounts.size)
     kind: str = "rejected"
     writer: str = ""
-    seq: int = 0
+    position: int = 0
     notes: tuple[Note, ...] = aside(())
 
 
@@ -208,7 +208,13 @@ def _rejected(connection: Connection, name: RecordName) -> RejectedFacts:
     letter, _ = found
     advice = Note("note", "what it holds", then=command("journal", "dead", "show", str(name.number), "--content"))
     return RejectedFacts(
-        str(name), letter.at, letter.reason, letter.size, writer=letter.writer, seq=letter.seq, notes=(advice,)
+        str(name),
+        letter.at,
+        letter.reason,
+        letter.size,
+        writer=letter.writer,
+        position=letter.position,
+        notes=(advice,),
     )
 
 

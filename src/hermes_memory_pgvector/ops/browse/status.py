@@ -250,7 +250,8 @@ def _oddities(report: JournalReport) -> Iterator[Note]:
         yield Note("warning", f"left behind: {amounts.count(left, 'refused write')} of processes that have ended")
     if report.stored_again or report.gone:
         again = f"{amounts.count(report.stored_again, 'record')} stored again from the journal"
-        yield Note("warning", f"the database has gone back to an earlier state: {again}, {report.gone} gone")
+        lost = f", {amounts.count(report.gone, 'journal')} has lost records" if report.gone else ""
+        yield Note("warning", f"the database has gone back to an earlier state: {again}{lost}")
     if report.damaged:
         yield Note("warning", f"{amounts.count(report.damaged, 'segment')} of the journal damaged and kept aside")
 

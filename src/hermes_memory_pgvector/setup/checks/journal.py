@@ -106,7 +106,7 @@ def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
     went_back = "the database has gone back to an earlier state"
     again = f"{terminal.count(report.stored_again, 'record')} stored again from the journal"
     if report.gone:
-        text = f"{went_back}: {terminal.count(report.gone, 'record')} cannot be stored again, {again}"
+        text = f"{went_back}: {terminal.count(report.gone, 'journal')} has lost records, {again}"
         yield warning("journal", text, "if it was restored from a dump and there is a newer one, restore that")
     elif report.stored_again:
         yield ok("journal", f"{went_back}: {again}, none is gone")
