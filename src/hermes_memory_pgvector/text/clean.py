@@ -80,7 +80,8 @@ def entries_of(text: str, max_chars: int) -> list[str]:
     As when the host reads the file: every line ending becomes a plain one, and a delimiter splits an entry in two.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    parts = (capped(clean(part).strip(), max_chars) for part in lines.split(DELIMITER))
+    # Some editors begin a file with a mark of its encoding, which the host takes for a sign of the first entry.
+    parts = (capped(clean(part.removeprefix("\ufeff")).strip(), max_chars) for part in lines.split(DELIMITER))
     return list(dict.fromkeys(part for part in parts if part))
 
 

@@ -1,0 +1,155 @@
+"""Changing entries of MEMORY.md and USER.md the way the host does: under its lock, in its format, all at once.
+
+Only what is named changes; every other byte of the file stays. A file in which an entry no longer stands as it was
+shown is left alone, and the error names the path and the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hermes_memory_pgvector import files
+from hermes_memory_pgvector.errors import CareError
+from hermes_memory_pgvector.text.clean import entries_of
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
+
+LOCK_SECONDS: Final = 10.0
+"""The host holds its lock for milliseconds."""
+_BETWEEN = re.compile(r"((?:\r\n|\n|\r)§(?:\r\n|\n|\r))")
+_BYTES: Final = {"encoding": "utf-8", "errors": "surrogateescape"}
+_BOM: Final = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An entry, and the line of the file that it begins in."""
+
+    path: Path
+    line: int
+    content: str
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a person."""
+        return f"{self.path}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An entry as it was shown, and what stands there instead; None takes it out."""
+
+    standing: Standing
+    new: str | None
+
+
+def standing(path: Path, max_chars: int, masker: Masker = NOTHING) -> list[Standing]:
+    """The entries of a file, each as it is stored; none for a file that is not there."""
+    if not path.is_file():
+        return []
+    return [each for each, _ in _placed(path, _pieces(_text(path)), max_chars, masker)]
+
+
+def edit(path: Path, changes: Sequence[Exchange], max_chars: int, masker: Masker = NOTHING) -> None:
+    """Exchange or take out entries; where one no longer stands there, nothing is done, and the error says where."""
+    real = path.resolve()
+    with _locked(path):
+        seen = files.signature(real)
+        if seen is None:
+            raise _changed(changes[0].standing)
+        pieces = _pieces(_text(real))
+        new: list[str | None] = [*pieces]
+        found: dict[str, list[int]] = {}
+        for each, place in _placed(path, pieces, max_chars, masker):
+            found.setdefault(each.content, []).append(place)
+        for change in changes:
+            places = found.get(change.standing.content)
+            if not places:
+                raise _changed(change.standing)
+            # The host takes a second copy for the same entry.
+            for place in places if change.new is None else places[1:]:
+                new[place] = None
+            if change.new is not None:
+                new[places[0]] = _instead(pieces[places[0]], change.new)
+        written = ((_BOM if pieces[0].startswith(_BOM) else "") + _joined(new)).encode(**_BYTES)
+        if not files.replace(
+            real, written, owner=files.owner_of(real), mode=real.stat().st_mode & 0o777,
+            only_if=lambda: files.signature(real) == seen,
+        ):  # fmt: skip
+            raise _changed(changes[0].standing)
+
+
+def _changed(standing: Standing) -> CareError:
+    return CareError(f"{standing.place}: the file has changed meanwhile, and nothing was done; look at it again")
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode(**_BYTES)
+
+
+def _pieces(text: str) -> list[str]:
+    """Entries and what stands between them, by turns; together they are the text."""
+    return _BETWEEN.split(text)
+
+
+def _placed(path: Path, pieces: Sequence[str], max_chars: int, masker: Masker) -> Iterator[tuple[Standing, int]]:
+    line = 1
+    for place, piece in enumerate(pieces):
+        if place % 2 == 0:
+            for content in entries_of(piece, max_chars):
+                yield Standing(path, line + _lines(_before(piece)), masker.mask(content).text), place
+        line += _lines(piece)
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + text.replace("\r\n", "\n").count("\r")
+
+
+def _before(piece: str) -> str:
+    """The blanks that an entry begins with, and the mark of the encoding that a file may begin with."""
+    return piece[: len(piece) - len(piece.removeprefix(_BOM).lstrip())]
+
+
+def _instead(piece: str, new: str) -> str:
+    """An entry's piece with other words, between the same blanks."""
+    return _before(piece) + new + piece[len(piece.rstrip()) :]
+
+
+def _joined(pieces: Sequence[str | None]) -> str:
+    """The text again, without the entries that were taken out and the delimiter before each."""
+    kept: list[str] = []
+    for place in range(0, len(pieces), 2):
+        piece = pieces[place]
+        if piece is not None:
+            between = pieces[place - 1] if kept else ""
+            kept += [between or "", piece]
+    return "".join(kept).removeprefix(_BOM)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the host's lock on a file of its memory."""
+    lock = path.with_suffix(f"{path.suffix}.lock")
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        with contextlib.suppress(OSError):
+            files.give(handle, files.owner_of(path.parent))
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise CareError(f"hermes is writing {path}, and nothing was done; run it again") from None
+                time.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)
