@@ -27,7 +27,7 @@ from testing.stored import Stored
 from testing.waiting import wait_until
 
 RECALL = {"recall_memory", "recall_conversation"}
-CHANGES = {"remember"}
+CHANGES = {"remember", "retract_memory"}
 QUIET: dict[str, Any] = {"embed_url": "http://127.0.0.1:9/", "embed_on_write": False}
 HELD = "SELECT content, target, origin, trust, home_id FROM memory_entries WHERE agent_identity = 'market' ORDER BY id"
 
@@ -283,10 +283,10 @@ def test_what_another_agent_remembers_is_carried_forgotten_and_undone(
         assert [row[:2] for row in Stored(second.owner_dsn).rows(HELD)] == [row[:2] for row in stored.rows(HELD)]
         assert len(stored.rows(HELD)) == 2
 
-    undone = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
-    assert (undone["action"], undone["by"]) == ("replace", "mcp")
-    assert commands.call("undo", undone["id"], "--execute").code == 0
-    assert {row[0] for row in stored.rows(HELD)} == {"The zebra is called Anna.", "The zebra was born in May."}
+    newest = commands.call("list", "events", "--theme", "market", "--json").json["rows"][0]
+    assert (newest["action"], newest["by"]) == ("add", "mcp")
+    assert commands.call("undo", newest["id"], "--execute").code == 0
+    assert [row[0] for row in stored.rows(HELD)] == ["The zebra is called Anna."]
     assert commands.call("mute", "--origin", "mcp", "--theme", "market", "--json").json["counts"]["memories"] >= 1
     forgotten = commands.call("forget", "--theme", "market", "--execute", "--json")
     assert forgotten.code == 0, forgotten

@@ -230,7 +230,7 @@ def test_a_provider_without_initialize_does_no_harm(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HERMES_HOME", str(tmp_path))
     provider = PgvectorMemoryProvider({"dsn": "host=127.0.0.1 port=1 dbname=x"})
     assert provider.is_available()
-    assert len(provider.get_tool_schemas()) == 2
+    assert len(provider.get_tool_schemas()) == 3
     assert provider.get_config_schema()
     assert provider.backup_paths() == []
     assert provider.identity_signature()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.errors import DatabaseUnavailable
-from hermes_memory_pgvector.recall import tools
+from hermes_memory_pgvector.recall import retract, tools
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.values import Hit, Kind, Neighbour, Question, Scope, Session
 
@@ -37,11 +38,11 @@ def ask(
     return json.loads(text), asked[0] if asked else None
 
 
-def test_schemas_name_both_tools_and_require_only_a_query() -> None:
+def test_the_tools_are_small_and_searching_requires_only_a_query() -> None:
     schemas = tools.schemas()
     assert [schema["name"] for schema in schemas] == ["recall_memory", "recall_conversation"]
     assert all(schema["parameters"]["required"] == ["query"] for schema in schemas)
-    assert len(json.dumps(schemas)) < 2600
+    assert len(json.dumps([*schemas, retract.schema()])) <= 3000
 
 
 def test_memories_come_back_in_the_promised_form() -> None:
@@ -56,7 +57,7 @@ def test_memories_come_back_in_the_promised_form() -> None:
     )
     assert answer["count"] == 1
     row = answer["results"][0]
-    assert list(row) == ["id", "agent_identity", "target", "ts", "score", "origin", "content"]
+    assert list(row) == ["id", "ref", "agent_identity", "target", "ts", "score", "why", "origin", "content"]
     assert (row["id"], row["target"], row["score"], row["ts"]) == (7, "user", 0.1235, "2026-05-01T12:00:00+00:00")
     assert len(row["content"]) == 2000
 
@@ -64,8 +65,21 @@ def test_memories_come_back_in_the_promised_form() -> None:
 def test_turns_come_back_with_session_and_role() -> None:
     hit = Hit(Kind.TURN, 9, "marketing", NOW, "said", None, 1.0, session_id="s9", role="assistant")
     row = ask("recall_conversation", {"query": "what"}, [hit])[0]["results"][0]
-    assert list(row) == ["id", "agent_identity", "session_id", "role", "ts", "score", "origin", "content"]
+    assert list(row) == ["id", "ref", "agent_identity", "session_id", "role", "ts", "score", "why", "origin", "content"]
     assert row["score"] is None
+
+
+def test_a_result_says_in_a_word_why_it_is_one() -> None:
+    when = datetime(2026, 5, 1, 11, tzinfo=UTC)
+    hit = Hit(Kind.TURN, 9, "marketing", when, "The pilot boat", 0.5, 1.0, session_id="s", role="assistant")
+
+    def why(query: str, hit: Hit = hit) -> str:
+        return str(ask("recall_conversation", {"query": query}, [hit])[0]["results"][0]["why"])
+
+    assert why("roses") == "meaning"
+    assert why("boats", replace(hit, score=None)) == "words"
+    assert why("which boat did you suggest on 1 May 2026?") == "meaning, words, time, speaker"
+    assert ask("recall_conversation", {"query": "boat"}, [hit])[0]["results"][0]["ref"] == "t9"
 
 
 def test_turns_bring_their_neighbours_along_as_evidence_beside_the_hit() -> None:

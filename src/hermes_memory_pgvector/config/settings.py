@@ -182,6 +182,9 @@ class Settings:
     scope_default: str = _text(
         "current", "recall", "Scope of the recall tools when the model gives none: current or all."
     )
+    tools: Literal["all", "recall"] = _choice(
+        "all", "recall", ("all", "recall"), "Which tools the agent gets: all, or recall without retract_memory."
+    )
     recall_log: Literal["off", "ids", "text"] = _is(
         "ids", "recall", kinds.recall_log, "off, ids or text",
         "What is kept of the last answers of recall, for `why`: nothing, ids with scores and times, or the questions,"

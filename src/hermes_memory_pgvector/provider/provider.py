@@ -29,9 +29,10 @@ from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import host_config
-from hermes_memory_pgvector.recall import prefetch, tools
+from hermes_memory_pgvector.recall import prefetch, retract, tools
 from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.text.names import session_name
+from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import DEFAULT_THEME, LINEAGES, Session
 
 try:
@@ -137,8 +138,9 @@ class PgvectorMemoryProvider(MemoryProvider):
     def system_prompt_block(self) -> str:
         """A few lines that stay the same, byte for byte, throughout the session."""
         if self._block is None:
-            degradation = self._current().degradation()
-            self._block = tools.introduction(self._session.theme, degradation)
+            engine = self._current()
+            correcting = retract.RETRACT_TOOL if engine.settings.tools == "all" else ""
+            self._block = tools.introduction(self._session.theme, engine.degradation(), correcting)
         return self._block
 
     @guarded("")
@@ -307,15 +309,18 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     @guarded([])
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """The two recall tools."""
-        return tools.schemas()
+        """The recall tools and, unless the operator leaves it out, the one that corrects them."""
+        return tools.schemas() + ([retract.schema()] if self._settings().tools == "all" else [])
 
     @guarded('{"error": "The memory could not answer."}')
     def handle_tool_call(self, tool_name: Any, args: Any = None, **_: Any) -> str:
-        """Answer a recall tool, as JSON."""
+        """Answer a tool, as JSON."""
         engine = self._current()
         settings = engine.settings
         deadline = Deadline.after(settings.tool_budget)
+        if tool_name == retract.RETRACT_TOOL and settings.tools == "all":
+            changing = functools.partial(engine.pool.transaction, deadline)
+            return retract.answer(args, self._session, changing, masker_for(settings), engine.home_id)
         return tools.answer(
             tool_name if isinstance(tool_name, str) else "",
             args,

@@ -19,9 +19,10 @@ from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Answer, Search
 from hermes_memory_pgvector.store.search import COUNTED
 from hermes_memory_pgvector.text.clean import clean
-from hermes_memory_pgvector.text.excerpt import excerpt
-from hermes_memory_pgvector.text.lexemes import Term, question_terms
+from hermes_memory_pgvector.text.excerpt import excerpt, matches
+from hermes_memory_pgvector.text.lexemes import Term, likely_speaker, question_terms
 from hermes_memory_pgvector.text.names import printable, theme_name
+from hermes_memory_pgvector.text.time_phrases import named_period
 from hermes_memory_pgvector.values import (
     TARGETS,
     Hit,
@@ -39,6 +40,7 @@ MEMORY_TOOL = "recall_memory"
 TURN_TOOL = "recall_conversation"
 ARGUMENT_CHARS = 200_000
 TOOL_NAMES = (MEMORY_TOOL, TURN_TOOL)
+OUT_OF_REACH = "The memory is out of reach right now. Go on without it and try again later."
 CONTENT_CHARS = 2000
 DEFAULT_LIMIT = 5
 UNTRUSTED = (
@@ -56,13 +58,14 @@ _DATES = {
 }
 
 
-def introduction(theme: str, degradation: str) -> str:
+def introduction(theme: str, degradation: str, correcting: str = "") -> str:
     """The system prompt's text about the memory, with a sentence about what does not work right now."""
     text = (
         "## Shared memory (pgvector)\n"
         f"Your memory theme is '{harmless(printable(theme))}'. What you save with the memory tool and what is said "
         f"here is kept and searchable. Use {MEMORY_TOOL} for saved facts and {TURN_TOOL} for past "
         "conversations; both search your own theme unless you pass a scope."
+        + (f" {correcting} hides a result that is wrong." if correcting else "")
     )
     return f"{text}\n{degradation}" if degradation else text
 
@@ -151,9 +154,9 @@ def answer(
     except DatabaseRejected:
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
-        return error("The memory is out of reach right now. Go on without it and try again later.")
+        return error(OUT_OF_REACH)
     terms = question_terms(question.text)
-    document: dict[str, Any] = {"results": [_row(hit, terms) for hit in found.hits], "count": len(found.hits)}
+    document: dict[str, Any] = {"results": [_row(hit, terms, question) for hit in found.hits], "count": len(found.hits)}
     notes = [nothing_found([(question, found)])] if not found.hits else []
     if any(map(_has_untrusted, found.hits)):
         notes.append(UNTRUSTED)
@@ -304,8 +307,21 @@ def _iso(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def _row(hit: Hit, terms: Sequence[Term]) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": hit.id, "agent_identity": harmless(hit.theme)}
+def _why(hit: Hit, terms: Sequence[Term], question: Question) -> str:
+    """In a word or two, what speaks for a hit."""
+    speaker, period = likely_speaker(question.text), named_period(question.text, question.now or hit.ts)
+    reasons = {
+        "meaning": hit.score is not None,
+        "words": any(True for _ in matches(hit.content, terms)),
+        "time": period is not None and period.start <= hit.ts < period.end,
+        "speaker": speaker is not None and hit.role == speaker,
+    }
+    return ", ".join(reason for reason, speaks in reasons.items() if speaks)
+
+
+def _row(hit: Hit, terms: Sequence[Term], question: Question) -> dict[str, Any]:
+    ref = f"{'m' if hit.kind is Kind.MEMORY else 't'}{hit.id}"
+    row: dict[str, Any] = {"id": hit.id, "ref": ref, "agent_identity": harmless(hit.theme)}
     if hit.kind is Kind.MEMORY:
         row["target"] = hit.target
     else:
@@ -313,6 +329,7 @@ def _row(hit: Hit, terms: Sequence[Term]) -> dict[str, Any]:
         row["role"] = hit.role
     row["ts"] = _iso(hit.ts)
     row["score"] = None if hit.score is None else round(hit.score, 4)
+    row["why"] = _why(hit, terms, question)
     row["origin"] = hit.origin
     if hit.trust is Trust.UNTRUSTED:
         row["untrusted"] = True

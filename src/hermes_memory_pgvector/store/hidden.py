@@ -66,6 +66,17 @@ EVERYTHING: Final = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
+class SameWords:
+    """The rows of a theme that say what one of them says, that one first."""
+
+    keys: tuple[Key, ...]
+    is_hidden: bool
+    """Whether that one is hidden already."""
+    files: tuple[str, ...]
+    """The targets in whose file a home has them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hiding:
     """A rule, and how much it hides."""
 
@@ -144,6 +155,17 @@ def end(connection: Connection, number: int, *, wants_vectors: bool) -> list[Key
     """Take a rule back: show what it hides, and hide nothing more by it. Return the rows that are found again."""
     connection.execute(statement("hidden/end"), {"id": number, "at": datetime.now(UTC)})
     return show(connection, by_rule(connection, number), wants_vectors=wants_vectors)
+
+
+def same_words(connection: Connection, key: Key) -> SameWords:
+    """The row of a theme, also by a name the theme had before, and the others of its kind that say the same."""
+    name = "hidden/same_memories" if key.kind is Kind.MEMORY else "hidden/same_turns"
+    rows: list[Any] = connection.execute(statement(name), {"theme": key.theme, "id": key.id}).fetchall()
+    return SameWords(
+        tuple(Key(key.kind, theme, row_id) for theme, row_id, _, _ in rows),
+        bool(rows) and rows[0][2],
+        tuple(sorted({target for *_, target in rows if target})),
+    )
 
 
 def by_rule(connection: Connection, number: int) -> list[Key]:

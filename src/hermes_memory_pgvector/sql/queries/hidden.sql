@@ -79,6 +79,28 @@ WHERE CASE WHEN %(id)s::bigint IS NULL THEN rule.undone_at IS NULL ELSE rule.id 
 ORDER BY rule.id DESC LIMIT %(limit)s::integer;
 
 
+-- same_memories --
+-- A memory of the theme, and those of the same words, each with whether it is hidden and whose file has it.
+SELECT same.agent_identity, same.id, same.hidden_by IS NOT NULL,
+       CASE WHEN EXISTS (SELECT FROM memory_sources AS source WHERE source.agent_identity = same.agent_identity
+                         AND source.entry_id = same.id AND source.home_id NOT IN ('', 'mcp')) THEN same.target END
+FROM memory_entries AS named
+JOIN memory_entries AS same ON same.agent_identity = named.agent_identity AND same.content = named.content
+WHERE named.agent_identity = coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text)
+  AND named.id = %(id)s::bigint
+ORDER BY same.id <> named.id, same.id;
+
+
+-- same_turns --
+-- A turn of the theme, and those of the same words, each with whether it is hidden.
+SELECT same.agent_identity, same.id, same.hidden_by IS NOT NULL, NULL::text
+FROM conversations AS named
+JOIN conversations AS same ON same.agent_identity = named.agent_identity AND same.content = named.content
+WHERE named.agent_identity = coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text)
+  AND named.id = %(id)s::bigint
+ORDER BY same.id <> named.id, same.id;
+
+
 -- show_memories --
 -- Lets searches find memories again, unless another rule is about them.
 UPDATE memory_entries AS entry SET hidden_by = (
