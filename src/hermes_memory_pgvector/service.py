@@ -1,4 +1,4 @@
-"""Named daemon threads with one start/stop contract.
+"""Background work with one start/stop contract, on one daemon thread per name, whatever the number of homes.
 
 A Service may be stopped without having been started, and stopped twice. Nothing happens in its constructor.
 Durability never depends on a Service being stopped: daemon threads die with the interpreter.
@@ -7,12 +7,15 @@ Durability never depends on a Service being stopped: daemon threads die with the
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ThreadUnavailable, outline
+from hermes_memory_pgvector.fork import renew_after_fork
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +34,15 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
 
 
 class Service(ABC):
-    """One background thread that runs `run_once` whenever it is woken or its interval is over."""
+    """Work that is done whenever it is woken or its interval is over; services of one name share a thread."""
 
     def __init__(self, name: str, *, first_wait: float = 0.0) -> None:
         self.name = name
         self._first_wait = first_wait
-        self._wake = threading.Event()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._guard = threading.Lock()
+        self._is_stopping = False
+        self._loop: _Loop | None = None
+        self.woken_at = math.inf
+        """Since when somebody asks for a run; never while nobody does."""
 
     @abstractmethod
     def run_once(self) -> float:
@@ -51,54 +54,137 @@ class Service(ABC):
         return 5.0
 
     def start(self) -> None:
-        """Start the thread unless it runs already; after a ThreadUnavailable it may be called again."""
-        with self._guard:
-            if self._thread is not None and self._thread.is_alive():
-                return
-            self._stopping.clear()
-            self._thread = start_thread(self._loop, self.name)
+        """Begin, unless it runs already; after a ThreadUnavailable it may be called again."""
+        self._is_stopping = False
+        if not self.is_running:
+            # Whoever starts the service is in a hurry; the service is not.
+            self._loop = _loops.add(self, self._first_wait)
 
     def wake(self) -> None:
         """Ask for a run as soon as possible."""
-        self._wake.set()
+        if self.woken_at == math.inf:
+            self.woken_at = time.monotonic()
+        loop = self._loop
+        if loop is not None:
+            loop.event.set()
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread is alive."""
-        thread = self._thread
-        return thread is not None and thread.is_alive()
+        """Whether it will be run again."""
+        loop = self._loop
+        return loop is not None and loop.has(self)
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the thread is to stop."""
-        return self._stopping.is_set()
+        """Whether it is to end."""
+        return self._is_stopping
+
+    def end(self) -> None:
+        """Have no further run; for the service itself."""
+        self._is_stopping = True
 
     def stop(self, deadline: Deadline) -> bool:
-        """Ask the thread to end and wait for it until the deadline; True when it is gone."""
-        self._stopping.set()
-        self._wake.set()
-        thread = self._thread
-        if thread is None or thread is threading.current_thread():
+        """Ask it to end and wait for that until the deadline; True when it does nothing any more."""
+        self._is_stopping = True
+        loop = self._loop
+        if loop is None:
             return True
-        thread.join(deadline.remaining())
-        return not thread.is_alive()
+        return loop.remove(self, deadline)
 
     def after_fork_in_child(self) -> None:
         """The thread does not exist in a forked child: be as if never started."""
-        self._thread = None
-        self._wake = threading.Event()
-        self._stopping = threading.Event()
-        self._guard = threading.Lock()
+        self._loop = None
+        self._is_stopping = False
+        self.woken_at = math.inf
 
-    def _loop(self) -> None:
-        if self._first_wait:
-            # Whoever starts the service is in a hurry; the service is not.
-            self._wake.wait(self._first_wait)
-        while not self._stopping.is_set():
-            self._wake.clear()
+
+class _Loop:
+    """One thread, and the services it runs in turn: the one that has waited longest first."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.event = threading.Event()
+        self._condition = threading.Condition()
+        self._due: dict[Service, float] = {}
+        self._running: Service | None = None
+        self._thread: threading.Thread | None = None
+
+    def add(self, service: Service, wait: float) -> None:
+        with self._condition:
+            self._due[service] = time.monotonic() + wait
+            if self._thread is None or not self._thread.is_alive():
+                try:
+                    self._thread = start_thread(self._run, self._name)
+                except ThreadUnavailable:
+                    del self._due[service]
+                    raise
+        self.event.set()
+
+    def has(self, service: Service) -> bool:
+        thread = self._thread
+        return service in self._due and thread is not None and thread.is_alive()
+
+    def remove(self, service: Service, deadline: Deadline) -> bool:
+        with self._condition:
+            if self._thread is threading.current_thread():
+                return True
+            is_idle = self._condition.wait_for(lambda: self._running is not service, deadline.remaining())
+            if is_idle:
+                self._due.pop(service, None)
+        self.event.set()
+        return is_idle
+
+    def _next(self) -> tuple[Service, float] | None:
+        """Which service is the next, and in how many seconds; None when there is none, and the thread ends."""
+        with self._condition:
+            for each in [each for each in self._due if each.is_stopping]:
+                del self._due[each]
+            if not self._due:
+                self._thread = None
+                return None
+            service = min(self._due, key=lambda each: min(self._due[each], each.woken_at))
+            seconds = min(self._due[service], service.woken_at) - time.monotonic()
+            self._running = service if seconds <= 0 else None
+            return service, seconds
+
+    def _run(self) -> None:
+        while True:
+            self.event.clear()
+            found = self._next()
+            if found is None:
+                return
+            service, seconds = found
+            if seconds > 0:
+                self.event.wait(seconds)
+                continue
+            service.woken_at = math.inf
             try:
-                pause = self.run_once()
+                pause = service.run_once()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever one run meets
-                pause = self.on_crash(error)
-            if pause > 0 and not self._stopping.is_set():
-                self._wake.wait(pause)
+                pause = service.on_crash(error)
+            with self._condition:
+                self._running = None
+                if service in self._due:
+                    self._due[service] = time.monotonic() + pause
+                self._condition.notify_all()
+
+
+class _Loops:
+    """The loops of this process, by name."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        renew_after_fork(self)
+
+    def add(self, service: Service, wait: float) -> _Loop:
+        with self._guard:
+            loop = self._by_name.setdefault(service.name, _Loop(service.name))
+        loop.add(service, wait)
+        return loop
+
+    def after_fork_in_child(self) -> None:
+        self._guard = threading.Lock()
+        self._by_name: dict[str, _Loop] = {}
+
+
+_loops = _Loops()

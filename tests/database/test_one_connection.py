@@ -67,7 +67,7 @@ def test_one_connection_is_enough_for_reads_writes_and_upkeep(
             wait_until(lambda: home.stored.count("pending_vectors") == 0, seconds=60)
             # Everything that upkeep does, as if it were due.
             home.engine.tasks.stop(Deadline.after(20))
-            home.engine.tasks._stopping.clear()
+            home.engine.tasks._is_stopping = False
             for task in home.engine.tasks._tasks.values():
                 owner = getattr(task, "__self__", None)
                 for name in ("_due_at", "_looked_at", "_reads_due_at"):

@@ -16,7 +16,7 @@ import pytest
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
-from hermes_memory_pgvector.postgres.pool import Connection, Pool
+from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
@@ -39,7 +39,7 @@ class CountedPool(Pool):
 
     uses = 0
 
-    def _take(self, deadline: Deadline) -> Connection:
+    def _take(self, deadline: Deadline) -> Any:
         self.uses += 1
         return super()._take(deadline)
 

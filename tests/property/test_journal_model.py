@@ -65,7 +65,7 @@ class JournalMachine(RuleBasedStateMachine):
         patience = Deadline.after(5)
         while self.journal._appender.wants_rotation:
             patience.check()
-            self.journal._helper._wake.set()
+            self.journal._helper.wake()
 
     @rule(count=st.integers(1, 9), size=st.integers(1, 200), back=st.integers(0, 4))
     def read_own(self, count: int, size: int, back: int) -> None:

@@ -11,6 +11,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.hook_guard import guarded
 from hermes_memory_pgvector.service import Service
+from testing.waiting import wait_until
 
 CONTENT = "the nightly password is swordfish"
 
@@ -76,13 +77,12 @@ def test_a_background_thread_tells_no_content_either(caplog: pytest.LogCaptureFi
 
         def on_crash(self, error: BaseException) -> float:
             super().on_crash(error)
-            self._stopping.set()
+            self.end()
             return 0.0
 
     service = Failing("hermes-pgvector-test")
     service.start()
-    assert service._thread is not None
-    service._thread.join(30)
+    wait_until(lambda: not service.is_running)
     assert service.stop(Deadline.after(1))
     assert "hermes-pgvector-test goes on after unexpected ValueError" in caplog.text
     assert "swordfish" not in caplog.text

@@ -48,10 +48,10 @@ class Helper(Service):
         """Do what is due and say when to come again; end when nobody has the journal any more."""
         journal = self._journal()
         if journal is None:
-            self._stopping.set()
+            self.end()
             return 0.0
         if journal.is_closing:
-            self._stopping.set()
+            self.end()
             journal.finish()
             return 0.0
         pause = self._interval

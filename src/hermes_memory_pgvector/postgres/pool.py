@@ -1,4 +1,4 @@
-"""A few connections shared by everyone in the process, opened in the background and closed when idle.
+"""A few connections per database, shared by everyone in the process, opened in the background and closed when idle.
 
 Not psycopg_pool, because callers here need three things at once: never to wait beyond their Deadline, even for a server
 that accepts and stays silent; to learn at once *why* there is no connection; and an idle process with neither
@@ -13,6 +13,7 @@ import logging
 import select
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ThreadUnavailable,
 )
+from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translate, translated
 from hermes_memory_pgvector.postgres.watchdog import Watchdog
@@ -37,6 +39,7 @@ APPLICATION_NAME = "hermes-pgvector"
 KEEPALIVES = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 MAX_IDLE_SECONDS = 30.0
 MAX_CONNECTING = 2
+MAX_CONNECTING_IN_ALL = 3
 # How long the server may still work after our deadline before it stops by itself.
 SERVER_GRACE_SECONDS = 0.25
 # How long a transaction waits for a lock.
@@ -63,8 +66,48 @@ class _Idle:
     since: float
 
 
+class _Database:
+    """The connections of this process to one database, whichever home asked for them."""
+
+    def __init__(self) -> None:
+        self.idle: list[_Idle] = []
+        self.in_use = 0
+        self.connecting = 0
+        self.users: weakref.WeakSet[Pool] = weakref.WeakSet()
+        self.admitted: weakref.WeakKeyDictionary[Connection, weakref.WeakSet[Pool]] = weakref.WeakKeyDictionary()
+        """Which homes have found that a connection leads to their database."""
+
+
+class _Process:
+    """All databases that this process is connected to, by their connection strings."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        renew_after_fork(self)
+
+    def after_fork_in_child(self) -> None:
+        """The parent's connections are not the child's."""
+        self.condition = threading.Condition()
+        self.connecting = 0
+        self.databases: dict[str, _Database] = {}
+        self.watchdog = Watchdog()
+
+    def database(self, conninfo: str, used: _Database) -> _Database:
+        """The connections under this string; those of a pool that comes first become everybody's."""
+        return self.databases.setdefault(conninfo, used)
+
+    def forget(self, database: _Database) -> None:
+        self.databases = {key: each for key, each in self.databases.items() if each is not database}
+
+
+_process = _Process()
+
+
 class Pool:
-    """At most `maximum` connections; nothing happens before the first use."""
+    """A home's way to its database, over connections it shares with the other homes of the process.
+
+    All pools with one connection string have at most `maximum` connections together, opened when they are needed.
+    """
 
     def __init__(
         self,
@@ -73,23 +116,23 @@ class Pool:
         maximum: int,
         connect_seconds: float,
         admit: Callable[[Connection], None] | None = None,
-        watchdog: Watchdog | None = None,
     ) -> None:
-        """`watchdog` is another pool's, which is closed after this one: one thread watches them all."""
         self._conninfo = conninfo
         self._admit = admit
-        """Checks a new connection before anybody gets it; raises when nobody may use it."""
+        """Checks a connection before this home first uses it; raises when it may not."""
         self._maximum = maximum
         self._connect_seconds = connect_seconds
-        self._condition = threading.Condition()
-        self._idle: list[_Idle] = []
-        self._in_use = 0
-        self._connecting = 0
+        self._database = _Database()
+        """Its own until it is known whether others have connections to the same one."""
         self._failures = 0
         self._last_error: MemoryPluginError | None = None
         self._closed = False
-        self._shares_watchdog = watchdog is not None
-        self.watchdog = watchdog or Watchdog()
+        self._database.users.add(self)
+
+    @property
+    def watchdog(self) -> Watchdog:
+        """Cuts what takes too long; one thread watches for the whole process."""
+        return _process.watchdog
 
     @contextmanager
     def connection(self, deadline: Deadline) -> Iterator[Connection]:
@@ -97,12 +140,19 @@ class Pool:
 
         For what needs no transaction: the schema, the installation, the server.
         """
-        connection = self._take(deadline)
+        connection, database = self._take(deadline)
         try:
             with translated(), self.watchdog.watching(connection.fileno(), deadline):
+                self._check(connection, database)
                 yield connection
         finally:
-            self._give_back(connection)
+            self._give_back(connection, database)
+
+    def _check(self, connection: Connection, database: _Database) -> None:
+        """Have this home look at a connection that it uses for the first time."""
+        if self._admit is not None and self not in database.admitted.get(connection, ()):
+            self._admit(connection)
+            database.admitted.setdefault(connection, weakref.WeakSet()).add(self)
 
     @contextmanager
     def reading(self, deadline: Deadline) -> Iterator[Connection]:
@@ -154,65 +204,90 @@ class Pool:
         conventions.keep_to(connection, limits)
 
     def close(self) -> None:
-        """Close what is idle and refuse new uses; what is in use closes when it is given back."""
-        with self._condition:
+        """Refuse new uses, and close what is idle unless another home uses it; what is in use goes when given back."""
+        with _process.condition:
             self._closed = True
-            idle, self._idle = self._idle, []
-            self._condition.notify_all()
-        if not self._shares_watchdog:
-            self.watchdog.close()
+            database = self._database
+            database.users.discard(self)
+            idle: list[_Idle] = []
+            if not database.users:
+                idle, database.idle = database.idle, []
+                _process.forget(database)
+            _process.condition.notify_all()
         for item in idle:
             item.connection.close()
 
     def reap(self, idle_seconds: float = MAX_IDLE_SECONDS) -> None:
         """Close connections that nobody has used for that long."""
         limit = time.monotonic() - idle_seconds
-        with self._condition:
-            old = [item for item in self._idle if item.since <= limit]
-            self._idle = [item for item in self._idle if item.since > limit]
+        with _process.condition:
+            database = self._database
+            old = [item for item in database.idle if item.since <= limit]
+            database.idle = [item for item in database.idle if item.since > limit]
         for item in old:
             item.connection.close()
 
-    def _take(self, deadline: Deadline) -> Connection:
+    def _take(self, deadline: Deadline) -> tuple[Connection, _Database]:
         failures = self._failures
-        while (connection := self._wait(deadline, failures)) is None:
+        while (taken := self._wait(deadline, failures)) is None:
             self._connect()
-        return connection
+        return taken
 
-    def _wait(self, deadline: Deadline, failures: int) -> Connection | None:
+    def _wait(self, deadline: Deadline, failures: int) -> tuple[Connection, _Database] | None:
         """A connection as soon as there is one; None when the caller must connect itself and has the time."""
-        with self._condition:
+        with _process.condition:
             while True:
                 if self._closed:
                     raise DatabaseUnavailable("the connection pool is closed")
-                while self._idle:
-                    connection = self._idle.pop().connection
+                database = self._database
+                while database.idle:
+                    connection = database.idle.pop().connection
                     if _is_usable(connection):
-                        self._in_use += 1
-                        return connection
+                        database.in_use += 1
+                        return connection, database
                     connection.close()
                 if self._failures != failures and self._last_error is not None:
                     raise copy.copy(self._last_error)
-                if self._connecting < MAX_CONNECTING and self._in_use + self._connecting < self._maximum:
+                if self._may_connect(database):
+                    database.connecting += 1
+                    _process.connecting += 1
                     try:
                         start_thread(self._connect, "hermes-pgvector-connect")
                     except ThreadUnavailable as error:
                         if deadline.remaining() <= self._connect_seconds:
+                            database.connecting -= 1
+                            _process.connecting -= 1
                             raise DatabaseUnavailable(f"{error} to connect to Postgres") from None
-                        self._connecting += 1
                         return None
-                    self._connecting += 1
                 if deadline.is_over:
                     raise DatabaseUnavailable("no connection to Postgres within the time given")
-                self._condition.wait(deadline.remaining())
+                _process.condition.wait(deadline.remaining())
+
+    def _may_connect(self, database: _Database) -> bool:
+        return (
+            database.connecting < MAX_CONNECTING
+            and _process.connecting < MAX_CONNECTING_IN_ALL
+            and database.in_use + database.connecting < self._maximum
+        )
 
     def _connect(self) -> None:
+        """Make the connection that was counted as being made; with `self._database`, whatever that is by then."""
+        database = self._database
         connection: Connection | None = None
         error: MemoryPluginError | None = None
         try:
             # A first connection may have to start the embedded server, which takes longer than a connection does.
             conninfo = self._conninfo(Deadline.after(max(60.0, self._connect_seconds)))
-            connection = self._connected(complete_conninfo(conninfo, self._connect_seconds))
+            complete = complete_conninfo(conninfo, self._connect_seconds)
+            with _process.condition:
+                shared = _process.database(complete, database)
+                if shared is not database:
+                    self._move(database, shared)
+                    database = shared
+                    if shared.idle or shared.in_use + shared.connecting > self._maximum:
+                        return
+            connection = psycopg.connect(complete, autocommit=True, prepare_threshold=None)
+            conventions.adapt(connection)
         except (psycopg.Error, UnicodeError) as foreign:
             error = translate(foreign)
         except MemoryPluginError as own:
@@ -222,41 +297,43 @@ class Pool:
             where = f" ({foreign.filename})" if isinstance(foreign.filename, str) else ""
             error = DatabaseUnavailable(f"{foreign.strerror or type(foreign).__name__}{where}")
         finally:
-            with self._condition:
-                self._connecting -= 1
-                if connection is not None and not self._closed:
-                    self._idle.append(_Idle(connection, time.monotonic()))
-                    self._last_error = None
-                elif connection is not None:
-                    connection.close()
-                else:
-                    self._failures += 1
-                    self._last_error = error or DatabaseUnavailable("connecting failed unexpectedly")
-                self._condition.notify_all()
+            self._connected(database, connection, error)
 
-    def _connected(self, conninfo: str) -> Connection:
-        """A new connection, if it leads to a database we may use."""
-        connection: Connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
-        conventions.adapt(connection)
-        deadline = Deadline.after(max(2.0, self._connect_seconds))
-        try:
-            with translated(), self.watchdog.watching(connection.fileno(), deadline):
-                if self._admit is not None:
-                    self._admit(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _move(self, before: _Database, shared: _Database) -> None:
+        """Share connections from now on: another home has some, or the connection string has changed."""
+        before.connecting -= 1
+        shared.connecting += 1
+        before.users.discard(self)
+        shared.users.add(self)
+        self._database = shared
+        if not before.users:
+            for item in before.idle:
+                item.connection.close()
+            before.idle = []
+            _process.forget(before)
 
-    def _give_back(self, connection: Connection) -> None:
-        with self._condition:
-            self._in_use -= 1
-            if self._closed or connection.closed or connection.info.transaction_status != _IDLE_STATUS:
-                discard = True
-            else:
-                discard = False
-                self._idle.append(_Idle(connection, time.monotonic()))
-            self._condition.notify()
+    def _connected(self, database: _Database, connection: Connection | None, error: MemoryPluginError | None) -> None:
+        with _process.condition:
+            database.connecting -= 1
+            _process.connecting -= 1
+            if connection is not None and not self._closed:
+                database.idle.append(_Idle(connection, time.monotonic()))
+                self._last_error = None
+            elif connection is not None:
+                connection.close()
+            elif error is not None:
+                self._failures += 1
+                self._last_error = error
+            _process.condition.notify_all()
+
+    def _give_back(self, connection: Connection, database: _Database) -> None:
+        with _process.condition:
+            database.in_use -= 1
+            is_idle = not connection.closed and connection.info.transaction_status == _IDLE_STATUS
+            discard = not is_idle or not database.users
+            if not discard:
+                database.idle.append(_Idle(connection, time.monotonic()))
+            _process.condition.notify_all()
         if discard:
             connection.close()
 

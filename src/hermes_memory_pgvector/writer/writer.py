@@ -55,6 +55,8 @@ MOST_RECHECK_SECONDS = 240.0
 WATCHED_SECONDS = 1000.0
 """A little longer than drained segments are kept: after that nothing could be stored again."""
 IDLE_SECONDS = 5.0
+TURN_SECONDS = 2.0
+"""All homes of a process share the writer's thread."""
 RETIRE_SECONDS = 2.0
 MAX_PORTION = 1 << 20
 FOR_NEWER = "records of a newer version of this package; they wait for a process of that version"
@@ -110,6 +112,7 @@ class Writer(Service):
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()
         self._visited_at = 0.0
+        """0 when a visit was cut short."""
         self._visit_seconds = VISIT_SECONDS
         self._checked_at = 0.0
         self._arrived_at = 0.0
@@ -150,7 +153,7 @@ class Writer(Service):
             self.breaker.failed(str(error))
         else:
             self.breaker.succeeded()
-            return 0.0 if self._own_waits() else self._quiet_seconds()
+            return 0.0 if self._own_waits() or not self._visited_at else self._quiet_seconds()
         return max(0.05, self.breaker.retry_in())
 
     @property
@@ -160,8 +163,8 @@ class Writer(Service):
 
     def nudge(self) -> None:
         """A record was appended. During an outage the writer has its own schedule, so it is not woken."""
-        if not self.breaker.is_open and not self._wake.is_set():
-            self._wake.set()
+        if not self.breaker.is_open:
+            self.wake()
 
     def flush(self, deadline: Deadline) -> bool:
         """Wait until everything appended so far has arrived; False when the deadline came first."""
@@ -272,20 +275,27 @@ class Writer(Service):
         if adoption is None:
             return
         with adoption:
-            if self._drain(writer):
+            count, is_all = self._drain(writer)
+            if count:
                 self._on_adopted()
-            if not self.is_stopping and writer not in self._for_newer:
+            if not is_all:
+                self._visited_at = 0.0
+            elif writer not in self._for_newer:
                 self._finished[writer] = self._marks[writer]
                 self._journal.retire(writer, self._marks[writer])
 
-    def _drain(self, writer: str) -> int:
-        """Store what a journal holds; return the number of records."""
+    def _drain(self, writer: str) -> tuple[int, bool]:
+        """Store what a journal holds, while it is this home's turn; how many records, and whether that is all."""
         total = 0
-        while not self.is_stopping and (count := self._drain_batch(writer)):
+        until = time.monotonic() + TURN_SECONDS
+        while not self.is_stopping and time.monotonic() < until:
+            count = self._drain_batch(writer)
+            if not count:
+                return total, True
             total += count
             if writer != self._journal.writer and self._own_waits():
                 self._drain_batch(self._journal.writer)
-        return total
+        return total, False
 
     def _recheck(self, own: str) -> None:
         """Compare the marks with those we remember: a failover may have set them back."""

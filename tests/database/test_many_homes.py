@@ -1,0 +1,53 @@
+"""One process serves many homes: its threads and connections do not grow with them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from testing.agent import AgentHome
+from testing.postgres import Database
+from testing.waiting import wait_until
+
+HOMES = 200
+
+
+def test_two_hundred_homes_share_threads_and_connections(tmp_path: Path, database: Database) -> None:
+    before = set(threading.enumerate())
+    homes = [AgentHome.create(tmp_path / f"home{number}", database) for number in range(HOMES)]
+    most_threads = most_connections = 0
+
+    def has_arrived() -> bool:
+        nonlocal most_threads, most_connections
+        most_threads = max(most_threads, len(set(threading.enumerate()) - before))
+        most_connections = max(most_connections, homes[0].stored.connections())
+        return homes[0].stored.count("conversations") == 2 * HOMES
+
+    try:
+        for number, home in enumerate(homes):
+            home.provider(f"theme{number}").sync_turn(f"question {number}", f"answer {number}")
+        wait_until(has_arrived, seconds=120)
+        for home in homes[:20]:
+            assert "answer" in home.provider(f"theme{homes.index(home)}").handle_tool_call(
+                "recall_conversation", {"query": "answer"}
+            )
+            has_arrived()
+    finally:
+        homes[0].close()
+    # With the thread that calls the hooks.
+    assert most_threads + 1 <= 8
+    assert most_connections <= 4
+
+
+def test_a_home_goes_on_when_another_one_with_its_database_ends(tmp_path: Path, database: Database) -> None:
+    first, second = (AgentHome.create(tmp_path / name, database) for name in ("first", "second"))
+    try:
+        for home in (first, second):
+            home.provider().sync_turn("what is it?", f"it is {home.path.name}")
+            home.settle()
+        first.engine.pool.close()
+        second.provider().sync_turn("and now?", "still there")
+        second.settle()
+    finally:
+        second.close()
+    assert second.stored.count("conversations") == 5
