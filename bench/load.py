@@ -44,7 +44,6 @@ def load(seat: Seat, turns: Corpus, memories: Corpus) -> float:
             connection.execute("REINDEX TABLE memory_vectors_1")
             connection.execute("VACUUM ANALYZE turn_vectors_1")
             connection.execute("VACUUM ANALYZE memory_vectors_1")
-            connection.execute("SELECT hermes_refresh_statistics()")
         connection.execute("CHECKPOINT")
     return time.monotonic() - begin
 

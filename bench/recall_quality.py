@@ -1,16 +1,15 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
 
-    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--learn | --recency] [--json F]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--recency] [--json F]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
 a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store.
 
 The training part: the weights that we ship were learned on LoCoMo's first four dialogues and on 100 questions of
-LongMemEval-S. `--part held` measures LoCoMo's other dialogues only. `--learn` learns the weights again on the data
-given and measures each dialogue, and each fifth of LongMemEval, with weights learned without it
-(bench/learn_ranking.py). `--recency` measures nothing but `recency_half_life_days`: R@10 by kind of question, without
-it and with several half-lives, each question asked at its own time.
+LongMemEval-S. `--part held` measures LoCoMo's other dialogues only. `--recency` measures
+nothing but `recency_half_life_days`: R@10 by kind of question, without it and with several half-lives, each question
+asked at its own time.
 
 `all@k`: whether the first k sessions found are or include all that LongMemEval lists as the answer's
 (`answer_session_ids`); its questions without an answer are skipped, as its authors do. Prefetch is measured by what it
@@ -28,7 +27,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,11 +39,10 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from bench import learn_ranking, small_talk
-from bench.learn_ranking import Example
+from bench import small_talk
 from bench.run import commit
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.local import LocalEmbedder
+from hermes_memory_pgvector.embedding.local import SCALE, LocalEmbedder
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.postgres.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.recall import prefetch
@@ -221,7 +219,6 @@ class Ours:
         for theme in themes:
             self._store(theme, model, vectors)
         self._connection.execute("VACUUM ANALYZE")
-        self._connection.execute("SELECT hermes_refresh_statistics()")
 
     def words_only(self) -> Ours:
         """The same store, searched without vectors."""
@@ -252,11 +249,6 @@ class Ours:
         hits = self._recall.search(question, Deadline.after(60)).hits
         terms = question_terms(prompt)
         return [(self._keys[hit.id], prefetch.rendered([hit], terms, 2000)[0].partition("\n")[2]) for hit in hits]
-
-    def measured(self, theme: Theme, asked: Asked, vector: Floats, group: str) -> Example | None:
-        """The candidates of a question, to learn from."""
-        question = Question(asked.text, Kind.TURN, theme.name, now=asked.now)
-        return learn_ranking.measure(self._connection, self._model, self._keys, question, vector, asked.evidence, group)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -324,7 +316,6 @@ class Ours:
 class _Settings:
     embed_timeout: float = 5.0
     hybrid_search: bool = True
-    exact: bool = False
     recency_half_life_days: float = 0.0
 
 
@@ -497,37 +488,6 @@ def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
     return means
 
 
-def examples_of(ours: Ours, themes: Sequence[Theme], vectors: Vectors) -> list[tuple[Theme, Asked, Example]]:
-    """What there is to learn from: every question with its candidates."""
-    found = []
-    for number, theme in enumerate(theme for theme in themes if theme.asked):
-        group = theme.name if len(theme.asked) > 1 else str(number % learn_ranking.PARTS)
-        for asked in theme.asked:
-            vector = vectors.of([asked.text])[0]
-            example = None if vector is None else ours.measured(theme, asked, vector, group)
-            if example is not None:
-                found.append((theme, asked, example))
-    return found
-
-
-def learned(sets: Mapping[str, Sequence[tuple[Theme, Asked, Example]]]) -> dict[str, Any]:
-    """Weights learned on all sets, and the figures of each set under weights learned without what is asked about."""
-    known = {id(example): (theme, asked) for found in sets.values() for theme, asked, example in found}
-    examples = [[example for _, _, example in found] for found in sets.values()]
-    per_set = learn_ranking.left_out(examples, lambda example, keys: figures(*known[id(example)], keys[:DEPTH]))
-    result: dict[str, Any] = {"weights": {}, "left out": {}}
-    for feature, weight in zip(learn_ranking.FEATURES, learn_ranking.learn(examples), strict=True):
-        result["weights"][feature] = round(float(weight), 3)
-    for name, each in zip(sets, per_set, strict=True):
-        scores = Scores()
-        for one in each:
-            scores.add(one)
-        result["left out"][name] = scores.means()
-        print(f"left out, {name}: " + ", ".join(f"{figure} {value:.3f}" for figure, value in scores.means().items()))
-    print("weights: " + ", ".join(f"{feature} {weight:.2f}" for feature, weight in result["weights"].items()))
-    return result
-
-
 def run_recency(name: str, themes: list[Theme], dsn: str) -> dict[str, Any]:
     """Our search on one set with several half-lives, and what questions and answers are like in time."""
     vectors = Vectors()
@@ -580,8 +540,8 @@ def ages(themes: Sequence[Theme]) -> dict[str, dict[str, float]]:
     }
 
 
-def run(name: str, themes: list[Theme], dsn: str, learn_from: dict[str, Any] | None) -> dict[str, Any]:
-    """All methods on one set; what there is to learn from it goes to `learn_from`."""
+def run(name: str, themes: list[Theme], dsn: str) -> dict[str, Any]:
+    """All methods on one set."""
     vectors = Vectors()
     headers = ["questions", "R@5", "R@10", "R@20", "nDCG@10", "any@5", "all@5", "any@10", "all@10", "ms p50", "ms p95"]
     print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes")
@@ -601,8 +561,6 @@ def run(name: str, themes: list[Theme], dsn: str, learn_from: dict[str, Any] | N
     result["prefetch"] = measure_prefetch(ours, themes)
     for category, means in result["ours"]["by category"].items():
         print(f"  ours, {category:28} R@5 {means['R@5']:.3f}  R@10 {means['R@10']:.3f}  R@20 {means['R@20']:.3f}")
-    if learn_from is not None:
-        learn_from[name] = examples_of(ours, themes, vectors)
     ours.close()
     peer.close()
     return result
@@ -614,16 +572,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", default="locomo,longmemeval")
     parser.add_argument("--part", choices=("all", "held"), default="all")
-    parser.add_argument(
-        "--learn", action="store_true", help="learn the weights of the ranking, and measure what is left out"
-    )
     parser.add_argument("--recency", action="store_true", help="measure recency_half_life_days, and nothing else")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     started = datetime.now(UTC)
     loaders = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
     results: dict[str, Any] = {}
-    learn_from: dict[str, Any] | None = {} if options.learn else None
     for name in options.sets.split(","):
         pattern, load = loaders[name]
         path = next(iter(sorted(options.data.glob(pattern))), None)
@@ -633,7 +587,7 @@ def main() -> None:
             server = EmbeddedPostgres(Path(folder) / "postgres", extra_settings={"fsync": "off"})
             try:
                 info = server.ensure_running(Deadline.after(120))
-                spec = ModelSpec(LocalEmbedder().model, 256, 0.24)
+                spec = ModelSpec(LocalEmbedder().model, 256, SCALE.mean, SCALE.sd)
                 migrate.apply(info.owner_dsn, runtime_role="hermes", model=spec)
                 themes = list(load(path))
                 if options.part == "held" and name == "locomo":
@@ -641,11 +595,9 @@ def main() -> None:
                 if options.recency:
                     results[name] = run_recency(name, themes, info.owner_dsn)
                 else:
-                    results[name] = run(name, themes, info.owner_dsn, learn_from)
+                    results[name] = run(name, themes, info.owner_dsn)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
-    if learn_from:
-        results["learned"] = learned(learn_from)
     if options.json:
         about = {"part": options.part, "commit": commit(), "started": started.isoformat(timespec="seconds")}
         document = {"about": about, "recency" if options.recency else "recall quality": results}

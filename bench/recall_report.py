@@ -23,7 +23,7 @@ PREFETCH = (
     ("talk, tuned", "small talk that gets a block, prompts the gate was made with"),
     ("talk, held", "small talk that gets a block, other prompts"),
 )
-NAMES = {"ours": "ours, as shipped", "left out": "ours, weights learned without the dialogue asked about"}
+NAMES = {"ours": "ours, as shipped"}
 
 
 def is_recall_quality(path: Path) -> bool:
@@ -32,16 +32,13 @@ def is_recall_quality(path: Path) -> bool:
 
 
 def page(document: dict[str, Any]) -> str:
-    """The tables of a result, and the weights learned."""
+    """The tables of a result."""
     found, about = document["recall quality"], document["about"]
     sets = [name for name in SETS if name in found]
     columns = [(name, figure) for name, figure in COLUMNS if name in found]
     rows = {
         method: {name: found[name][method]["all"] for name in sets} for method in found[sets[0]] if method != "prefetch"
     }
-    if "learned" in found:
-        ours = rows.pop("ours")
-        rows = {"ours": ours, "left out": found["learned"]["left out"], **rows}
     sizes = ", ".join(f"{found[name]['ours']['all']['questions']:.0f} questions of {SETS[name]}" for name in sets)
     parts = [
         f"Run of {about['started']}, commit `{about['commit']}`, {sizes}"
@@ -61,9 +58,6 @@ def page(document: dict[str, Any]) -> str:
             ],
         ),
     ]
-    if "learned" in found:
-        weights = ", ".join(f"{feature} {weight:.2f}" for feature, weight in found["learned"]["weights"].items())
-        parts.append(f"Weights learned on all of it, in units of coverage: {weights}.")
     return "\n\n".join(parts)
 
 

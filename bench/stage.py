@@ -198,7 +198,7 @@ class Stage:
         self._admin("CREATE DATABASE {}", name)
         owner_dsn = make_conninfo(self._info.owner_dsn, dbname=name)
         if system.name == "ours":
-            migrate.apply(owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+            migrate.apply(owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM, -2.0, 0.001))
         else:
             migrate_peer(system, owner_dsn, RUNTIME_ROLE)
 

@@ -131,7 +131,7 @@ class Node:
         self.start()
         self.rows(f"CREATE ROLE {RUNTIME_ROLE} LOGIN", database="postgres")
         self.rows(f"CREATE DATABASE {DATABASE}", database="postgres")
-        migrate.apply(self.dsn(), runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM))
+        migrate.apply(self.dsn(), runtime_role=RUNTIME_ROLE, model=ModelSpec(MODEL, DIM, 0.0, 0.125))
 
     def _answers(self) -> bool:
         assert self._process is not None

@@ -16,9 +16,9 @@ from testing.sql_rules import without_comments
 THEMED = frozenset(
     (
         "conversations", "memory_entries", "memory_sources", "memory_operations", "delegations", "pending_vectors",
-        "recall_log", "theme_growth", "theme_indexes", "agents",
-        "{turn_vectors}", "{memory_vectors}",
-        "{former_turn_vectors}", "{former_memory_vectors}", "{vectors}", "{table}", "{source}",
+        "recall_log", "theme_growth", "agents",
+        "turn_vectors_1", "memory_vectors_1", "{turn_vectors}", "{memory_vectors}",
+        "{former_turn_vectors}", "{former_memory_vectors}", "{vectors}", "{table}",
     )
 )  # fmt: skip
 """The tables whose rows belong to themes; a placeholder stands for a model's vectors."""
@@ -32,7 +32,7 @@ _RELATION = re.compile(
 )
 _VALUE = r"(?:%\(\w+\)[sbt]|ANY\s*\(\s*%\(\w+\)[sbt]|coalesce\b|\w+\.\w+|theme\b)"
 PREDICATE = re.compile(
-    rf"\b(?:(?P<row>\w+)\.)?agent_identity\s*=\s*(?P<value>{_VALUE})|(?P<left>\w+\.theme)\s*=\s*(?P<right>\w+)\.agent_identity",
+    rf"\b(?:(?P<row>\w+)\.)?agent_identity\s*(?:\|\|\s*''\s*)?=\s*(?P<value>{_VALUE})|(?P<left>\w+\.theme)\s*=\s*(?P<right>\w+)\.agent_identity",
     re.IGNORECASE,
 )
 """A comparison of a row's theme with something."""

@@ -129,7 +129,6 @@ def _fill(seat: Seat, rows: int, theme_count: int) -> None:
         for statement in OPERATIONS.split(";"):
             connection.execute(statement.encode())
         connection.execute("VACUUM ANALYZE")
-        connection.execute("SELECT hermes_refresh_statistics()")
         connection.execute("CHECKPOINT")
 
 

@@ -11,7 +11,6 @@ from bench.corpus import MIXTURE, Corpus, Questions, Truth, common_questions, re
 from bench.growth import scenario_name
 from bench.load import load, make_index, size_of, theme_name
 from bench.measure import Metric, Result, Target, percentile
-from bench.recipe import beside_recipe
 from bench.stage import DIM, Seat, Stage
 from bench.system import Child, Name
 
@@ -54,7 +53,6 @@ def _cell(stage: Stage, rows: int, themes: int, count: int, rounds: int) -> Figu
             for systems in stage.rounds(rounds):
                 for system in systems:
                     asked.of(seats[system.name], figures[system.name])
-            figures["ours"] |= beside_recipe(seats["ours"], asked.mixture, rounds)
             if rows >= INDEX_FROM and themes <= INDEX_THEMES:
                 asked.with_indexes(seats["ours"], figures["ours"], rounds)
     finally:
@@ -194,7 +192,7 @@ def _note(result: Result, figures: Figures, rows: int, themes: int) -> None:
 
 
 def _unit(name: str) -> str:
-    known = {"recall@10": "recall", "short answers": "share", "size": "MB", "made in": "s", "of the recipe": "times"}
+    known = {"recall@10": "recall", "short answers": "share", "size": "MB", "made in": "s"}
     return next((unit for end, unit in known.items() if name.endswith(end)), "ms")
 
 
@@ -202,10 +200,7 @@ def _target(name: str, rows: int) -> Target | None:
     if name.endswith("recall@10"):
         if "scope all" in name:
             return Target("at least", 0.98) if rows >= 1_000_000 else None
-        is_other = "with its index" in name or "the plain recipe" in name
-        return None if is_other else Target("at least", 0.998)
-    if name.endswith("of the recipe"):
-        return Target("at most", 1.5)
+        return None if "with its index" in name else Target("at least", 0.998)
     if name.endswith("short answers") and "scope all" not in name:
         return Target("at most", 0)
     if rows == 100_000 and name.endswith("p95"):

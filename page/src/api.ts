@@ -40,11 +40,11 @@ export interface Transcript {
 export interface Hit {
   name: string; kind: "memory" | "turn"; theme: string; at: string; target: string | null; session_id: string | null;
   role: string | null; origin: string; trust: string | null; count: number; parts: [string, boolean][]; rank: number;
-  similarity: number | null; meaning_place: number | null; words_place: number | null; words: string[]; words_share: number;
+  similarity: number | null; meaning: number | null; words: string[]; words_share: number;
 }
 export interface Group {
-  kind: "memory" | "turn"; hits: Hit[]; model: string | null; near: number; by_words: number; min_similarity: number;
-  min_coverage: number; needs_both: boolean; asks_when: boolean; speaker: string | null;
+  kind: "memory" | "turn"; hits: Hit[]; model: string | null; bar: number; bar_by_meaning: number;
+  asks_when: boolean; speaker: string | null;
   period: { start: string; end: string } | null; milliseconds: Record<string, number>;
 }
 export interface Term { word: string; weight: number; is_absent: boolean }

@@ -3,7 +3,7 @@ import type { Found, Group, Hit, Term, WhyFound } from "./api";
 import { useLoad } from "./load";
 import { Command, Empty, ORIGIN_CHOICES, Origin, Pair, Stored, Time, Trouble, Waiting, plainly } from "./parts";
 import { go, to, type Place } from "./place";
-import { counted, milliseconds, ordinal, percent, when } from "./words";
+import { counted, milliseconds, percent, when } from "./words";
 import { Button, Card, CardContent, CardHeader, CardTitle, Input, h, useEffect, useId, useState, type ChangeEvent, type FormEvent } from "./sdk";
 
 const WHAT: [string, string][] = [["all", "Everything"], ["memories", "Memories"], ["memory", "MEMORY.md entries"], ["user", "USER.md entries"], ["turns", "Turns"]];
@@ -122,7 +122,7 @@ function HitLine({ hit, asked }: { hit: Hit; asked: Form }) {
       <p className="pgv-text">{hit.parts.map(([text, isWord], place) => (isWord ? <mark key={place}><Stored text={text} /></mark> : <Stored key={place} text={text} />))}</p>
       <div className="pgv-hit-foot">
         <Meter name="meaning" share={hit.similarity} said={hit.similarity === null ? "unknown" : hit.similarity.toFixed(2)} />
-        <Meter name="words" share={hit.words_share} said={!hit.words_share && hit.words_place !== null ? "in the turn before" : percent(hit.words_share)} />
+        <Meter name="words" share={hit.words_share} said={percent(hit.words_share)} />
         <button type="button" className="pgv-plain" aria-expanded={open} aria-controls={panel} onClick={() => setOpen(!open)}>Why this hit</button>
         <a href={target}>{hit.kind === "memory" ? "Open the memory" : "Open the session"}</a>
       </div>
@@ -151,16 +151,15 @@ function Why({ hit, group, terms }: { hit: Hit; group: Group; terms: Term[] }) {
     <div>
       <dl className="pgv-pairs">
         <Pair name="By meaning">
-          {group.model === null ? "Not searched by meaning: there was no vector for the question." : hit.meaning_place === null
-            ? `Not among the ${counted(group.near, "row")} nearest by meaning.`
-            : `${ordinal(hit.meaning_place)} of ${counted(group.near, "row")} near the question, similarity ${hit.similarity?.toFixed(2) ?? "unknown"}, by ${group.model}.`}
+          {group.model === null ? "Not searched by meaning: there was no vector for the question." : hit.meaning === null
+            ? "It has no vector yet."
+            : `${hit.meaning.toFixed(1)} standard deviations nearer than unrelated texts, similarity ${hit.similarity?.toFixed(2) ?? "unknown"}, by ${group.model}.`}
         </Pair>
         <Pair name="By words">
-          {!group.by_words ? "No row was found by words." : hit.words_place === null ? `Not among the ${counted(group.by_words, "row")} found by words.` : `${ordinal(hit.words_place)} of ${counted(group.by_words, "row")} found by words.`}
-          {" "}It has {!hit.words.length && hit.words_place !== null ? "none of the words itself: the turn before it has them." : hit.words.length ? `${percent(hit.words_share)} of the question, by rarity.` : "none of the question's words."}
+          It has {hit.words.length ? `${percent(hit.words_share)} of the question, by rarity.` : "none of the question's words itself."}
         </Pair>
         <Pair name="A hit needs">
-          {group.needs_both ? "Both" : "One of these"}: similarity {group.min_similarity.toFixed(2)}, or {percent(group.min_coverage)} of the question's words.
+          {percent(group.bar)} of the question's words, or {group.bar_by_meaning.toFixed(1)} standard deviations, or both together; further hits half of that.
         </Pair>
         {group.period ? <Pair name="Time named">{when(group.period.start)} to {when(group.period.end)}: {noun} of that time come first.</Pair> : null}
         {group.asks_when ? <Pair name="Asks when">Rows that speak of a time come first.</Pair> : null}

@@ -283,11 +283,9 @@ class Question:
     by_session: bool = False
     """Whether the best turn of every session comes before all others, for questions that several sessions answer."""
     min_similarity: float | None = None
-    """How near hits found only by meaning must be; None takes the floor calibrated for the model."""
-    min_coverage: float = 0.10
-    """The share of the question's words, weighted by rarity, that a hit by words must contain."""
+    """A cosine that hits with a vector must reach besides; None leaves it to the score."""
     is_ambient: bool = False
-    """Whether this is prefetch, which nobody asked for: a hit must then be near and share words."""
+    """Whether this is prefetch, which nobody asked for: every hit must then reach a higher bar."""
     now: datetime | None = None
     """The time that phrases such as 'yesterday' refer to."""
     others: frozenset[str] | None = None
@@ -321,6 +319,12 @@ class Hit:
     """Cosine similarity clipped to 0..1; None when only words matched."""
     rank: float
     """What the hits are ordered by: higher is better."""
+    meaning: float | None = None
+    """How many standard deviations it is nearer than unrelated texts; None when only words matched."""
+    words: tuple[str, ...] = ()
+    """The words of the question it contains."""
+    words_share: float = 0.0
+    """How much of the question these are, by rarity."""
     target: Target | None = None
     session_id: str | None = None
     role: Role | None = None
@@ -342,10 +346,21 @@ class EmbeddingModel:
     id: int
     name: str
     dim: int
-    min_similarity: float
-    candidates: int = 1600
-    """How many rows of a theme are compared exactly, at most; the search may stop earlier."""
+    unrelated_mean: float | None = None
+    """The cosine of unrelated texts in it; None until it is measured."""
+    unrelated_sd: float | None = None
     vector_oid: int = 0
     """The type id of `halfvec` in this database, needed to send arrays of vectors."""
     is_current: bool = True
     """Whether new rows get its vectors. Those of other models stay until somebody drops them."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether similarity in it can be judged."""
+        return self.unrelated_mean is not None and self.unrelated_sd is not None
+
+    def deviations(self, similarity: float) -> float:
+        """How many standard deviations nearer than unrelated texts something is; only where it is measured."""
+        assert self.unrelated_mean is not None
+        assert self.unrelated_sd is not None
+        return (similarity - self.unrelated_mean) / self.unrelated_sd

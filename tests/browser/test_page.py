@@ -57,7 +57,7 @@ def test_a_memory_and_a_turn_are_found_by_meaning_and_the_page_says_why(tab: Tab
     hit = page.locator(".pgv-hit", has_text="budget of 12,000 euros").first
     hit.get_by_role("button", name="Why this hit").click()
     why = hit.locator(".pgv-why")
-    expect(why).to_contain_text("near the question, similarity 0.")
+    expect(why).to_contain_text("nearer than unrelated texts, similarity 0.")
     expect(why).to_contain_text(f"by {LOCAL_MODEL}")
     expect(why).to_contain_text("A hit needs")
     expect(why.get_by_role("row", name="money")).to_be_visible()

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.current_model import current_model
-from hermes_memory_pgvector.store.search import Meaning, Thresholds, search
+from hermes_memory_pgvector.store.search import Meaning, search
 from hermes_memory_pgvector.text.lexemes import lexemes_of, memory_lexemes
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
 from testing.postgres import Database, new_database
@@ -132,22 +132,32 @@ class Store:
         *,
         theme: str = "fleet",
         kind: Kind = Kind.TURN,
-        min_similarity: float = 0.3,
+        is_open: bool = False,
         half_life_days: float = 0.0,
         **more: Any,
     ) -> list[Hit]:
-        """Hits for a question."""
+        """Hits for a question; where it is open, whatever is compared is a hit."""
         question = Question(text, kind, theme, **{"limit": 10, "now": START, **more})
-        meaning = None if vector is None else Meaning(self.model, vector)
-        thresholds = Thresholds(min_similarity, question.min_coverage, half_life_days)
+        model = opened_up(self.model) if is_open else self.model
+        meaning = None if vector is None else Meaning(model, vector)
         with self.connection.transaction():
-            return search(self.connection, question, meaning, read_wording(question), thresholds)
+            return search(self.connection, question, meaning, read_wording(question), half_life_days)
 
     @contextmanager
     def reading(self, _: Deadline) -> Iterator[Any]:
         """The connection, as recall borrows it."""
         with self.connection.transaction():
             yield self.connection
+
+
+def spec_of(name: str, dim: int) -> ModelSpec:
+    """A model whose unrelated texts have random directions."""
+    return ModelSpec(name, dim, 0.0, dim**-0.5)
+
+
+def opened_up(model: EmbeddingModel) -> EmbeddingModel:
+    """A model in which everything is near, and in which nothing but nearness counts."""
+    return replace(model, unrelated_mean=-2.0, unrelated_sd=0.001)
 
 
 def opened(database: Database) -> psycopg.Connection[TupleRow]:
@@ -160,7 +170,7 @@ def store_of(database: Database, dim: int | None = None) -> Iterator[Store]:
     """A store with vectors of that dimension."""
     if dim is not None:
         with psycopg.connect(database.owner_dsn) as owner:
-            model_id = ensure_model(owner, ModelSpec(f"model-{dim}", dim), is_current=True)
+            model_id = ensure_model(owner, spec_of(f"model-{dim}", dim), is_current=True)
             tables = f"memory_vectors_{model_id}, turn_vectors_{model_id}"
             owner.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO hermes".encode())
     with opened(database) as connection:
@@ -173,7 +183,7 @@ def store_of(database: Database, dim: int | None = None) -> Iterator[Store]:
 def new_store(server: ConnectionInfo, dim: int) -> Iterator[tuple[Database, Store]]:
     """A database of its own, for a module whose tests share what they search."""
     with new_database(server) as database:
-        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("model", dim))
+        migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=spec_of("model", dim))
         with store_of(database) as store:
             yield database, store
 
@@ -186,7 +196,6 @@ def settle(database: Database) -> None:
         while _unseen_pages(owner) > 0:
             deadline.check()
             owner.execute("VACUUM ANALYZE")
-        owner.execute("SELECT hermes_refresh_statistics()")
 
 
 def _unseen_pages(owner: psycopg.Connection[TupleRow]) -> int:

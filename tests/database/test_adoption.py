@@ -9,8 +9,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from hermes_memory_pgvector.errors import SchemaError
+from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
+from hermes_memory_pgvector.store.search import search
+from hermes_memory_pgvector.values import Kind, Question
 from testing.command import Commands, with_password
 from testing.postgres import Database
 
@@ -166,17 +169,14 @@ def test_the_two_installations_of_a_database_serve_their_own_rows(empty_database
     migrate.apply(empty_database.owner_dsn, model=model)
     migrate.apply(make_conninfo(empty_database.owner_dsn, options=path), model=model)
     say = "INSERT INTO conversations (agent_identity, session_id, role, content) VALUES ('m', 's', 'user', %s)"
-    find = """SELECT content FROM hermes_search(NULL::conversations, 'm', false, NULL, NULL, NULL, ARRAY['launch'],
-              ARRAY['launch'], ARRAY['launch'], ARRAY[1.0::real], ARRAY[false], NULL, NULL, 0, 0.1, false, 0, false,
-              NULL, NULL, NULL, NULL, 0, now(), false, 10)"""
+    asked = Question("launch", Kind.TURN, "m")
     for dsn, text in (
         (empty_database.runtime_dsn, "the launch of the first"),
         (make_conninfo(empty_database.runtime_dsn, options=path), "the launch of the second"),
     ):
         with psycopg.connect(dsn) as connection:
             connection.execute(say, (text,))
-            assert connection.execute(find).fetchall() == [(text,)]
-            connection.execute("SELECT hermes_refresh_statistics()")
+            assert [hit.content for hit in search(connection, asked, None, read_wording(asked))] == [text]
 
 
 @pytest.mark.parametrize("lost", ["DELETE FROM", "DROP TABLE"])

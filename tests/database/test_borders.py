@@ -24,7 +24,7 @@ from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.postgres.statements import read_sql
 from hermes_memory_pgvector.recall import tools
 from hermes_memory_pgvector.recall.recall import Recall
-from hermes_memory_pgvector.store import taking_along
+from hermes_memory_pgvector.store import search_statement, taking_along
 from hermes_memory_pgvector.store.taking_along import Selection
 from hermes_memory_pgvector.transfer import export
 from hermes_memory_pgvector.values import Kind, Question, Session
@@ -45,7 +45,6 @@ class Wishes:
 
     embed_timeout: float = 1.0
     hybrid_search: bool = True
-    exact: bool = False
     recency_half_life_days: float = 0.0
 
 
@@ -197,7 +196,7 @@ PREDICATES = (
     re.compile(r"NOT (?:\{schema\}\.)?hermes_is_private\([rv]\.agent_identity\)"),
 )
 
-CACHED = (statements.blocks, statements.statement, statements.model_statement, statements.search_statement)
+CACHED = (statements.blocks, statements.statement, statements.model_statement, search_statement.search_statement)
 
 
 def without_predicates(text: str) -> str:
@@ -208,18 +207,13 @@ def without_predicates(text: str) -> str:
 
 @pytest.fixture
 def unguarded(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """A build without the application's predicates: in the functions of the database, and in the statements."""
-    from hermes_memory_pgvector.schema import sql_functions
-
+    """A build without the predicates of its statements."""
     text = read_sql
     monkeypatch.setattr(statements, "read_sql", lambda path: without_predicates(text(path)))
+    for name in ("_IN_THEME", "_UNINDEXED", "_EVERYWHERE"):
+        monkeypatch.setattr(search_statement, name, "true")
     for cached in CACHED:
         cached.cache_clear()
-    monkeypatch.setattr(sql_functions, "read_sql", lambda path: without_predicates(text(path)))
-    with psycopg.connect(filled.owner_dsn) as owner:
-        owner.execute("SET LOCAL search_path = public, pg_temp")
-        for part in (sql_functions.kind_functions("public"), sql_functions.model_functions(1)):
-            owner.execute(part)
     return filled
 
 

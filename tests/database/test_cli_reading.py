@@ -335,9 +335,7 @@ def found(commands: Commands, name: str, **variables: str) -> list[tuple[str, st
     return [(check["level"], check["text"]) for check in done.json["checks"] if check["name"] == name]
 
 
-def test_doctor_compares_the_floor_with_the_distances_of_unrelated_texts(
-    commands: Commands, database: Database
-) -> None:
+def test_doctor_says_whether_the_model_tells_texts_apart(commands: Commands, database: Database) -> None:
     words = [
         "anchor", "bridge", "candle", "dragon", "engine", "forest", "garden", "hammer", "island", "jungle", "kettle",
         "ladder", "magnet", "needle",
@@ -351,12 +349,19 @@ def test_doctor_compares_the_floor_with_the_distances_of_unrelated_texts(
     assert ("warning", "20 rows without a vector; keyword search still finds them") in found(commands, "vectors")
     assert commands.call("backfill").code == 0
     assert found(commands, "vectors") == [("ok", "every row that should have a vector has one")]
-    ((level, text),) = found(commands, "similarity", HERMES_PGVECTOR_MIN_SIMILARITY="0.95")
+    ((level, text),) = found(commands, "similarity")
     assert level == "ok"
-    assert "unrelated texts: p50" in text
-    ((level, text),) = found(commands, "similarity", HERMES_PGVECTOR_MIN_SIMILARITY="0")
+    assert "unrelated 0.00 ± 0.12 in this model" in text
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("UPDATE embedding_models SET unrelated_mean = -0.9")
+    ((level, text),) = found(commands, "similarity")
     assert level == "warning"
-    assert "min_similarity 0.00" in text
+    assert "does not tell your texts apart" in text
+    with psycopg.connect(database.owner_dsn) as owner:
+        owner.execute("UPDATE embedding_models SET unrelated_mean = NULL, unrelated_sd = NULL")
+    ((level, text),) = found(commands, "similarity")
+    assert level == "warning"
+    assert "not measured yet" in text
 
 
 def test_doctor_compares_files_with_rows(commands: Commands) -> None:

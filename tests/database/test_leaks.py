@@ -95,6 +95,8 @@ def tour(postgres_server: Any, migrated_template: Database, tmp_path_factory: py
         count = f"SELECT ({turns}), count(embedding) FROM memory_entries_embedded"
         wait_until(lambda: home.stored.rows(count) == [(40, 40)], seconds=60)
         with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
+            # All rows are equally near: only comparisons of themes keep them apart.
+            owner.execute("UPDATE embedding_models SET unrelated_mean = -2, unrelated_sd = 1e9")
             rows = owner.execute("SELECT relname FROM pg_class WHERE relrowsecurity").fetchall()
             for (name,) in rows:
                 owner.execute(sql.SQL("ALTER TABLE {} DISABLE ROW LEVEL SECURITY").format(sql.Identifier(name)))
@@ -124,15 +126,6 @@ def without(statement: str) -> str:
     return COMPARISON.sub("TRUE", statement)
 
 
-def functions(tour: Tour) -> list[str]:
-    """The definitions of the database's own functions that compare themes."""
-    asked = (
-        "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'"
-        " AND prosrc ~ 'agent_identity' ORDER BY oid"
-    )
-    return [each for (each,) in tour.home.stored.rows(asked) if without(each) != each]
-
-
 def test_nothing_crosses_between_twenty_themes_without_row_level_security(tour: Tour) -> None:
     assert tour.run() == set()
     assert tour.seen > 50
@@ -147,22 +140,9 @@ def test_a_statement_without_its_comparisons_of_a_theme_is_noticed(tour: Tour) -
 
     with sent(keep):
         assert tour.run() == set()
-    tried = {each for each in statements if without(each) != each and not UNSEEN.search(each)}
+    tried = {each for each in statements if without(each) != each and ("WITH here" in each or not UNSEEN.search(each))}
     assert tried, "no statement compares themes"
     for statement in sorted(tried):
         with sent(lambda each, statement=statement: without(each) if each == statement else each):
             assert tour.run(), f"nobody notices that this lost its theme: {statement}"
     assert tour.run() == set()
-
-
-def test_functions_without_their_comparisons_of_a_theme_are_noticed(tour: Tour) -> None:
-    """All at once: one asks another, and each compares again."""
-    definitions = functions(tour)
-    with psycopg.connect(tour.home.stored.dsn, autocommit=True) as owner:
-        for definition in definitions:
-            owner.execute(without(definition).encode())
-        crossed = {about.partition(" ")[0] for about, _, _ in tour.run()}
-        for definition in definitions:
-            owner.execute(definition.encode())
-    assert tour.run() == set()
-    assert not definitions or crossed >= {"recall_memory", "recall_conversation", "prefetch"}

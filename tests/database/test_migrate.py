@@ -177,14 +177,12 @@ COLUMNS = (
 )
 
 
-def test_functions_are_made_anew_for_every_model_in_place_of_older_ones(database: Database) -> None:
+def test_functions_are_made_anew_in_place_of_older_ones(database: Database) -> None:
     migrate.apply(database.owner_dsn, model=ModelSpec("other-model", 32))
     with psycopg.connect(database.owner_dsn, autocommit=True) as connection:
         fresh = connection.execute(LISTED).fetchall()
         connection.execute(
-            "DROP FUNCTION hermes_code(halfvec);"
-            "CREATE FUNCTION hermes_search(model turn_vectors_1) RETURNS integer LANGUAGE sql AS 'SELECT 1';"
-            "CREATE FUNCTION hermes_nearest_exact(model memory_vectors_2, theme text) RETURNS integer"
+            "DROP FUNCTION hermes_find_texts; CREATE FUNCTION hermes_find_texts(one integer) RETURNS integer"
             " LANGUAGE sql AS 'SELECT 1';"
             "CREATE FUNCTION hermes_of_the_operator() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
         )

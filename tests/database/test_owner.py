@@ -52,8 +52,5 @@ def test_an_owner_that_is_no_superuser_goes_on_seeing_everything(plain_owner: Da
             owner.cursor().copy("COPY conversations (agent_identity, session_id, role, content) FROM STDIN") as copy,
         ):
             copy.write_row(("a", "s", "user", "a zebra that was brought"))
-        with psycopg.connect(plain_owner.owner_dsn) as owner:
-            owner.execute("ANALYZE conversations")
-        runtime.execute("SELECT hermes_refresh_statistics()")
-        known = runtime.execute("SELECT fraction FROM lexeme_statistics WHERE lexeme = 'zebra'").fetchall()
-        assert known == [(1.0,)]
+    with psycopg.connect(plain_owner.owner_dsn) as owner:
+        assert owner.execute("SELECT count(*) FROM conversations WHERE lexemes @@ 'zebra'").fetchone() == (41,)

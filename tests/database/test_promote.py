@@ -28,7 +28,7 @@ from hermes_memory_pgvector.ops.carry.ends import alone
 from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.schema import migrate, moving
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
-from hermes_memory_pgvector.schema.moving import STAYING, Side, open_side
+from hermes_memory_pgvector.schema.moving import Side, open_side
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from hermes_memory_pgvector.store import gate, schema
 from testing.cases import some_of
@@ -67,7 +67,6 @@ SEED = (
     "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
     "INSERT INTO hidden (rule, actor, reason) VALUES ('muted', 'somebody', 'wrong')",
-    "INSERT INTO lexeme_statistics (source, lexeme, fraction) VALUES ('conversations', 'turn', 0.333333343)",
     "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
     " hermes_content_hash(content), (SELECT array_agg(sin(id * n)::real) FROM generate_series(1, 256) AS n)::halfvec"
     " FROM conversations WHERE id %% 3 > 0",
@@ -193,7 +192,7 @@ def test_every_table_moves_or_is_known_to_stay(database: Database) -> None:
         for (name,) in Stored(database.owner_dsn).rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     }
     with open_side(database.owner_dsn) as side:
-        assert tables == {*side.tables(), *STAYING, "hermes_pgvector_migrations"}
+        assert tables == {*side.tables(), "hermes_pgvector_migrations"}
 
 
 def test_everything_moves_while_agents_talk_and_comes_back(installation: Installation) -> None:

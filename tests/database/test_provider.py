@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
+from hermes_memory_pgvector.embedding.local import DIM, SCALE
 from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.schema import migrate
@@ -34,7 +35,7 @@ A = "The spring campaign in Berlin has a budget of forty thousand euros."
 def make(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes providers of one home, as the host's API server does: a new one per request."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "default-home"))
-    migrate.apply(database.owner_dsn, model=ModelSpec(LOCAL_MODEL, WORDLLAMA.dim or 256, WORDLLAMA.min_similarity))
+    migrate.apply(database.owner_dsn, model=ModelSpec(LOCAL_MODEL, DIM, SCALE.mean, SCALE.sd))
     home = tmp_path / "home"
     home.mkdir()
 

@@ -159,4 +159,4 @@ def test_stop_words_alone_find_nothing_by_words(store: Store) -> None:
 
 
 def test_a_question_of_stop_words_is_still_answered_by_meaning(store: Store) -> None:
-    assert len(store.ask("what is it", unit(random.Random(2), DIM), min_similarity=-1)) == 10
+    assert len(store.ask("what is it", unit(random.Random(2), DIM), is_open=True)) == 10

@@ -31,7 +31,7 @@ def embedder() -> Iterator[EmbedServer]:
 
 @pytest.fixture
 def home(tmp_path: Path, database: Database, embedder: EmbedServer) -> Iterator[AgentHome]:
-    migrate.apply(database.owner_dsn, model=ModelSpec("test-model", DIM, 0.1))
+    migrate.apply(database.owner_dsn, model=ModelSpec("test-model", DIM, 0.0, 0.125))
     made = AgentHome.create(
         tmp_path / "home", database, embed_url=embedder.url, embed_model="test-model", recall_log="text",
         embed_on_write=True, conversation_embed_policy="all", bulk_sync_on_init=True,

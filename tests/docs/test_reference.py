@@ -6,20 +6,19 @@ import importlib.util
 import inspect
 import re
 from types import ModuleType
-from typing import Any
 
 import psycopg
 import pytest
 from docs.pages import ROOT, Page, page
-from psycopg import sql
 
-from hermes_memory_pgvector.embedding import known_models
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.journal import journal
 from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.postgres.statements import text_of
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall import prefetch, recall, tools
-from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
+from hermes_memory_pgvector.store.search_statement import SEARCHED
+from hermes_memory_pgvector.values import Kind
 from hermes_memory_pgvector.writer import chunks, embed_pending, writer
 from testing.postgres import Database
 
@@ -137,24 +136,29 @@ def test_every_message_that_troubleshooting_quotes_is_one_we_print() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "phrase"),
+    ("code", "phrase"),
     [
-        ("1.0, 0.24, 0, 0, false, false, false, false", "(the floor, see below) up to 1 | × {}"),
-        ("0, 0, 1.0, 0, false, false, false, false", "long texts less) | × {}"),
-        ("0, 0, 0, 1.0, false, false, false, false", "words that were asked with | × {}"),
-        ("0, 0, 0, 0, true, false, false, false", "the text speaks of a time | + {:.2f}"),
-        ("0, 0, 0, 0, false, true, false, false", "`2026-05-04`) | + {:.2f}"),
-        ("0, 0, 0, 0, false, false, true, false", "the user) | + {:.2f}"),
-        ("0, 0, 0, 0, false, false, false, true", "a chat of several people | + {:.2f}"),
+        ("w.worded + 0.06 * coalesce(w.meaning, 0)", "per standard deviation nearer than unrelated texts | × 0.06"),
+        ("WHEN 1 THEN 0.6 * f.share", "words from the turns before it count 0.6"),
+        ("m.coverage + 0.5 * coalesce(", "words that were asked with | × 0.5"),
+        ("w.answers_when THEN 0.3 ", "the text speaks of a time | + 0.30"),
+        ("%(period_end)s::timestamptz THEN 0.5 ", "`2026-05-04`) | + 0.50"),
+        ("w.role = %(speaker)s::text THEN 0.35 ", "the user) | + 0.35"),
+        ("w.is_by_author THEN 0.2 ", "a chat of several people | + 0.20"),
     ],
-    ids=["similarity", "words", "session", "when", "period", "speaker", "author"],
+    ids=["similarity", "before", "session", "when", "period", "speaker", "author"],
 )
-def test_ranks_are_weighted_as_explained(database: Database, arguments: str, phrase: str) -> None:
-    query = sql.SQL(f"SELECT hermes_rank({arguments}, interval '0', 0)")
-    with psycopg.connect(database.runtime_dsn) as connection:
-        row: Any = connection.execute(query).fetchone()
-    weight = round(float(row[0]), 3)
-    assert phrase.format(int(weight) if weight == int(weight) else weight) in page("docs/explanation/recall.md").text
+def test_ranks_are_weighted_as_explained(code: str, phrase: str) -> None:
+    assert code in text_of("queries/search/search")
+    assert phrase in flat(page("docs/explanation/recall.md"))
+
+
+def test_bars_are_those_of_the_code() -> None:
+    told = flat(RECALL)
+    for kind, name in ((Kind.TURN, "turns"), (Kind.MEMORY, "memories")):
+        one = SEARCHED[kind]
+        assert f"{one.bar} for {name}" in told
+        assert f"{one.ambient_bar} for {name}" in told
 
 
 RECALL, DURABILITY, EMBEDDERS = (
@@ -163,11 +167,6 @@ RECALL, DURABILITY, EMBEDDERS = (
 FIGURES: list[tuple[Page, str]] = [
     (RECALL, f"one line of at most {prefetch.LINE_CHARS} characters"),
     (RECALL, f"within {recall.EMBED_SHARE:.0%}".replace("%", " %")),
-    (RECALL, f"at most {EmbeddingModel(0, '', 1, 0.0).candidates:,} for one that nothing in the theme is about"),
-    (RECALL, f"compares at most {recall.AMBIENT_CANDIDATES}"),
-    (RECALL, f"({known_models.WORDLLAMA.min_similarity} for the local one)"),
-    (EMBEDDERS, f"measured for the local model ({known_models.WORDLLAMA.min_similarity})"),
-    (EMBEDDERS, f"{known_models.DEFAULT_MIN_SIMILARITY:.2f} otherwise"),
     (EMBEDDERS, f"up to {chunks.BEFORE_CHARS} characters of the turn before"),
     (EMBEDDERS, f"in pieces of {chunks.PIECE_CHARS:,} characters, at most {chunks.MAX_PIECES}"),
     (EMBEDDERS, f"`substantive_only` ({chunks.SUBSTANTIVE_CHARS} characters and more)"),
@@ -186,7 +185,5 @@ def test_figures_are_those_of_the_code(one: Page, phrase: str) -> None:
 def test_limits_that_are_told_in_words_are_those_of_the_code() -> None:
     assert prefetch.MAX_TURNS == 3
     assert "up to three turns of earlier sessions" in flat(RECALL)
-    assert Question("", Kind.TURN, "").min_coverage == 0.10
-    assert "cover at least a tenth of the question" in flat(RECALL)
     assert tasks.FILES_SECONDS == 2
     assert "looks at the files every two seconds" in flat(page("docs/explanation/mirror.md"))

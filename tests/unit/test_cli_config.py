@@ -181,11 +181,9 @@ def test_the_value_in_force_is_shown_with_its_source(commands: Commands) -> None
 
     assert commands.call("config", "get", "dsn").out.strip() == "(the embedded server)"
     assert value("embed_model") == ("wordllama-l2-supercat-256", "local model")
-    assert value("min_similarity") == (0.24, "the model")
     assert value("embed_dim") == (256, "the model")
     commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
     assert value("embed_model") == ("nomic-embed-text", "default")
-    assert value("min_similarity") == (0.3, "the model")
     assert value("embed_dim") == (768, "the model")
     commands.call("config", "set", "min_similarity", "0.3")
     assert value("min_similarity") == (0.3, "memory.pgvector")

@@ -9,8 +9,8 @@ import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import create_embedder
-from hermes_memory_pgvector.embedding.base import Embedder
-from hermes_memory_pgvector.embedding.probe import PAIRS, Scale, measure
+from hermes_memory_pgvector.embedding.base import Embedder, Scale
+from hermes_memory_pgvector.embedding.probe import PAIRS, measure
 from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
 from testing.embed_server import EmbedServer
 

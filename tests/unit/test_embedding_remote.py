@@ -332,7 +332,7 @@ def test_the_dimension_is_learnt_from_the_first_answer_and_then_held(server: Emb
 
 def test_a_known_model_tells_its_dimension_without_being_asked(server: EmbedServer, make: MakeEmbedder) -> None:
     info = make(model="nomic-embed-text", dim=None).info(soon())
-    assert (info.dim, info.query_prefix, info.min_similarity) == (768, "search_query: ", 0.30)
+    assert (info.dim, info.query_prefix, info.scale) == (768, "search_query: ", None)
     assert server.requests == []
 
 

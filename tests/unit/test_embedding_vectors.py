@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.embedding.base import MAX_DIM, embeddable, unit_vector
-from hermes_memory_pgvector.embedding.known_models import DEFAULT_MIN_SIMILARITY, LOCAL_MODEL, spec_of
+from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, spec_of
 from hermes_memory_pgvector.errors import EmbeddingRejected
 from testing.embed_server import meaningful_vector
 
@@ -59,15 +59,7 @@ def test_a_model_is_known_by_its_name(model: str, dim: int | None, query: str, d
     assert spec.query_prefix.startswith(query)
     assert bool(spec.query_prefix) == bool(query)
     assert spec.document_prefix == document
-    assert 0 < spec.min_similarity < 1
     assert spec.max_chars >= 1_000
-
-
-def test_floors_follow_the_model_and_default_otherwise() -> None:
-    assert spec_of("nomic-embed-text").min_similarity == DEFAULT_MIN_SIMILARITY == 0.30
-    assert spec_of("somebody/unheard-of").min_similarity == DEFAULT_MIN_SIMILARITY
-    assert spec_of(LOCAL_MODEL).min_similarity == 0.24
-    assert spec_of("intfloat/e5-base-v2").min_similarity > spec_of("bge-base").min_similarity > 0.30
 
 
 @pytest.mark.parametrize(

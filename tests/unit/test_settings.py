@@ -27,7 +27,7 @@ def write(home: Path, text: str) -> Path:
     ("name", "value"),
     [
         ("dsn", ""), ("embed_url", ""), ("embed_model", "nomic-embed-text"), ("embed_protocol", "auto"),
-        ("prefetch_limit", 5), ("min_similarity", 0.30), ("embed_on_write", True), ("scope_default", "current"),
+        ("prefetch_limit", 5), ("min_similarity", 0.0), ("embed_on_write", True), ("scope_default", "current"),
         ("hybrid_search", True), ("write_queue_maxsize", 256), ("bulk_sync_on_init", True), ("sync_turns", True),
         ("turn_min_chars", 40), ("prefetch_budget", 2.0),
     ],

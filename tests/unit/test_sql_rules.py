@@ -64,7 +64,7 @@ def test_the_files_are_read_indeed() -> None:
     seen = {(change.verb, change.table) for text in STATEMENTS.values() for change in changes(text)}
     assert {
         ("DELETE", "conversations"), ("DELETE", "memory_entries"), ("DELETE", "{memory_vectors}"),
-        ("DELETE", "lexeme_statistics"), ("UPDATE", "memory_entries"), ("UPDATE", "embedding_models"),
+        ("UPDATE", "memory_entries"), ("UPDATE", "embedding_models"),
         ("UPSERT", "{memory_vectors}"), ("UPSERT", "pending_vectors"),
     } <= seen  # fmt: skip
 

@@ -159,9 +159,6 @@ class Forgetting:
         self._erase_rows(begun, erased)
         self._erase_items(begun, said_us, erased)
         unreached = self._clean_files(begun, said_us, erased)
-        self.progress("statistics")
-        with self.pool.connection(Deadline.after(STEP_SECONDS)) as connection:
-            erasure.refresh_statistics(connection)
         with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
             unreached += leftovers.unreached(connection, self._folders())
             for selection in self.selections:

@@ -17,8 +17,8 @@ from hermes_memory_pgvector.values import Hit, Kind, Question, Scope, Trust, is_
 
 Stage = Literal[
     "not stored", "other theme", "hidden", "untrusted",
-    "outside the time", "no vector yet", "below the floor", "same text",
-    "beyond the candidates", "beyond the limit", "already shown", "found",
+    "outside the time", "no vector yet", "below the bar", "same text",
+    "beyond the limit", "already shown", "found",
 ]  # fmt: skip
 WIDE = 200
 """How many hits are looked at to find the place of one that the limit cuts off."""
@@ -26,7 +26,7 @@ DEAD_LETTERS = 1000
 
 Search = Callable[[Question], list[Hit]]
 Nearness = Callable[[Question, str, int], tuple[float | None, float]]
-"""How near a row is to a question, and how near a hit has to be."""
+"""How many standard deviations a row is nearer to a question than unrelated texts, and how many alone make a hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,18 @@ def _look_for(search: Search, question: Question, theme: str, row_id: int, conte
 
 
 def _too_far(search: Search, nearness: Nearness, question: Question, theme: str, row_id: int, label: str) -> WhyNot:
-    near, floor = nearness(question, theme, row_id)
+    near, needed = nearness(question, theme, row_id)
     if near is None:
         told = "the question has no vector right now, and its words do not match well enough"
-        return WhyNot(label, "below the floor", told)
-    if near < floor:
-        told = f"its similarity is {near:.2f}, {floor:.2f} is needed, and its words match too little"
-        return WhyNot(label, "below the floor", told, score=near)
+        return WhyNot(label, "below the bar", told)
+    if near < needed:
+        told = f"it is {near:.1f} sd nearer than unrelated texts, {needed:.1f} is needed; its words match too little"
+        return WhyNot(label, "below the bar", told, score=near)
     if question.is_ambient and _place(search(replace(question, limit=WIDE, is_ambient=False)), theme, row_id):
-        told = (
-            f"its similarity is {near:.2f}: prefetch, which nobody asked for, wants more, or words that match as well"
-        )
-        return WhyNot(label, "below the floor", told, score=near)
-    told = f"its similarity is {near:.2f}, and more rows than are compared exactly seem nearer"
-    return WhyNot(label, "beyond the candidates", told, score=near)
+        told = f"it is {near:.1f} sd nearer than unrelated texts: prefetch, which nobody asked for, wants more"
+        return WhyNot(label, "below the bar", told, score=near)
+    told = f"it is {near:.1f} sd nearer than unrelated texts, and enough other rows are nearer"
+    return WhyNot(label, "beyond the limit", told, score=near)
 
 
 def _place(hits: list[Hit], theme: str, row_id: int) -> int | None:

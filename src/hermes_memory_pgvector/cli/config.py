@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "get",
         "show the value in force of one setting",
         options.add_common,
-        example=("config get min_similarity", "as the model wants it, unless you have set it"),
+        example=("config get embed_dim", "as the model has it, unless you have set it"),
     )
     change = tree.add_action(
         actions,
@@ -150,10 +150,6 @@ def _set(home: Path, name: str, value: str, *, force: bool, json: bool) -> int:
         changed = new_settings.unset_dsn(home)
     elif name == "dsn":
         changed = new_settings.save_dsn(home, _checked_dsn(value, force=force))
-    elif name == "min_similarity" and not load(home).settings.is_set(name):
-        # Its default stands for the model's own, so a value equal to it is a change all the same.
-        update(home, ("memory", PROVIDER_NAME), {name: DECLARATIONS[name].parse(value)})
-        changed = True
     else:
         changed = bool(new_settings.save(home, {name: value}))
     return _say_change(home, name, changed=changed, json=json)

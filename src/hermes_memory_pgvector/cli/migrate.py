@@ -39,6 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="switch to the configured embedding model at once, however many rows are embedded again (see reembed)",
     )
+    parser.add_argument(
+        "--index",
+        choices=("all",),
+        help="also build the approximate index over all themes, which pays off for scope 'all' from 150,000 vectors on",
+    )
     parser.add_argument("--print", action="store_true", dest="print_sql", help="show the SQL and connect to nothing")
     parser.add_argument(
         "--adopt-model",
@@ -65,6 +70,11 @@ def run(args: argparse.Namespace) -> int:
         switches_model=args.switch_model,
         quiet=args.json,
     )
+    if args.index and outcome.model_id is not None:
+        from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
+
+        with VectorIndexes.open(admin) as indexes:
+            indexes.create()
     if args.json:
         terminal.as_json({**asdict(outcome), "runtime_role": role, "vectors_wait": wanted.problem or None})
     else:

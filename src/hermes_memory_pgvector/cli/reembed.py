@@ -191,7 +191,7 @@ def _say_end(settings: Settings, done: Outcome) -> None:
         terminal.bullet(
             "note",
             f"min_similarity is set to {settings.min_similarity:g}, which was chosen for the former model",
-            "to use what is calibrated for the new one: hermes-pgvector config unset min_similarity",
+            "to leave it to the score, which every model shares: hermes-pgvector config unset min_similarity",
         )
     terminal.bullet(
         "note",

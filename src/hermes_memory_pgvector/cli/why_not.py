@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     """Search again, and name the stage."""
     from hermes_memory_pgvector.care import ids
     from hermes_memory_pgvector.care.why_not import why_not
-    from hermes_memory_pgvector.store.explain import similarity
+    from hermes_memory_pgvector.store.search import similarity
+    from hermes_memory_pgvector.store.search_statement import MEANING_WEIGHT, SEARCHED
     from hermes_memory_pgvector.values import Hit, Kind, Question, Scope
 
     home = options.home_of(args)
@@ -73,10 +74,11 @@ def run(args: argparse.Namespace) -> int:
 
             def nearness(asked: Question, theme: str, row_id: int) -> tuple[float | None, float]:
                 ready = engine.recall.prepare(asked, deadline)
-                floor = engine.recall.thresholds(asked, ready.meaning).min_similarity
+                needed = float(SEARCHED[asked.kind].bar) / MEANING_WEIGHT
                 if ready.meaning is None:
-                    return None, floor
-                return similarity(connection, ready.meaning, asked.kind, theme, row_id), floor
+                    return None, needed
+                near = similarity(connection, ready.meaning, asked.kind, theme, row_id)
+                return (None if near is None else ready.meaning.model.deviations(near)), needed
 
             found = why_not(connection, search, nearness, ids.parse_row(args.id), question, session_id=args.session)
     if args.json:

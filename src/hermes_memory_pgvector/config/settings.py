@@ -172,8 +172,7 @@ class Settings:
     prefetch_budget: float = _decimal(2.0, "recall", 0.05, 7.5, "Seconds a prefetch may take.")
     tool_budget: float = _decimal(4.0, "recall", 0.1, 60, "Seconds a recall tool may take.")
     min_similarity: float = _decimal(
-        0.30, "recall", 0, 1,
-        "How similar a memory must be to be offered; unset uses the minimum calibrated for the model.",
+        0.0, "recall", 0, 1, "A cosine that whatever is offered unasked must reach as well; 0 leaves it to the score."
     )  # fmt: skip
     hybrid_search: bool = _flag(True, "recall", "Search by keywords as well as by meaning.")
     recency_half_life_days: float = _decimal(
@@ -252,7 +251,6 @@ class Settings:
     query_max_chars: ClassVar[int] = 2048
     turn_retry_window: ClassVar[float] = 600.0
     """Seconds within which the same words, reported again for a session, count as the same turn."""
-    exact: ClassVar[bool] = False
     connect_timeout: ClassVar[float] = 3.0
 
     set_by: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -372,9 +370,6 @@ def parse(layers: Mapping[str, Mapping[str, Any]], in_force: Settings | None = N
                 set_by[name] = layer
             elif name in set_by:
                 del set_by[name]
-            if name == "min_similarity":
-                # Its default means "as calibrated", so writing 0.30 down is a choice like any other.
-                set_by[name] = layer
     return Parsed(Settings(**values, set_by=set_by), tuple(problems))
 
 

@@ -28,6 +28,14 @@ MAX_DIM = 16_000
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """The cosine of unrelated texts in a model: what similarity is counted from, and in which unit."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What must be stored with a vector so that it can be compared later."""
 
@@ -36,8 +44,8 @@ class ModelInfo:
     protocol: str
     query_prefix: str
     document_prefix: str
-    min_similarity: float
-    """Cosine below which a hit of this model is noise."""
+    scale: Scale | None = None
+    """Known for the local model; another model's is measured once, by whoever embeds first (embedding/probe.py)."""
 
 
 class Embedder(Protocol):

@@ -1,16 +1,10 @@
-"""Known embedding models by name: dimension, prefixes, how much text they take, and which similarity is noise.
-
-`min_similarity` is the cosine below which a hit is noise. Only the local model's floor is measured (see `WORDLLAMA`).
-Those of e5, bge and ada-002, which place unrelated texts in a high, narrow band, are estimates; every other model has
-the default. `doctor` shows the distribution in a user's own data.
-"""
+"""Known embedding models by name: dimension, prefixes, and how much text they take."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-DEFAULT_MIN_SIMILARITY = 0.30
 DEFAULT_MAX_CHARS = 8_000
 SHORT_CONTEXT_CHARS = 2_000
 """About 512 tokens of English: what the BERT-sized models can read."""
@@ -23,7 +17,6 @@ class ModelSpec:
     dim: int | None = None
     query_prefix: str = ""
     document_prefix: str = ""
-    min_similarity: float = DEFAULT_MIN_SIMILARITY
     max_chars: int = DEFAULT_MAX_CHARS
     can_shorten: bool = False
     """Whether the endpoint takes a `dimensions` field for this model."""
@@ -31,32 +24,18 @@ class ModelSpec:
 
 LOCAL_MODEL = "wordllama-l2-supercat-256"
 
-WORDLLAMA = ModelSpec(dim=256, min_similarity=0.24)
-"""The local model. Cosine of 96 LongMemEval questions with their 181 evidence turns, and with 60 random other turns of
-each user: 5,760 pairs within the same user, 547,200 across users; percentiles:
-
-|                    |    p5 |   p10 |   p25 |  p50 |  p75 |  p90 |  p95 |  p99 |
-|--------------------|-------|-------|-------|------|------|------|------|------|
-| evidence           |  0.16 |  0.24 |  0.33 | 0.44 | 0.58 | 0.69 | 0.74 | 0.80 |
-| same user, other   | -0.09 | -0.07 | -0.02 | 0.03 | 0.09 | 0.16 | 0.21 | 0.39 |
-| other users        | -0.10 | -0.07 | -0.03 | 0.02 | 0.08 | 0.14 | 0.18 | 0.27 |
-
-At 0.24 it keeps 90 % of the evidence (92 % and 89 % on the two halves of the questions, both seen when it was chosen)
-and lets 1.7 % of the pairs across users pass, against 81 % and 0.7 % at 0.30, and 93 % and 3.4 % at 0.20.
-"""
+WORDLLAMA = ModelSpec(dim=256)
 
 _BGE_QUERY = "Represent this sentence for searching relevant passages: "
 _INSTRUCT_QUERY = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
-_E5_FLOOR = 0.75
-_BGE_FLOOR = 0.45
 
 
 def _e5(dim: int) -> ModelSpec:
-    return ModelSpec(dim, "query: ", "passage: ", _E5_FLOOR, SHORT_CONTEXT_CHARS)
+    return ModelSpec(dim, "query: ", "passage: ", SHORT_CONTEXT_CHARS)
 
 
 def _bge(dim: int, query_prefix: str = _BGE_QUERY) -> ModelSpec:
-    return ModelSpec(dim, query_prefix, "", _BGE_FLOOR, SHORT_CONTEXT_CHARS)
+    return ModelSpec(dim, query_prefix, "", SHORT_CONTEXT_CHARS)
 
 
 def _arctic(dim: int, max_chars: int = SHORT_CONTEXT_CHARS) -> ModelSpec:
@@ -74,16 +53,16 @@ _KNOWN: tuple[tuple[str, ModelSpec], ...] = (
     (r"nomic-embed-text", ModelSpec(768, "search_query: ", "search_document: ")),
     (r"text-embedding-3-small", ModelSpec(1536, can_shorten=True)),
     (r"text-embedding-3-large", ModelSpec(3072, can_shorten=True)),
-    (r"text-embedding-ada-002", ModelSpec(1536, min_similarity=0.75)),
+    (r"text-embedding-ada-002", ModelSpec(1536)),
     (r"embeddinggemma", ModelSpec(768, "task: search result | query: ", "title: none | text: ")),
     (r"qwen3-embedding.*(?<![\d.])0[._]6b", _qwen3(1024)),
     (r"qwen3-embedding.*(?<![\d.])4b", _qwen3(2560)),
     (r"qwen3-embedding.*(?<![\d.])8b", _qwen3(4096)),
     (r"qwen3-embedding", _qwen3(None)),
-    (r"e5-mistral-7b-instruct", ModelSpec(4096, _INSTRUCT_QUERY, min_similarity=0.50)),
+    (r"e5-mistral-7b-instruct", ModelSpec(4096, _INSTRUCT_QUERY)),
     (
         r"multilingual-e5-large-instruct",
-        ModelSpec(1024, _INSTRUCT_QUERY, min_similarity=_E5_FLOOR, max_chars=SHORT_CONTEXT_CHARS),
+        ModelSpec(1024, _INSTRUCT_QUERY, max_chars=SHORT_CONTEXT_CHARS),
     ),
     (r"(?:^|[-_])e5-small", _e5(384)),
     (r"(?:^|[-_])e5-base", _e5(768)),

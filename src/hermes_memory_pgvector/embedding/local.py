@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import ModelInfo, Vector, embeddable
+from hermes_memory_pgvector.embedding.base import ModelInfo, Scale, Vector, embeddable
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DIM = 256
+SCALE = Scale(0.015, 0.074)
 _PACKAGE = "wordllama"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -143,7 +144,7 @@ class LocalEmbedder:
             protocol="local",
             query_prefix=WORDLLAMA.query_prefix,
             document_prefix=WORDLLAMA.document_prefix,
-            min_similarity=WORDLLAMA.min_similarity,
+            scale=SCALE,
         )
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:

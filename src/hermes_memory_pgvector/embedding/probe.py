@@ -8,10 +8,9 @@ compared with every text but its own: 1,560 pairs.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.base import Embedder, Vector
+from hermes_memory_pgvector.embedding.base import Embedder, Scale, Vector
 from hermes_memory_pgvector.errors import EmbeddingRejected
 
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -60,14 +59,6 @@ PAIRS: tuple[tuple[str, str], ...] = (
 
 _LEAST_SD = 0.001
 """Below this it is rounding that tells the texts apart; models measured so far have 0.02 to 0.08."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The cosine of unrelated texts in a model: what similarity is counted from, and in which unit."""
-
-    mean: float
-    sd: float
 
 
 def measure(embedder: Embedder, deadline: Deadline) -> Scale:

@@ -76,7 +76,6 @@ class RemoteEmbedder:
             protocol=spoken.name if spoken is not None else "auto",
             query_prefix=self._spec.query_prefix,
             document_prefix=self._spec.document_prefix,
-            min_similarity=self._spec.min_similarity,
         )
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:

@@ -136,7 +136,6 @@ class Engine:
         self.status = self._make_status()
         self._mirror_files = self._make_mirror_files(predecessor)
         self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
-        self._check_search = tasks.CheckSearch(self.recall, self.writer)
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks(check_configuration)
 
@@ -276,11 +275,9 @@ class Engine:
                 "mirror": self._mirror_files.run,
                 "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
-                "word statistics": tasks.WordStatistics(self.pool, self.writer).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
                 "recall log": self._keep_recall_log.run,
                 "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id, self._former_homes).run,
-                "self-check": self._check_search.run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
                 "heartbeat": self._heartbeat.run,
@@ -294,12 +291,10 @@ class Engine:
         if warn_user is not None:
             self._recorder.warn_user = warn_user
         self._mirror_files.theme = session.profile_theme
-        self._check_search.note_theme(session.theme)
 
     def continue_session(self, session: Session) -> None:
         """A provider goes on with a session that it began with another engine."""
         self._mirror_files.theme = self._mirror_files.theme or session.profile_theme
-        self._check_search.note_theme(session.theme)
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
         """Write items to the journal; returns when they are there. Never raises: a refusal is counted and reported."""
@@ -333,8 +328,8 @@ class Engine:
             time.sleep(0.005)
 
     def similarity_floor(self) -> float | None:
-        """How near a memory must be to be offered unasked; None leaves it to the model's calibration."""
-        return self.settings.min_similarity if self.settings.is_set("min_similarity") else None
+        """A cosine that what is offered unasked must reach as well, if the operator wants one."""
+        return self.settings.min_similarity or None
 
     def host_entries(self) -> frozenset[str]:
         """What the host's own memory block shows to every session of this home."""

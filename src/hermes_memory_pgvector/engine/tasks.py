@@ -1,4 +1,4 @@
-"""What a process does now and then, in one background thread: vectors, MEMORY.md, refused writes, statistics, checks.
+"""What a process does now and then, in one background thread: vectors, MEMORY.md, refused writes, history.
 
 The thread may wait for a slow embedder for as long as that takes; the writer has a thread of its own.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,13 +22,11 @@ from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
-from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
-from hermes_memory_pgvector.store.search import refresh_statistics
 from hermes_memory_pgvector.writer.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -48,13 +45,11 @@ RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
 STATISTICS_SECONDS = 300.0
 CHECK_SECONDS = 3600.0
-CHECK_SAMPLES = 5
 LOG_SECONDS = 2.0
 HISTORY_THEMES = 20
 DATABASE_SECONDS = 60.0
 WARM_UP_SECONDS = 30.0
 NEVER_AGAIN_SECONDS = 86_400.0
-MAX_THEMES = 1000
 MAX_SUBJECT = 200
 """What an audit row takes as its subject."""
 
@@ -212,26 +207,6 @@ class RecoverRefused:
         return RECOVER_SECONDS
 
 
-class WordStatistics:
-    """Keeps the rarity of words current while rows keep coming."""
-
-    def __init__(self, pool: Pool, writer: Writer) -> None:
-        self._pool = pool
-        self._writer = writer
-        self._refreshed_at: float | None = None
-        self._stored = 0
-
-    def run(self) -> float:
-        """Count words again if rows have come since."""
-        stored, now = self._writer.status().stored, time.monotonic()
-        is_recent = self._refreshed_at is not None and now - self._refreshed_at < STATISTICS_SECONDS
-        if stored != self._stored and not is_recent and not self._writer.breaker.is_open:
-            with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
-                refresh_statistics(connection)
-            self._refreshed_at, self._stored = now, stored
-        return STATISTICS_SECONDS
-
-
 class ShortenHistory:
     """Takes what is older than `history_days` off the history of memories, a few themes at a time."""
 
@@ -305,37 +280,6 @@ class KeepRecallLog:
         with self._pool.transaction(deadline) as connection:
             told = self._log.without_made_up_themes(answers, theme_names(connection))
             recall_log.insert(connection, told)
-
-
-class CheckSearch:
-    """Compares searches of the themes in use with brute force, and widens the search where it misses rows."""
-
-    def __init__(self, recall: Recall, writer: Writer) -> None:
-        self._recall = recall
-        self._writer = writer
-        self._themes: set[str] = set()
-        self._due_at = time.monotonic() + STATISTICS_SECONDS
-
-    def note_theme(self, theme: str) -> None:
-        """A theme is in use in this process: its searches are worth checking."""
-        if len(self._themes) < MAX_THEMES:
-            self._themes.add(theme)
-
-    def run(self) -> float:
-        """Check one theme, now and then."""
-        now = time.monotonic()
-        if not self._themes or now < self._due_at or self._writer.breaker.is_open:
-            return STATISTICS_SECONDS
-        self._due_at = now + CHECK_SECONDS
-        theme = random.choice(tuple(self._themes))  # noqa: S311 - a sample, not a secret
-        check = self._recall.verify(theme, Deadline.after(DATABASE_SECONDS), samples=CHECK_SAMPLES)
-        if check is not None and check.recall < 1.0:
-            logger.warning(
-                "a sample of searches found %.1f %% of the nearest rows; up to %d rows are compared from now on",
-                100 * check.recall,
-                check.candidates,
-            )
-        return STATISTICS_SECONDS
 
 
 class ReapConnections:

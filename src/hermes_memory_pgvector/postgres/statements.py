@@ -2,8 +2,9 @@
 
 A block begins with a line `-- insert --`, and `statement("turns/insert")` is that of queries/turns.sql. No statement is
 assembled in Python. Only the vector tables vary, because each embedding model has its own: a statement names them
-`{memory_vectors}` and `{turn_vectors}`; a search names the table it searches `{source}`. A change from one model to
-another names the former one's `{former_turn_vectors}` and `{former_memory_vectors}`.
+`{memory_vectors}` and `{turn_vectors}`. A change from one model to another names the former one's
+`{former_turn_vectors}` and `{former_memory_vectors}`. Searching has one statement made of parts, see
+store/search_statement.py.
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ FOLDER = resources.files("hermes_memory_pgvector") / "sql"
 
 _HEAD = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
-SEARCHED = {"search/turns": ("conversations", "turn_vectors"), "search/memories": ("memory_entries", "memory_vectors")}
-"""Which table a search by words alone reads, and which of a model's vector tables every other search."""
-
 
 @cache
 def statement(name: str) -> sql.SQL:
@@ -34,14 +32,6 @@ def model_statement(name: str, model_id: int, former_id: int | None = None) -> s
     """A statement of sql/queries, on the vector tables of one embedding model, or of that and a former one."""
     former = {f"former_{table}": each for table, each in vector_tables(former_id or model_id).items()}
     return sql.SQL(text_of(f"queries/{name}")).format(**vector_tables(model_id), **former)
-
-
-@cache
-def search_statement(name: str, model_id: int | None) -> sql.Composed:
-    """A search of sql/queries, in a model's vectors, or by words alone without a model."""
-    texts, vectors = SEARCHED[name]
-    source = sql.Identifier(texts) if model_id is None else vector_tables(model_id)[vectors]
-    return sql.SQL(text_of(f"queries/{name}")).format(source=source)
 
 
 def vector_tables(model_id: int) -> dict[str, sql.Identifier]:

@@ -29,15 +29,12 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.postgres.errors import SCHEMA_STATES, concerns_everyone
 from hermes_memory_pgvector.store.current_model import CurrentModel, PendingModels
 from hermes_memory_pgvector.store.search import (
-    Check,
     Connection,
     Meaning,
-    Thresholds,
     Wording,
     count_searched,
     send,
     send_neighbours,
-    verify_theme,
 )
 from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
@@ -48,10 +45,8 @@ logger = logging.getLogger(__name__)
 
 EMBED_SHARE = 0.6
 """The part of the time that embedding may use; the rest is for the search."""
-EVERY_ROW = 2**31 - 1
 OTHER_MODEL = "keyword search only for some rows: this home embeds with another model than the database uses"
-AMBIENT_CANDIDATES = 400
-"""Rows compared for prefetch, where only a near hit is worth offering."""
+UNMEASURED = "keyword search only: the embedding model is not measured yet; the first process that embeds does it"
 
 
 class QueryEmbedder(Protocol):
@@ -75,10 +70,6 @@ class RecallSettings(Protocol):
     @property
     def hybrid_search(self) -> bool:
         """Whether keywords count beside vectors; without vectors they always do."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether every vector of a theme is compared."""
 
     @property
     def recency_half_life_days(self) -> float:
@@ -180,7 +171,7 @@ class Recall:
         with self._reading(deadline) as connection:
             pending = [
                 [
-                    send(connection, each, _within_reach(each, meaning), wording, self.thresholds(each, meaning))
+                    send(connection, each, meaning, wording, self._settings.recency_half_life_days)
                     for each in _by_theme(question)
                 ]
                 for question in questions
@@ -206,6 +197,11 @@ class Recall:
         before = self._current_model.remembered_models()
         with self._reading(deadline) as connection:
             return self._current_model.read_models(connection) != before
+
+    @property
+    def half_life_days(self) -> float:
+        """Days after which a hit counts half; 0 leaves age out."""
+        return self._settings.recency_half_life_days
 
     def prepare(self, question: Question, deadline: Deadline) -> Prepared:
         """Read a question's words and embed it; without a vector that can be compared, words have to do."""
@@ -248,12 +244,6 @@ class Recall:
             logger.debug("answering without neighbours: %s", type(error).__name__)
             return answer
 
-    def verify(self, theme: str, deadline: Deadline, *, samples: int = 20) -> Check | None:
-        """Compare sampled searches with brute force and widen the search where they differ; None without vectors."""
-        with self._reading(deadline) as connection:
-            model = self._current_model.read(connection)
-            return None if model is None else verify_theme(connection, model, theme, samples=samples)
-
     def _embed(
         self, text: str, models: tuple[EmbeddingModel, ...], deadline: Deadline
     ) -> tuple[Meaning | None, str | None]:
@@ -279,8 +269,9 @@ class Recall:
             if vector is None:
                 return None, None
             if model is not None and len(vector) == model.dim:
-                exact = replace(model, candidates=EVERY_ROW) if self._settings.exact else model
-                return Meaning(exact, vector), None if model.is_current else OTHER_MODEL
+                if not model.is_measured:
+                    return None, UNMEASURED
+                return Meaning(model, vector), None if model.is_current else OTHER_MODEL
         return None, _keywords_only(reason)
 
     def _pairs(self, models: tuple[EmbeddingModel, ...]) -> list[tuple[EmbeddingModel | None, QueryEmbedder]]:
@@ -297,16 +288,6 @@ class Recall:
             return models
         with self._reading(deadline) as connection:
             return self._current_model.read_models(connection)
-
-    def thresholds(self, question: Question, meaning: Meaning | None) -> Thresholds:
-        """What a hit must reach."""
-        unrelated = meaning.model.min_similarity if meaning is not None else 0.0
-        return Thresholds(
-            unrelated if question.min_similarity is None else question.min_similarity,
-            question.min_coverage,
-            self._settings.recency_half_life_days,
-            needs_both=question.is_ambient,
-        )
 
 
 class Searches(Protocol):
@@ -371,12 +352,6 @@ def _best(found: Sequence[Sequence[Hit]], limit: int) -> tuple[Hit, ...]:
 
 def _keywords_only(reason: str) -> str:
     return f"keyword search only: {reason}"
-
-
-def _within_reach(question: Question, meaning: Meaning | None) -> Meaning | None:
-    if meaning is None or not question.is_ambient or meaning.model.candidates == EVERY_ROW:
-        return meaning
-    return replace(meaning, model=replace(meaning.model, candidates=min(AMBIENT_CANDIDATES, meaning.model.candidates)))
 
 
 def read_wording(question: Question) -> Wording:

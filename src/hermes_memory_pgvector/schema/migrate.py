@@ -21,12 +21,7 @@ from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.postgres.statements import read_sql, text_of, vector_tables
 from hermes_memory_pgvector.schema.adoption import Adopted, Adoption, other_installations
 from hermes_memory_pgvector.schema.model_tables import ModelSpec, ask_for_vectors, ensure_model, model_sql
-from hermes_memory_pgvector.schema.sql_functions import (
-    drop_functions,
-    kind_functions,
-    model_functions,
-    shared_functions,
-)
+from hermes_memory_pgvector.schema.sql_functions import drop_functions, shared_functions
 from hermes_memory_pgvector.schema.statements import admin_statement
 from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, SCHEMA_VERSION, is_recent, not_in_use
 
@@ -78,10 +73,8 @@ def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -
     yield f"-- functions\n{EXTENSION};\n{read_sql('functions.sql')}"
     yield f"{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
     yield f"-- tables\n{read_sql('base.sql')}"
-    yield "-- search by words\n" + kind_functions(schema).as_string(None) + "\n" + read_sql("revoke.sql")
     if model is not None:
         yield f"-- vector tables of {model.name}, {model.dim} dimensions\n" + model_sql(1, model.dim).as_string(None)
-        yield model_functions(1).as_string(None)
         yield _model_views_sql(1, schema).as_string(None)
     yield f"-- views\n{read_sql('views.sql')}"
     ids = [1] if model is not None else []
@@ -135,7 +128,6 @@ def apply(
             _note_neighbours(connection, schema, outcome)
             drop_functions(connection)
             _make_schema(connection, schema, outcome, report)
-            _make_searches(connection, schema)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if adoption is not None:
@@ -169,13 +161,6 @@ def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outco
             return model_id
     connection.execute("DELETE FROM reembedding")
     return ensure_model(connection, model, is_current=True)
-
-
-def _make_searches(connection: psycopg.Connection, schema: str) -> None:
-    connection.execute(kind_functions(schema))
-    connection.execute(read_sql("revoke.sql"))
-    for (model_id,) in connection.execute("SELECT id FROM embedding_models ORDER BY id").fetchall():
-        connection.execute(model_functions(int(model_id)))
 
 
 def _make_schema(connection: psycopg.Connection, schema: str, outcome: Outcome, report: Callable[[str], None]) -> None:

@@ -8,8 +8,12 @@ import psycopg
 from psycopg import sql
 
 from hermes_memory_pgvector.postgres.statements import read_sql, vector_tables
-from hermes_memory_pgvector.schema.sql_functions import model_functions
 from hermes_memory_pgvector.schema.statements import admin_statement
+
+MOST_COVERED = 1_152
+"""A vector of more numbers does not fit into an entry of an index beside the longest name of a theme."""
+MOST_IN_PAGE = 3_072
+"""A vector of more numbers does not fit into a row of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,9 @@ class ModelSpec:
 
     name: str
     dim: int
-    min_similarity: float = 0.30
+    unrelated_mean: float | None = None
+    """The cosine of unrelated texts in it; None where whoever embeds first measures it."""
+    unrelated_sd: float | None = None
     following: str = ""
     """The name of the model that `embed_next` describes: where the database has that one by now, it keeps it."""
 
@@ -27,9 +33,9 @@ def model_sql(model_id: int, dim: int) -> sql.Composed:
     """The DDL of a model's vector tables."""
     return sql.SQL(read_sql("model.sql")).format(
         **vector_tables(model_id),
-        turn_codes=sql.Identifier(f"turn_vectors_{model_id}_codes"),
-        memory_codes=sql.Identifier(f"memory_vectors_{model_id}_codes"),
         dim=sql.Literal(dim),
+        cover=sql.SQL(", embedding" if dim <= MOST_COVERED else ""),
+        storage=sql.SQL("PLAIN" if dim <= MOST_IN_PAGE else "EXTERNAL"),
     )
 
 
@@ -38,11 +44,10 @@ def ensure_model(connection: psycopg.Connection, model: ModelSpec, *, is_current
     row = connection.execute(admin_statement("models/find"), (model.name, model.dim)).fetchone()
     if row is None:
         row = connection.execute(
-            admin_statement("models/register"), (model.name, model.dim, model.min_similarity)
+            admin_statement("models/register"), (model.name, model.dim, model.unrelated_mean, model.unrelated_sd)
         ).fetchone()
         assert row is not None
         connection.execute(model_sql(int(row[0]), model.dim))
-        connection.execute(model_functions(int(row[0])))
     model_id = int(row[0])
     if is_current:
         make_current(connection, model_id)

@@ -24,7 +24,6 @@ from hermes_memory_pgvector.postgres.errors import translated
 from hermes_memory_pgvector.postgres.statements import read_sql, statement, vector_tables
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import model_sql
-from hermes_memory_pgvector.schema.sql_functions import model_functions
 from hermes_memory_pgvector.schema.statements import admin_statement
 
 CONNECT_SECONDS = 10
@@ -33,9 +32,7 @@ TRANSACTION_TIMEOUT_SINCE = 170_000
 APPLICATION_NAME = "hermes-pgvector-move"
 THEME = "agent_identity"
 INSTALLATION = "hermes_pgvector_installation"
-STAYING = ("theme_indexes",)
-"""What every database has for itself."""
-MADE_BY_MIGRATE = (INSTALLATION, "embedding_models", "erasure_key", "lexeme_statistics")
+MADE_BY_MIGRATE = (INSTALLATION, "embedding_models", "erasure_key")
 """What an unused database may hold."""
 REPORTED_ROWS = 1000
 TIDIED_ROWS = 2000
@@ -99,7 +96,7 @@ class Side:
         """Every table that moves, those that others refer to before these."""
         made = re.findall(r"^CREATE TABLE (\w+) \(", read_sql("base.sql"), re.MULTILINE)
         vectors = [f"{name}_{model}" for model, _ in self.models() for name in ("memory_vectors", "turn_vectors")]
-        return [name for name in (*made, *vectors) if name not in STAYING]
+        return [*made, *vectors]
 
     def models(self) -> list[tuple[int, int]]:
         """The number and the dimension of each embedding model."""
@@ -247,7 +244,7 @@ def move(source: Side, target: Side, begin: Callable[[str], None], advance: Call
     with source.one_moment(), target.connection.transaction():
         _make_models(source, target)
         names = source.tables()
-        everything = sql.SQL(", ").join(map(sql.Identifier, (*names, *STAYING)))
+        everything = sql.SQL(", ").join(map(sql.Identifier, names))
         target.connection.execute(sql.SQL("TRUNCATE {}").format(everything))
         for name in names:
             begin(name)
@@ -282,7 +279,6 @@ def _make_models(source: Side, target: Side) -> None:
     for model, dim in wanted:
         if (model, dim) not in present:
             target.connection.execute(model_sql(model, dim))
-            target.connection.execute(model_functions(model))
 
 
 def _copy(source: Side, target: Side, name: str, advance: Callable[[int], None]) -> int:

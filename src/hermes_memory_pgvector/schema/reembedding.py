@@ -153,10 +153,9 @@ def _drop(connection: psycopg.Connection, *, model_id: int, actor: str, home_id:
         if found is None or found.is_current or (change is not None and change.model.id == model_id):
             raise CareError(f"model {model_id} is in use by now, or gone; nothing of it was dropped")
         tables = vector_tables(model_id)
-        connection.execute(admin_statement("reembed/drop_functions_of").format(**_names(model_id)))
         connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(tables.values())))
         connection.execute("DELETE FROM embedding_models WHERE id = %s AND NOT is_current", (model_id,))
-        model = EmbeddingModel(found.id, found.name, found.dim, 0.0)
+        model = EmbeddingModel(found.id, found.name, found.dim)
         _record(connection, actor, home_id, "drop vectors", model, {"bytes": found.bytes})
 
 

@@ -60,7 +60,8 @@ def wanted_model(home: Path, settings: Settings) -> Wanted:
             info = embedder.info(Deadline.after(EMBEDDER_SECONDS))
     except EmbeddingError as error:
         return Wanted(None, str(error))
-    return Wanted(ModelSpec(info.name, info.dim, info.min_similarity, _following(whose)))
+    mean, sd = (info.scale.mean, info.scale.sd) if info.scale else (None, None)
+    return Wanted(ModelSpec(info.name, info.dim, mean, sd, _following(whose)))
 
 
 def _following(home: Path) -> str:

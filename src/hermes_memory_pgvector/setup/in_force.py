@@ -21,8 +21,6 @@ def in_force(settings: Settings, name: str) -> tuple[Any, str]:
     if name == "embed_model" and is_local:
         return LOCAL_MODEL, "local model"
     spec = WORDLLAMA if is_local else spec_of(settings.embed_model)
-    if name == "min_similarity" and not settings.is_set(name):
-        return spec.min_similarity, FROM_MODEL
     if name == "embed_dim" and settings.embed_dim is None and spec.dim is not None:
         return spec.dim, FROM_MODEL
     return shown(settings, name), source

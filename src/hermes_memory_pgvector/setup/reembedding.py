@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.writer.reembed import Progress
 
 READ_SECONDS = 60.0
+MEASURE_SECONDS = 60.0
 EMBEDDER_SECONDS = 30.0
 MOST_ATTEMPTS = 50
 PAUSE_SECONDS = 10.0
@@ -132,6 +133,7 @@ def run(
     `watch` is told what is being done, and how far it is.
     """
     from hermes_memory_pgvector.care.actor import operator
+    from hermes_memory_pgvector.embedding.probe import measure
     from hermes_memory_pgvector.schema import reembedding
     from hermes_memory_pgvector.schema.model_tables import ModelSpec
     from hermes_memory_pgvector.store.current_model import current_model
@@ -149,7 +151,8 @@ def run(
             former = current_model(connection)
         if former is None:
             raise SchemaError("the database has no vectors yet; run: hermes-pgvector migrate")
-        model = reembedding.begin(admin, ModelSpec(info.name, info.dim, info.min_similarity))
+        scale = info.scale or measure(embedder, Deadline.after(MEASURE_SECONDS))
+        model = reembedding.begin(admin, ModelSpec(info.name, info.dim, scale.mean, scale.sd))
         work = Reembed(
             pool,
             embedder,

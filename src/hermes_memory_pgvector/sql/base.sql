@@ -303,24 +303,6 @@ ALTER INDEX memory_entries_content_key ALTER COLUMN 3 SET STATISTICS 0;
 -- Until: what the code still needs and the design does without. A part goes with the code that uses it.
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Until the search is one statement and the lexemes are generated.
-ALTER TABLE embedding_models
-    ADD COLUMN layout         text    NOT NULL DEFAULT 'coded' CHECK (layout IN ('coded')),
-    ADD COLUMN min_similarity real    NOT NULL DEFAULT 0.30,
-    ADD COLUMN candidates     integer NOT NULL DEFAULT 1600 CHECK (candidates BETWEEN 100 AND 25600);
-CREATE TABLE lexeme_statistics (
-    source   text NOT NULL CHECK (source IN ('memory_entries', 'conversations')),
-    lexeme   text NOT NULL,
-    fraction real NOT NULL,
-    PRIMARY KEY (source, lexeme) INCLUDE (fraction)
-);
-CREATE TABLE theme_indexes (
-    agent_identity text        NOT NULL,
-    model_id       integer     NOT NULL REFERENCES embedding_models (id) ON DELETE CASCADE,
-    index_name     text        NOT NULL,
-    created_at     timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (agent_identity, model_id)
-);
 
 -- Until a lexeme is generated: rows that arrive without get the plain ones.
 CREATE TRIGGER lexemes_of_new BEFORE INSERT ON memory_entries
@@ -337,10 +319,6 @@ CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON conversations
     EXECUTE FUNCTION hermes_fill_lexemes();
 CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON conversations
     FOR EACH ROW WHEN (NEW.agent_identity IS DISTINCT FROM OLD.agent_identity) EXECUTE FUNCTION hermes_move_lexemes();
-CREATE STATISTICS conversations_words ON (hermes_words(lexemes)) FROM conversations;
-CREATE STATISTICS memory_entries_words ON (hermes_words(lexemes)) FROM memory_entries;
-ALTER STATISTICS conversations_words SET STATISTICS 400;
-ALTER STATISTICS memory_entries_words SET STATISTICS 400;
 
 -- Until trust is one bit.
 ALTER TABLE conversations ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted'));

@@ -8,12 +8,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     dead_letters, recall_log TO {role};
 GRANT USAGE ON SEQUENCE memory_entries_id_seq, conversations_id_seq, delegations_id_seq, dead_letters_id_seq,
     memory_operations_id_seq, recall_log_id_seq, hidden_id_seq, receipts_id_seq TO {role};
-GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, theme_growth, embedding_models, lexeme_statistics, theme_indexes,
-    reembedding TO {role};
+GRANT SELECT ON hermes_pgvector_migrations, hermes_pgvector_installation, theme_growth, embedding_models, reembedding TO {role};
 -- Whoever changes the model says how far it has come; beginning, switching and cancelling are the owner's.
 GRANT UPDATE (seen_at, done, total, rate, problem) ON reembedding TO {role};
--- How many rows of a model are compared exactly.
-GRANT UPDATE (candidates) ON embedding_models TO {role};
+-- Whoever embeds first measures the model.
+GRANT UPDATE (unrelated_mean, unrelated_sd) ON embedding_models TO {role};
 -- What was done stays: rows are added and read, never changed or deleted, and nobody says when or as whom but Postgres.
 GRANT SELECT, INSERT (actor, home_id, action, theme, subject, counts) ON audit_log TO {role};
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO {role};
@@ -26,13 +25,3 @@ GRANT UPDATE (finished_at, counts, unreached, digest) ON erasure_receipts TO {ro
 GRANT SELECT ON erasure_key TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON theme_aliases TO {role};
 GRANT USAGE ON SEQUENCE erasure_receipts_id_seq TO {role};
--- What runs with the owner's rights.
-DO $$
-DECLARE
-    own regprocedure;
-BEGIN
-    FOR own IN SELECT oid FROM pg_proc
-               WHERE prosecdef AND starts_with(proname, 'hermes_') AND pronamespace = quote_ident(current_schema())::regnamespace LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', own, {role_literal});
-    END LOOP;
-END $$;

@@ -428,11 +428,3 @@ def drop_names_of_rules(connection: Connection, selection: Selection) -> int:
         return 0
     values = {"theme": selection.theme, "session_id": selection.session_id}
     return connection.execute(statement("erase/names_of_rules"), values).rowcount
-
-
-# What the server remembers.
-
-
-def refresh_statistics(connection: Connection) -> None:
-    """Have the planner and the search forget the words, too."""
-    connection.execute(statement("erase/analyze"))

@@ -1,4 +1,4 @@
-"""Search: the statement that answers a question, the turns beside its hits, and the self-check against brute force.
+"""Search: the statement that answers a question, and the turns beside its hits.
 
 `send` and `send_neighbours` only put a statement on its way, so that in a pipeline several travel together; `receive`
 waits for the rows.
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import dict_row
 
-from hermes_memory_pgvector.postgres.statements import model_statement, search_statement, statement
+from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.postgres.vector_types import HalfVector
+from hermes_memory_pgvector.store.search_statement import search_statement
 from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.text.time_phrases import Period
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust
@@ -28,11 +28,14 @@ COUNTED = 10_000
 
 NEIGHBOUR_CHARS = 2000
 """How much of a neighbour is read: nobody shows more of it."""
+SEARCH_SETTINGS: LiteralString = """\
+SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+       set_config('max_parallel_workers_per_gather', '0', true), set_config('hnsw.ef_search', '400', true),
+       set_config('hnsw.iterative_scan', 'relaxed_order', true)"""
+"""A search is right without them; they keep odd plans away and give the index over all themes its reach."""
 NEIGHBOUR_SETTINGS: LiteralString = """\
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('enable_sort', 'off', true)"""
-WANTED_RECALL = 0.995
-MAX_CANDIDATES = 25_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +58,22 @@ class Wording:
     period: Period | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """What a hit must reach to be one, and how fast rank fades."""
-
-    min_similarity: float
-    """A hit by meaning alone: cosine at least this."""
-    min_coverage: float
-    """A hit by words: the share of the question's words, weighted by rarity, at least this."""
-    half_life_days: float = 0.0
-    """Rank halves in that many days; 0 leaves age out."""
-    needs_both: bool = False
-    """Whether one of the two is not enough, as for a question nobody asked; sql/functions/is_hit.sql has the rule."""
-
-
 def search(
-    connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
+    connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, half_life_days: float = 0.0
 ) -> list[Hit]:
     """The best rows for a question, best first; the connection must be in a transaction."""
-    return send(connection, question, meaning, wording, thresholds).receive()
+    return send(connection, question, meaning, wording, half_life_days).receive()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTerm:
+    """A word of the question and how much it counts."""
+
+    word: str
+    weight: float
+    """Its share of the question, by rarity."""
+    is_absent: bool
+    """Whether no row contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +85,30 @@ class PendingHits:
 
     def receive(self) -> list[Hit]:
         """The answer."""
+        return self.receive_explained()[0]
+
+    def receive_explained(self) -> tuple[list[Hit], list[AskedTerm]]:
+        """The answer, and the question's words if they are wanted and anything was found."""
         with self.cursor:
-            return [_hit(self.kind, row) for row in self.cursor.fetchall()]
+            rows = self.cursor.fetchall()
+        terms = rows[0]["terms"] or [] if rows else []
+        asked = [AskedTerm(word, round(share, 4), is_absent) for word, share, is_absent in terms]
+        return [_hit(self.kind, row) for row in rows], asked
 
 
 def send(
-    connection: Connection, question: Question, meaning: Meaning | None, wording: Wording, thresholds: Thresholds
+    connection: Connection,
+    question: Question,
+    meaning: Meaning | None,
+    wording: Wording,
+    half_life_days: float = 0.0,
+    *,
+    wants_terms: bool = False,
 ) -> PendingHits:
     """Ask for the best rows; the connection must be in a transaction."""
     parameters: dict[str, Any] = {
         "theme": question.theme,
         "is_own": question.scope is not Scope.NAMED,
-        "all_themes": question.scope is Scope.ALL,
         "narrow": narrowed(question),
         "since": question.since,
         "until": question.until,
@@ -104,27 +116,36 @@ def send(
         "queries": [term.query for term in wording.terms],
         "own_queries": [term.own_query for term in wording.terms],
         "weights": [term.weight for term in wording.terms],
-        "is_exact": [term.is_exact for term in wording.terms],
-        "min_similarity": thresholds.min_similarity,
-        "min_coverage": thresholds.min_coverage,
         # Without words to share there is nothing but nearness to judge by.
-        "needs_both": thresholds.needs_both and bool(wording.terms),
-        "unrelated": meaning.model.min_similarity if meaning else 0.0,
+        "is_ambient": question.is_ambient and bool(wording.terms),
+        "min_similarity": question.min_similarity,
+        "mean": meaning.model.unrelated_mean if meaning else None,
+        "sd": meaning.model.unrelated_sd if meaning else None,
         "asks_when": wording.asks_when,
         "speaker": wording.speaker,
         "authors": wording.authors,
         "period_start": wording.period.start if wording.period else None,
         "period_end": wording.period.end if wording.period else None,
-        "half_life_days": thresholds.half_life_days,
+        "half_life_days": half_life_days,
         "now": question.now or datetime.now(UTC),
         "by_session": question.by_session,
+        "wants_terms": wants_terms,
         "limit": question.limit,
         "trust": question.trust,
         "vector": HalfVector(meaning.vector) if meaning else None,
-        "candidates": meaning.model.candidates if meaning else None,
     }
-    cursor = connection.cursor(row_factory=dict_row)
-    return PendingHits(question.kind, cursor.execute(_statement(question, meaning), parameters))
+    model_id = meaning.model.id if meaning else None
+    text = search_statement(question.kind, model_id, is_everywhere=question.scope is Scope.ALL)
+    connection.execute(SEARCH_SETTINGS)
+    return PendingHits(question.kind, connection.cursor(row_factory=dict_row).execute(text, parameters))
+
+
+def similarity(connection: Connection, meaning: Meaning, kind: Kind, theme: str, row_id: int) -> float | None:
+    """How near a row is to a question; None without a vector."""
+    name = "explain/similarity_of_turn" if kind is Kind.TURN else "explain/similarity_of_memory"
+    values = {"vector": HalfVector(meaning.vector), "theme": theme, "id": row_id}
+    row: Any = connection.execute(model_statement(name, meaning.model.id), values).fetchone()
+    return None if row[0] is None else float(row[0])
 
 
 def count_searched(connection: Connection, questions: Sequence[Question]) -> list[int]:
@@ -153,11 +174,6 @@ def narrowed(question: Question) -> list[str] | None:
     return list(question.targets) if len(question.targets) == 1 else None
 
 
-def _statement(question: Question, meaning: Meaning | None) -> sql.Composed:
-    is_turn = question.kind is Kind.TURN
-    return search_statement("search/turns" if is_turn else "search/memories", meaning.model.id if meaning else None)
-
-
 def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
     similarity = row["similarity"]
     return Hit(
@@ -168,9 +184,12 @@ def _hit(kind: Kind, row: Mapping[str, Any]) -> Hit:
         content=row["content"],
         score=None if similarity is None else max(0.0, min(1.0, float(similarity))),
         rank=float(row["rank"]),
-        target=row.get("target"),
-        session_id=row.get("session_id"),
-        role=row.get("role"),
+        meaning=row["meaning"],
+        words=tuple(row["words"]),
+        words_share=round(float(row["words_share"]), 4),
+        target=row["place"] if kind is Kind.MEMORY else None,
+        session_id=row["place"] if kind is Kind.TURN else None,
+        role=row["role"],
         count=row["count"],
         origin=row["origin"],
         trust=row["trust"] and Trust(row["trust"]),
@@ -213,33 +232,3 @@ def send_neighbours(connection: Connection, hits: Sequence[Hit]) -> PendingNeigh
         "chars": NEIGHBOUR_CHARS,
     }
     return PendingNeighbours(hits, connection.cursor().execute(statement("turns/beside"), values))
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """How a sample of searches compares with brute force."""
-
-    searches: int
-    recall: float
-    """The share of the true ten nearest that were found."""
-    candidates: int
-    """How many rows are compared exactly from now on, at most."""
-
-
-def verify_theme(connection: Connection, model: EmbeddingModel, theme: str, *, samples: int) -> Check:
-    """Search a theme for sampled vectors, of its own and of others, and raise `candidates` when too few are found."""
-    candidates = model.candidates
-    parameters = {"theme": theme, "samples": samples, "candidates": candidates}
-    rows = connection.execute(model_statement("search/verify", model.id), parameters).fetchall()
-    if not rows:
-        return Check(0, 1.0, candidates)
-    recall = sum(float(str(row[0])) for row in rows) / len(rows)
-    if recall < WANTED_RECALL and candidates < MAX_CANDIDATES:
-        candidates = min(MAX_CANDIDATES, candidates * 2)
-        connection.execute(statement("search/raise_candidates"), {"id": model.id, "candidates": candidates})
-    return Check(len(rows), recall, candidates)
-
-
-def refresh_statistics(connection: Connection) -> None:
-    """Bring the statistics on how rare each word is up to date."""
-    connection.execute(statement("search/refresh_statistics"))

@@ -117,6 +117,11 @@ def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float)
         connection.execute(statement("vectors/return_pending"), {**_columns(keys), "pause": pause_seconds})
 
 
+def set_scale(connection: Connection, model: EmbeddingModel, mean: float, sd: float) -> None:
+    """Note the cosine of unrelated texts in a model, unless somebody was first."""
+    connection.execute(statement("vectors/set_scale"), {"id": model.id, "mean": mean, "sd": sd})
+
+
 def model_ids(connection: Connection) -> list[int]:
     """Every model that has vector tables."""
     rows: list[Any] = connection.execute(statement("correct/model_ids")).fetchall()

@@ -8,7 +8,8 @@ from typing import Any
 from hermes_memory_pgvector.text.clean import clean, text_of
 
 MAX_NAME_CHARS = 256
-"""What an index takes with room to spare."""
+MAX_NAME_BYTES = 256
+"""What an index takes beside a vector."""
 DIGEST_CHARS = 32
 
 
@@ -29,10 +30,11 @@ def session_name(value: Any) -> str:
 
 def bounded(name: str) -> str:
     """A name short enough to be indexed; a longer one is cut and ends in its digest, so that it stays distinct."""
-    if len(name) <= MAX_NAME_CHARS:
+    encoded = name.encode("utf-8", "surrogatepass")
+    if len(encoded) <= MAX_NAME_BYTES:
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
-    return f"{name[: MAX_NAME_CHARS - DIGEST_CHARS - 1]}~{digest}"
+    digest = hashlib.sha256(encoded).hexdigest()[:DIGEST_CHARS]
+    return f"{encoded[: MAX_NAME_BYTES - DIGEST_CHARS - 1].decode('utf-8', 'ignore')}~{digest}"
 
 
 def printable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Searching as agents do, and the way to one hit: what meaning found, what words found, and what a hit must reach."""
+"""Searching as agents do, and the way to one hit: how near it is, which words it has, and what a hit must reach."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.care import themes
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.recall.explain import ExplainedHit, Explanation, explain
+from hermes_memory_pgvector.recall.explain import Explanation, explain
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.lexemes import Term, question_terms
-from hermes_memory_pgvector.values import NAMED_ORIGINS, TARGETS, Kind, Question, Scope, Target
+from hermes_memory_pgvector.values import NAMED_ORIGINS, TARGETS, Hit, Kind, Question, Scope, Target
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
 
@@ -24,13 +24,13 @@ WHAT = ("all", "memories", "memory", "user", "turns")
 
 def search(asked: Asked) -> Document:
     """The best hits of each kind, with how near each is and which words it has."""
-    return _searched(asked, asks_meaning=False)
+    return _searched(asked)
 
 
 def why(asked: Asked) -> Document:
     """How one hit of such a search was found: `name` in the theme `within`."""
     name, within = asked.needed("name"), asked.needed("within")
-    found = _searched(asked, asks_meaning=True)
+    found = _searched(asked)
     for group in found["groups"]:
         for each in group["hits"]:
             if (each["name"], each["theme"]) == (name, within):
@@ -38,7 +38,7 @@ def why(asked: Asked) -> Document:
     raise Refused("this search no longer finds it: what is stored has changed; search again", MISSING)
 
 
-def _searched(asked: Asked, *, asks_meaning: bool) -> Document:
+def _searched(asked: Asked) -> Document:
     engine = access.engine_of(asked.home)
     questions = _questions(asked, engine.settings.query_max_chars)
     terms = question_terms(questions[0].text)
@@ -47,15 +47,13 @@ def _searched(asked: Asked, *, asks_meaning: bool) -> Document:
     if theme:
         with access.reading(asked.home) as connection:
             themes.require(connection, theme)
-    found = [
-        explain(engine.recall, engine.pool, question, deadline, asks_meaning=asks_meaning) for question in questions
-    ]
+    found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
     role, origin = asked.one_of("role", *ROLES), _origin(asked)
     limit = _limit(asked)
     return {
         "groups": [_group(each, terms, role, origin, limit) for each in found],
         "degraded": next((each.degraded for each in found if each.degraded), None),
-        "terms": [plain(term) for term in found[0].terms],
+        "terms": [plain(term) for term in next((each.terms for each in found if each.terms), ())],
     }
 
 
@@ -99,36 +97,31 @@ def _limit(asked: Asked) -> int:
 
 def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, limit: int) -> Document:
     kept = [
-        each
-        for each in found.hits
-        if (role == "any" or each.hit.role in (None, role))
-        and (origin == "any" or origin in (each.hit.origin, each.hit.trust, *each.hit.tools))
+        hit
+        for hit in found.hits
+        if (role == "any" or hit.role in (None, role))
+        and (origin == "any" or origin in (hit.origin, hit.trust, *hit.tools))
     ]
-    period = found.period
+    period, model = found.wording.period, found.model
     return {
         "kind": found.question.kind.value,
-        "hits": [_hit(each, terms) for each in kept[:limit]],
-        "model": found.model,
-        "near": found.near,
-        "by_words": found.by_words,
-        "min_similarity": round(found.min_similarity, 4),
-        "min_coverage": round(found.min_coverage, 4),
-        "needs_both": found.needs_both,
-        "asks_when": found.asks_when,
-        "speaker": found.speaker,
+        "hits": [_hit(hit, terms) for hit in kept[:limit]],
+        "model": None if model is None else model.name,
+        "bar": found.bar,
+        "bar_by_meaning": found.bar_by_meaning,
+        "asks_when": found.wording.asks_when,
+        "speaker": found.wording.speaker,
         "period": None if period is None else {"start": plain(period.start), "end": plain(period.end)},
         "milliseconds": dict(found.milliseconds),
     }
 
 
-def _hit(each: ExplainedHit, terms: Sequence[Term]) -> Document:
-    score: float | None = each.hit.score
+def _hit(hit: Hit, terms: Sequence[Term]) -> Document:
     return {
-        **documents.hit(each.hit, terms),
-        "rank": round(each.hit.rank, 4),
-        "similarity": None if score is None else round(score, 4),
-        "meaning_place": each.meaning_place,
-        "words_place": each.words_place,
-        "words": list(each.words),
-        "words_share": each.words_share,
+        **documents.hit(hit, terms),
+        "rank": round(hit.rank, 4),
+        "similarity": None if hit.score is None else round(hit.score, 4),
+        "meaning": None if hit.meaning is None else round(hit.meaning, 2),
+        "words": list(hit.words),
+        "words_share": hit.words_share,
     }

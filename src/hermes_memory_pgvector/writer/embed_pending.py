@@ -16,10 +16,12 @@ from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder, ModelInfo
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
+from hermes_memory_pgvector.embedding.probe import measure
 from hermes_memory_pgvector.errors import (
     DatabaseDenied,
     EmbeddingError,
     EmbeddingMisconfigured,
+    EmbeddingRejected,
     EmbeddingUnavailable,
 )
 from hermes_memory_pgvector.meters import EMBEDDED_ROWS, EMBEDDING_FAILURES, Meters
@@ -202,8 +204,22 @@ class Backlog:
             info = self._choose(model)
         self._note(mismatch(model, info))
         problem = self._problem
-        self._usable = None if problem else model
+        self._usable = None if problem or model is None else self._measured(model)
         return self._usable
+
+    def _measured(self, model: EmbeddingModel) -> EmbeddingModel:
+        """The model, measured once for everybody: only then can recall judge what is near in it."""
+        if model.is_measured:
+            return model
+        try:
+            scale = measure(self._chosen, Deadline.after(self._embed_seconds))
+        except EmbeddingRejected as error:
+            # Rows get their vectors all the same; recall goes by words and says so.
+            self._note(str(error))
+            return model
+        with self._pool.transaction(Deadline.after(DATABASE_SECONDS)) as connection:
+            vectors.set_scale(connection, model, scale.mean, scale.sd)
+            return self._current_model.read(connection) or model
 
     def _choose(self, model: EmbeddingModel | None) -> ModelInfo:
         """Embed with the embedder whose model this is, the one in use otherwise; only the one chosen need answer."""

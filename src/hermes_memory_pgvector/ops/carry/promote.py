@@ -352,7 +352,7 @@ def _build_index(target: Side) -> None:
     from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes
 
     with VectorIndexes.open(target.dsn) as indexes:
-        indexes.create_all()
+        indexes.create()
 
 
 # Taking it back.

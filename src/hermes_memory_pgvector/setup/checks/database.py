@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DATABASE_SECONDS = 60.0
 EMBED_SECONDS = 15.0
 SAMPLE_TEXTS = 48
+ALIKE_SD = 3.0
+"""Texts of different sessions that lie so far above unrelated ones in the mean are all alike to the model."""
 MOST_COUNTED = 100_001
 CLOCK_SECONDS = 5.0
 VISIBLE_SHARE = 0.5
@@ -172,7 +174,7 @@ def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen)
     yield from model_checks.check(home, settings, seen.info, model, reembedding.under_way(connection))
     if model is None:
         return
-    yield from _similarity(connection, settings, model)
+    yield from _similarity(connection, model)
     missing = overview.count_missing(connection, model, MOST_COUNTED)
     is_meant = not settings.embed_on_write or settings.conversation_embed_policy != "all"
     if missing and not is_meant:
@@ -194,23 +196,24 @@ def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen)
             yield ok("index", f"{each.table}: {terminal.count(each.pages, 'page')}, {each.share:.0%} read index-only")
 
 
-def _similarity(connection: Connection, settings: Settings, model: EmbeddingModel) -> Iterator[Finding]:
+def _similarity(connection: Connection, model: EmbeddingModel) -> Iterator[Finding]:
     from hermes_memory_pgvector.store import overview
 
-    floor = settings.min_similarity if settings.is_set("min_similarity") else model.min_similarity
+    if not model.is_measured:
+        text = f"{model.name} is not measured yet: rows are judged by their words until a process embeds with it"
+        yield warning("similarity", text, "hermes-pgvector backfill")
+        return
+    scale = f"unrelated {model.unrelated_mean:.2f} ± {model.unrelated_sd:.2f} in this model"
     found = overview.similarities(connection, model, SAMPLE_TEXTS)
     if found is None:
-        yield ok("similarity", f"min_similarity {floor:.2f}; too few conversations yet to compare")
+        yield ok("similarity", f"{scale}; too few conversations yet to compare")
         return
     text = (
-        f"unrelated texts: p50 {found.p50:.2f}, p95 {found.p95:.2f}, p99 {found.p99:.2f} "
-        f"({terminal.count(found.pairs, 'pair')}); min_similarity {floor:.2f}"
+        f"{scale}; texts of different sessions: p50 {found.p50:.2f}, p95 {found.p95:.2f}, p99 {found.p99:.2f} "
+        f"({terminal.count(found.pairs, 'pair')})"
     )
-    if found.p50 > floor:
-        hint = (
-            f"if recall offers unrelated memories: hermes-pgvector config set min_similarity {min(0.9, found.p95):.2f}"
-        )
-        yield warning("similarity", f"{text} lets most of them through", hint)
+    if model.deviations(found.p50) > ALIKE_SD:
+        yield warning("similarity", f"{text}; this model does not tell your texts apart", "take a multilingual one")
     else:
         yield ok("similarity", text)
 

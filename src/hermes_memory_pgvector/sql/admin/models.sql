@@ -24,4 +24,4 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {turn_vectors} UNION ALL SELECT 1 FR
 
 -- register --
 -- registers an embedding model; its id
-INSERT INTO embedding_models (name, dim, min_similarity) VALUES (%s, %s, %s) RETURNING id
+INSERT INTO embedding_models (name, dim, unrelated_mean, unrelated_sd) VALUES (%s, %s, %s, %s) RETURNING id

@@ -3,11 +3,6 @@
 SELECT old FROM theme_aliases WHERE new = %(theme)s ORDER BY old;
 
 
--- analyze --
--- Works out anew what the planner knows of the words in the tables.
-SELECT hermes_analyze();
-
-
 -- begin --
 -- Begins a receipt; nothing that was said later than its time is forgotten. The server's clock says when that is: the
 -- operator's may be far ahead, and what is said until then is new.

@@ -58,7 +58,8 @@ SELECT reason, count(*) FROM pending_vectors WHERE reason <> '' GROUP BY reason;
 
 
 -- insert_of_memories --
--- Stores vectors of memories; rows whose memory is gone, hidden or has changed since are passed over.
+-- Stores vectors of memories; rows whose memory is gone, hidden or has changed since, and rows typed by hand under a name
+-- too long for the key, are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks, digests (hermes_digest of the content that was
 -- embedded), vectors (see postgres/vector_types.vector_array). A vector that is already there is replaced. The memories are
@@ -69,14 +70,15 @@ FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(dig
          AS given (theme, id, chunk, digest, vector)
 JOIN memory_entries AS memory
   ON memory.agent_identity = given.theme AND memory.id = given.id AND hermes_digest(memory.content) = given.digest
-  AND memory.hidden_by IS NULL
+  AND memory.hidden_by IS NULL AND octet_length(memory.agent_identity) <= 256
 FOR SHARE OF memory
 ON CONFLICT (agent_identity, id, chunk) DO UPDATE
 SET ts = excluded.ts, target = excluded.target, embedding = excluded.embedding;
 
 
 -- insert_of_turns --
--- Stores vectors of turns; rows whose turn is gone, hidden or has changed since, and vectors already there, are passed over.
+-- Stores vectors of turns; rows whose turn is gone, hidden or has changed since, rows typed by hand under a name too long for
+-- the key, and vectors already there are passed over.
 --
 -- Arrays of equal length, one element per vector: themes, ids, chunks (0 for a text in one piece), digests (hermes_digest of
 -- the content that was embedded), vectors (see postgres/vector_types.vector_array). The turns are locked: an edit at the same
@@ -87,7 +89,7 @@ FROM unnest(%(themes)b::text[], %(ids)b::bigint[], %(chunks)s::smallint[], %(dig
          AS given (theme, id, chunk, digest, vector)
 JOIN conversations AS turn
   ON turn.agent_identity = given.theme AND turn.id = given.id AND hermes_digest(turn.content) = given.digest
-  AND turn.hidden_by IS NULL
+  AND turn.hidden_by IS NULL AND octet_length(turn.agent_identity) <= 256
 FOR SHARE OF turn
 ON CONFLICT (agent_identity, id, chunk) DO NOTHING;
 
@@ -153,3 +155,9 @@ WHERE pending.agent_identity = back.theme AND pending.kind = back.kind AND pendi
 -- In how many seconds is the next row due that waits for a vector? Null when none waits, which greatest() would hide.
 SELECT CASE WHEN min(due_at) IS NOT NULL THEN greatest(0, extract(epoch FROM min(due_at) - now())) END::double precision
 FROM pending_vectors WHERE reason = '';
+
+
+-- set_scale --
+-- Notes the cosine of unrelated texts in a model that nobody has measured yet.
+UPDATE embedding_models SET unrelated_mean = %(mean)s::real, unrelated_sd = %(sd)s::real
+WHERE id = %(id)s::integer AND unrelated_mean IS NULL;
