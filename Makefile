@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults build smoke clean
+.PHONY: help setup run quick test test-again test-full test-portable check format docs samples pictures page page-check test-browser-full bench bench-full faults test-hosts build smoke clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench-full: setup ## the same at 100k and 1M rows
 
 faults: setup ## the large fault battery: a million writes, two hundred kills
 	$(BIN)/python -m tests.faults.battery
+
+test-hosts: setup ## chats and gateways in every published hermes-agent; HOSTS= names environments of others
+	$(BIN)/python -m tests.host.matrix
 
 build: setup ## build wheel and sdist
 	$(BIN)/python -m build --no-isolation --outdir dist .
