@@ -7,6 +7,7 @@ and write only what differs, so that saving one field never changes another.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import json
 import logging
@@ -79,6 +80,16 @@ def identity_signature(settings: Settings) -> dict[str, Any]:
     names = ("allowed_themes", "identity_aliases", "bench_mode", "profile_scope")
     text = json.dumps({name: plain(getattr(settings, name)) for name in names}, sort_keys=True)
     return {"pgvector": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+@functools.cache
+def replays_blocks() -> bool:
+    """Whether the host sends a block again with each later turn; before 0.19 the model saw it once."""
+    try:
+        from agent.turn_context import compose_user_api_content  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def backup_paths(home: Path, settings: Settings) -> list[str]:

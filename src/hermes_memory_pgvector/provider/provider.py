@@ -151,6 +151,8 @@ class PgvectorMemoryProvider(MemoryProvider):
         session = self._session_for(session_id)
         deadline = Deadline.after(settings.prefetch_budget)
         self._recalled = 0
+        if not host_config.replays_blocks():
+            engine.shown.clear(session)
         try:
             text = prefetch.block(
                 query,
