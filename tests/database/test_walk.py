@@ -46,6 +46,7 @@ EVENTS = {
     ("postgres", "store"): "a new connection is admitted if it leads to the database of this home",
     ("store", "writer"): "there is time to read ahead while the server works",
     ("mirror", "engine"): "the mirror waits until the writer has stored everything",
+    ("text", "config"): "a masker asks for the operator's own kinds of secrets",
 }
 """The calls that go upward, and why each has to."""
 
