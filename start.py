@@ -95,7 +95,7 @@ def run_pip(command: list[str]) -> None:
     )
     with process:
         try:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 said.append(line.strip() or said[-1])
                 if is_terminal and said[-1].startswith(STAGES):
                     print(f"\r\x1b[K  {time.monotonic() - started:3.0f} s  {said[-1]}"[:width], end="", flush=True)

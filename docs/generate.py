@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def _help(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = lambda prog: tree.HelpFormatter(prog, width=100)  # type: ignore[assignment]
+    parser.formatter_class = lambda prog: tree.HelpFormatter(prog, width=100)
     return f"```\n{parser.format_help().strip()}\n```\n"
 
 

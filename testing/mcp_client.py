@@ -16,10 +16,16 @@ from typing import Any, Self
 
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from pydantic import BaseModel
 
 from testing.command import PROGRAM, Commands
 
 DESK = types.Implementation(name="desk", version="1.2")
+
+
+def as_sent(message: BaseModel) -> dict[str, Any]:
+    """A message as the protocol writes it: the SDK's releases differ in the names of its attributes."""
+    return message.model_dump(by_alias=True, exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Client:
         result = await self.session.call_tool(name, arguments)
         (block,) = result.content
         assert isinstance(block, types.TextContent)
-        return block.text, bool(result.isError)
+        return block.text, bool(as_sent(result)["isError"])
 
     async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         """What a tool answers."""

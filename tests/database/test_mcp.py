@@ -20,7 +20,7 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
 from testing.faulty import through, upstream_of
-from testing.mcp_client import Client, Wire, desk
+from testing.mcp_client import Client, Wire, as_sent, desk
 from testing.postgres import Database, new_database
 from testing.proxy import Proxy
 from testing.stored import Stored
@@ -95,10 +95,9 @@ def test_another_agent_shares_what_the_agents_of_a_theme_know(
             assert "theme is 'market'" in (client.server.instructions or "")
             tools = await client.tools()
             assert set(tools) == RECALL | CHANGES
-            assert all("theme" not in tool.inputSchema["properties"] for tool in tools.values())
-            assert {
-                name for name, tool in tools.items() if tool.annotations and tool.annotations.readOnlyHint
-            } == RECALL
+            offered = {name: as_sent(tool) for name, tool in tools.items()}
+            assert all("theme" not in tool["inputSchema"]["properties"] for tool in offered.values())
+            assert {name for name, tool in offered.items() if tool["annotations"]["readOnlyHint"]} == RECALL
 
             # The same answers as the agents get.
             questions: list[tuple[str, dict[str, Any]]] = [
