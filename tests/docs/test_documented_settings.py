@@ -30,7 +30,7 @@ def known_words() -> frozenset[str]:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".sql", ".yaml"):
                 found.update(re.findall(r"[a-z]+(?:_[a-z]+)+", path.read_text(encoding="utf-8")))
-    return frozenset(found)
+    return frozenset(found | {name.removeprefix("hermes_pgvector_") for name in found})
 
 
 @pytest.mark.parametrize("one", written(), ids=lambda one: one.name)
