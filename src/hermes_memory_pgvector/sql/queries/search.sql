@@ -53,8 +53,8 @@ SELECT NULL::text AS agent_identity, NULL::bigint AS id, NULL::double precision 
 
 
 -- search --
--- The best rows for a question, by meaning and by words; composed by postgres.statements.search_statement for a kind of
--- row, a model's vectors or none, and one theme or all.
+-- The best rows for a question, by meaning and by words; composed by store.search_statement for a kind of row,
+-- a model's vectors or none, and one theme or all.
 --
 -- theme: under the name it has now; is_own: whether it is the asker's own, as nobody else follows an old name into a private
 -- theme. narrow: sessions or targets, null for all. since, until: null for open, until is exclusive. trust: null for all,
