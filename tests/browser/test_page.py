@@ -20,7 +20,7 @@ from hermes_memory_pgvector.store import hidden
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.made_up_fleet import NOTICED, POISON, POISONED, hide_noticed
 
-MEANT = "how much money may we spend on advertising"
+MEANT = "money spent on election advertising"
 """Shares no word with the memory it is after."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermes_memory_pgvector import carried
 from testing.hermes_home import BareHome
 from testing.llm_server import Say, ScriptedLLM
 
@@ -79,8 +80,9 @@ def test_backup_is_complete_while_the_database_runs(chatted: BareHome) -> None:
 
 def test_nobody_else_can_read_what_is_stored(chatted: BareHome) -> None:
     folder = chatted.path / "pgvector"
-    open_to_others = [path for path in (folder, *folder.rglob("*")) if _is_readable_by_others(path)]
-    assert open_to_others == []
+    libraries = carried.folders(chatted.path)
+    stored = [path for path in (folder, *folder.rglob("*")) if not any(map(path.is_relative_to, libraries))]
+    assert [path for path in stored if _is_readable_by_others(path)] == []
 
 
 def _is_readable_by_others(path: Path) -> bool:

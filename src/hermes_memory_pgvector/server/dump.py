@@ -1,7 +1,7 @@
 """A consistent copy of an embedded database as one file, and servers that live only as long as a copy is looked at.
 
 While the server runs, its files change all the time; only pg_dump gets a consistent copy. Dumps hold tables and rows:
-no owners, no rights, no large objects, which may name roles that another server does not have.
+no owners, no large objects, which may name roles that another server does not have.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ OWNER_ROLE = "hermes_owner"
 RUNTIME_ROLE = "hermes"
 DATABASE = "hermes_memory"
 RESTORE_SECONDS = 24 * 3600.0
-PLAIN = ("--no-owner", "--no-privileges", "--no-publications", "--no-subscriptions")
+PLAIN = ("--no-owner", "--no-publications", "--no-subscriptions")
 """What stays out of a dump, and out of what is restored from one: it may name roles that are not there."""
 SMALLEST_DISK_BYTES = 128 * 1024 * 1024
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
@@ -291,9 +291,15 @@ class EmbeddedPostgres:
             try:
                 passfile = str(self.folder.password_file(OWNER_ROLE))
                 dsn = make_conninfo("", host=str(sockets), dbname=DATABASE, user=OWNER_ROLE, passfile=passfile)
-                restore = [step.binaries.program("pg_restore"), "--single-transaction", "--exit-on-error", *PLAIN]
-                command = [*restore, f"--dbname={dsn}", str(dump)]
+                program, whole = step.binaries.program("pg_restore"), ("--single-transaction", "--exit-on-error")
+                command = [program, *whole, *PLAIN, "--no-privileges", f"--dbname={dsn}", str(dump)]
                 outcome = run_program(command, me, deadline)
+                if outcome.returncode == 0:
+                    # Rights come afterwards, each by itself: those of roles that are not here are left out.
+                    listed = run_program([program, "--list", str(dump)], me, deadline).output.splitlines()
+                    rights = sockets / "rights"
+                    rights.write_text("\n".join(line for line in listed if " ACL " in line), encoding="utf-8")
+                    run_program([program, f"--use-list={rights}", f"--dbname={dsn}", str(dump)], me, deadline)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(running.pid, signal.SIGINT)
