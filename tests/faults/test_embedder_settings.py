@@ -148,6 +148,8 @@ def misconfigure(home: Home, wrong: Wrong, monkeypatch: pytest.MonkeyPatch) -> d
     home.configure(**{"embed_dim": None, "embed_protocol": "auto", **wrong.settings})
     if wrong.key is None:
         return {}
+    # The environment of a process is that of the home it was started for.
+    monkeypatch.setenv("HERMES_HOME", str(home.path))
     monkeypatch.setenv(KEY_VARIABLE, wrong.key)
     return {KEY_VARIABLE: wrong.key}
 
