@@ -65,8 +65,6 @@ class Metric:
     ours: Figure
     peer: Figure | None = None
     target: Target | None = None
-    is_portable: bool = False
-    """Whether the figure means the same on every machine: counts, bytes, recall."""
     note: str = ""
 
     @staticmethod
@@ -78,12 +76,11 @@ class Metric:
         rounds: Mapping[Any, Sequence[float]],
         *,
         target: Target | None = None,
-        is_portable: bool = False,
         note: str = "",
     ) -> Metric:
         """A metric from what each round of each system gave: {"ours": …, "peer": …}."""
         peer = Figure.of(rounds["peer"]) if "peer" in rounds else None
-        return Metric(scenario, name, unit, better, Figure.of(rounds["ours"]), peer, target, is_portable, note)
+        return Metric(scenario, name, unit, better, Figure.of(rounds["ours"]), peer, target, note)
 
     @property
     def key(self) -> str:
@@ -107,55 +104,20 @@ class Metric:
         return self.target.is_met(self.ours.median, self.ratio)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One curve of a plot."""
-
-    label: str
-    system: Literal["ours", "peer"]
-    points: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """Curves that belong together."""
-
-    name: str
-    title: str
-    x_label: str
-    y_label: str
-    lines: tuple[Line, ...]
-    is_log_x: bool = False
-    is_log_y: bool = False
-
-
 @dataclass(slots=True)
 class Result:
     """One run."""
 
     about: dict[str, Any]
     metrics: list[Metric] = field(default_factory=list)
-    plots: list[Plot] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    _path: Path | None = field(default=None, compare=False, repr=False)
 
     def save(self, path: Path) -> None:
-        """Write the run as JSON; `keep` writes there again."""
-        self._path = path
-        rows = []
-        for metric in self.metrics:
-            row = dataclasses.asdict(metric)
-            row["ratio"], row["is_met"] = metric.ratio, metric.is_met
-            rows.append(row)
-        plots = [dataclasses.asdict(plot) for plot in self.plots]
-        document = {"about": self.about, "problems": self.problems, "metrics": rows, "plots": plots}
+        """Write the run as JSON."""
+        rows = [dataclasses.asdict(metric) for metric in self.metrics]
+        document = {"about": self.about, "problems": self.problems, "metrics": rows}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-    def keep(self) -> None:
-        """Write what is known so far, in the middle of a long scenario."""
-        if self._path is not None:
-            self.save(self._path)
 
     @staticmethod
     def load(path: Path) -> Result:
@@ -163,16 +125,10 @@ class Result:
         document = json.loads(path.read_text(encoding="utf-8"))
         result = Result(document["about"], problems=document["problems"])
         for row in document["metrics"]:
-            row.pop("ratio"), row.pop("is_met")
             row["ours"] = _figure(row["ours"])
             row["peer"] = None if row["peer"] is None else _figure(row["peer"])
             row["target"] = None if row["target"] is None else Target(**row["target"])
             result.metrics.append(Metric(**row))
-        for plot in document["plots"]:
-            lines = tuple(
-                Line(line["label"], line["system"], tuple((x, y) for x, y in line["points"])) for line in plot["lines"]
-            )
-            result.plots.append(Plot(**{**plot, "lines": lines}))
         return result
 
 

@@ -1,25 +1,20 @@
-"""Recall quality on LongMemEval and LoCoMo: our search beside vectors alone, BM25, and the published peer's recipe.
+"""Recall quality on LongMemEval and LoCoMo: our search beside BM25 and the published peer's recipe.
 
-    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--part all|held] [--recency] [--json F]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--json F]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
 project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
 a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store.
 
-The training part: the weights that we ship were learned on LoCoMo's first four dialogues and on 100 questions of
-LongMemEval-S. `--part held` measures LoCoMo's other dialogues only. `--recency` measures
-nothing but `recency_half_life_days`: R@10 by kind of question, without it and with several half-lives, each question
-asked at its own time.
-
-`all@k`: whether the first k sessions found are or include all that LongMemEval lists as the answer's
+`all@k`: whether the first k sessions found include all that LongMemEval lists as the answer's
 (`answer_session_ids`); its questions without an answer are skipped, as its authors do. Prefetch is measured by what it
-offers to the questions, and to small talk (bench/small_talk.py), which should get nothing.
+offers to the questions, and to small talk (testing/small_talk.py), which should get nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
+import itertools
 import json
 import math
 import re
@@ -27,11 +22,10 @@ import statistics
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,33 +33,29 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from bench import small_talk
 from bench.run import commit
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.local import SCALE, LocalEmbedder
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.postgres.vector_types import TSVECTOR_OID, Column, vector_array
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
+from hermes_memory_pgvector.store import turns, vectors
 from hermes_memory_pgvector.store.current_model import current_model
+from hermes_memory_pgvector.store.vectors import Made
 from hermes_memory_pgvector.text.everyday import worth_asking
-from hermes_memory_pgvector.text.lexemes import lexemes_of, question_terms
-from hermes_memory_pgvector.text.stemmer import stem
-from hermes_memory_pgvector.text.stopwords import ENGLISH
-from hermes_memory_pgvector.values import EmbeddingModel, Kind, Question
-from hermes_memory_pgvector.writer.chunks import document_pieces
+from hermes_memory_pgvector.text.lexemes import question_terms
+from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Role
+from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
+from testing.small_talk import SMALL_TALK
 
 DEPTH = 50
-HALF_LIVES = (0.0, 7.0, 30.0, 90.0, 180.0, 365.0, 1000.0)
-"""Days; the first stands for none."""
-CHANGED = "knowledge-update"
-"""LongMemEval's questions about something that was said in two ways, one after the other."""
-TRAINED_DIALOGUES = 4
-"""Of LoCoMo, the first: the weights were learned on them."""
+TALK_THEMES = 30
+"""Small talk is tried in so many themes, at most."""
 Floats = NDArray[np.float32]
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +64,15 @@ class Turn:
 
     key: str
     session: str
-    role: str
+    role: Role
     content: str
     ts: datetime
-    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question and the turns that answer it."""
 
-    key: str
     text: str
     category: str
     evidence: frozenset[str]
@@ -102,22 +90,6 @@ class Theme:
     asked: list[Asked]
 
 
-@dataclass(slots=True)
-class Scores:
-    """Sums of figures, by figure."""
-
-    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, figures: dict[str, float]) -> None:
-        """Take one question's figures."""
-        for name, value in figures.items():
-            self.values[name].append(value)
-
-    def means(self) -> dict[str, float]:
-        """The mean of each figure."""
-        return {name: round(statistics.fmean(values), 4) for name, values in self.values.items()}
-
-
 def load_longmemeval(path: Path) -> Iterator[Theme]:
     """LongMemEval: one theme per question, evidence where a turn is marked `has_answer`; none without an answer."""
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
@@ -128,15 +100,12 @@ def load_longmemeval(path: Path) -> Iterator[Theme]:
         for session, date, said in zip(
             item["haystack_session_ids"], item["haystack_dates"], item["haystack_sessions"], strict=True
         ):
-            before = ""
             for number, turn in enumerate(said):
                 key = f"{session}#{number}"
                 if turn.get("has_answer"):
                     evidence.add(key)
-                turns.append(Turn(key, session, turn["role"], turn["content"], _lme_date(date), before))
-                before = turn["content"]
+                turns.append(Turn(key, session, turn["role"], turn["content"], _lme_date(date)))
         asked = Asked(
-            item["question_id"],
             item["question"],
             item["question_type"],
             frozenset(evidence),
@@ -156,22 +125,19 @@ def load_locomo(path: Path) -> Iterator[Theme]:
         session = 1
         while f"session_{session}" in talk:
             ts = datetime.strptime(talk[f"session_{session}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-            before = ""
             for turn in talk[f"session_{session}"]:
                 caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
                 content = f"{turn['speaker']}: {turn['text']}{caption}"
-                role = "user" if turn["speaker"] == talk["speaker_a"] else "assistant"
-                turns.append(Turn(turn["dia_id"], str(session), role, content, ts, before))
-                before = content
+                role: Role = "user" if turn["speaker"] == talk["speaker_a"] else "assistant"
+                turns.append(Turn(turn["dia_id"], str(session), role, content, ts))
             session += 1
         session_of = {turn.key: turn.session for turn in turns}
         asked = []
-        for place, question in enumerate(item["qa"]):
+        for question in item["qa"]:
             evidence = frozenset(re.findall(r"D\d+:\d+", " ".join(question["evidence"]))) & session_of.keys()
             if evidence:
                 asked.append(
                     Asked(
-                        f"l{number}-{place}",
                         question["question"],
                         names[question["category"]],
                         evidence,
@@ -206,35 +172,10 @@ class Vectors:
 class Ours:
     """Our search, through Recall, on a store that holds every theme."""
 
-    name = "ours"
-
-    def __init__(self, dsn: str, themes: Sequence[Theme], vectors: Vectors, *, by_words_only: bool = False) -> None:
-        self._connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
-        self._keys: dict[int, str] = {}
-        self._recall = Recall(self._reading, None if by_words_only else LocalEmbedder(), _Settings())
-        self.name = "ours, words only" if by_words_only else "ours"
-        model = current_model(self._connection)
-        assert model is not None
-        self._model = model
-        for theme in themes:
-            self._store(theme, model, vectors)
-        self._connection.execute("VACUUM ANALYZE")
-
-    def words_only(self) -> Ours:
-        """The same store, searched without vectors."""
-        other = object.__new__(Ours)
-        other._connection, other._keys = self._connection, self._keys
-        other._recall = Recall(self._reading, None, _Settings())
-        other.name = "ours, words only"
-        return other
-
-    def with_half_life(self, days: float) -> Ours:
-        """The same store, in which age counts."""
-        other = object.__new__(Ours)
-        other._connection, other._keys = self._connection, self._keys
-        other._recall = Recall(self._reading, LocalEmbedder(), _Settings(recency_half_life_days=days))
-        other.name = f"half-life {days:g} d" if days else "no half-life"
-        return other
+    def __init__(self, connection: Connection, keys: dict[int, str], embedder: LocalEmbedder | None) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._recall = Recall(self._reading, embedder, Settings(embed_timeout=5.0))
 
     def rank(self, theme: Theme, asked: Asked, _: Floats) -> list[str]:
         """Keys of the turns found, best first."""
@@ -250,99 +191,49 @@ class Ours:
         terms = question_terms(prompt)
         return [(self._keys[hit.id], prefetch.rendered([hit], terms, 2000)[0].partition("\n")[2]) for hit in hits]
 
-    def close(self) -> None:
-        """Give up the connection."""
-        self._connection.close()
-
     @contextmanager
     def _reading(self, _: Deadline) -> Iterator[Any]:
         with self._connection.transaction():
             yield self._connection
 
-    def _store(self, theme: Theme, model: EmbeddingModel, vectors: Vectors) -> None:
-        before: dict[str, list[str]] = defaultdict(list)
+
+def store(connection: Connection, themes: Sequence[Theme], embedded: Vectors) -> dict[int, str]:
+    """Put every theme into our tables as the writer does; the key of each row."""
+    model = current_model(connection)
+    assert model is not None
+    for theme in themes:
         ordinals: Counter[tuple[str, str, str]] = Counter()
         for start in range(0, len(theme.turns), 64):
-            batch = theme.turns[start : start + 64]
-            lexemes, numbers = [], []
-            for turn in batch:
-                lexemes.append(lexemes_of(theme.name, turn.content, before[turn.session]).binary)
-                before[turn.session] = [*before[turn.session][-1:], turn.content]
-                numbers.append(ordinals[turn.session, turn.role, turn.content])
+            said = []
+            for place, turn in enumerate(theme.turns[start : start + 64], start):
                 ordinals[turn.session, turn.role, turn.content] += 1
-            contents = [turn.content.replace("\x00", " ") for turn in batch]
-            stored: list[Any] = self._connection.execute(
-                statement("turns/insert"),
-                {
-                    "themes": [theme.name] * len(batch),
-                    "session_ids": [turn.session for turn in batch],
-                    "roles": [turn.role for turn in batch],
-                    "contents": contents,
-                    "ts": [turn.ts for turn in batch],
-                    "metadata": ["{}"] * len(batch),
-                    "parent_session_ids": [None] * len(batch),
-                    "digests": [""] * len(batch),
-                    "ordinals": numbers,
-                    "lexemes": Column(TSVECTOR_OID, lexemes),
-                    "wishes": [False] * len(batch),
-                    "home_ids": [""] * len(batch),
-                    "origins": [""] * len(batch),
-                    "trusts": [""] * len(batch),
-                },
-            ).fetchall()
-            pieces = [
-                (row[1], chunk, text) for row in stored for chunk, text in enumerate(document_pieces(batch[row[0] - 1]))
-            ]
-            self._keys.update({row[1]: batch[row[0] - 1].key for row in stored})
-            digests = {row[1]: sha256(contents[row[0] - 1].encode()).digest() for row in stored}
-            made = [
-                (*piece[:2], vector)
-                for piece, vector in zip(pieces, vectors.of([piece[2] for piece in pieces]), strict=True)
-                if vector is not None
-            ]
-            self._connection.execute(
-                model_statement("vectors/insert_of_turns", model.id),
-                {
-                    "themes": [theme.name] * len(made),
-                    "ids": [row_id for row_id, _, _ in made],
-                    "chunks": [chunk for _, chunk, _ in made],
-                    "digests": [digests[row_id] for row_id, _, _ in made],
-                    "vectors": vector_array(model, [vector.tolist() for _, _, vector in made]),
-                },
+                said.append(_said(theme.name, turn, ordinals[turn.session, turn.role, turn.content], place))
+            keys = turns.insert(connection, said, retry_window=0, wants_vector=lambda _: False)
+            rows = vectors.texts(connection, [(name, Kind.TURN.value, row_id) for name, row_id in keys])
+            size = piece_chars(model.name)
+            pieces = [(row, chunk, text) for row in rows for chunk, text in enumerate(document_pieces(row, size))]
+            made = zip(pieces, embedded.of([text for _, _, text in pieces]), strict=True)
+            vectors.insert(
+                connection,
+                model,
+                [Made(row, chunk, vector.tolist()) for (row, chunk, _), vector in made if vector is not None],
             )
+    connection.execute("VACUUM ANALYZE")
+    return dict(connection.execute("SELECT id, metadata->>'key' FROM conversations").fetchall())
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    embed_timeout: float = 5.0
-    hybrid_search: bool = True
-    recency_half_life_days: float = 0.0
-
-
-class VectorOnly:
-    """The nearest vectors of plain turns, compared exactly."""
-
-    name = "vectors only"
-
-    def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
-        self._of: dict[str, Floats] = {}
-
-    def rank(self, theme: Theme, _: Asked, vector: Floats) -> list[str]:
-        """Keys of the nearest turns."""
-        if theme.name not in self._of:
-            rows = self._vectors.of([turn.content[:4000] for turn in theme.turns])
-            self._of = {theme.name: np.stack([np.zeros(256, np.float32) if row is None else row for row in rows])}
-        order = np.argsort(-(self._of[theme.name] @ vector), kind="stable")[:DEPTH]
-        return [theme.turns[place].key for place in order]
+def _said(theme: str, turn: Turn, ordinal: int, place: int) -> AddTurn:
+    # The sets date sessions, not turns; the host gives no two turns the same time.
+    when = Moment(*[round(turn.ts.timestamp() * 1_000_000) + place] * 2)
+    content = turn.content.replace("\x00", " ")
+    return AddTurn(theme, turn.session, turn.role, content, ordinal, when, is_live=False, metadata={"key": turn.key})
 
 
 class Bm25:
-    """Okapi BM25 over stems without stop words, k1 = 1.2, b = 0.75."""
+    """Okapi BM25 over Postgres's English stems without stop words, k1 = 1.2, b = 0.75."""
 
-    name = "BM25"
-
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._theme = ""
 
     def rank(self, theme: Theme, asked: Asked, _: Floats) -> list[str]:
@@ -350,7 +241,7 @@ class Bm25:
         if self._theme != theme.name:
             self._learn(theme)
         scores: dict[int, float] = defaultdict(float)
-        for word in set(self._words(asked.text)):
+        for word in self._words([asked.text])[0]:
             postings = self._postings.get(word, [])
             idf = math.log(1 + (len(theme.turns) - len(postings) + 0.5) / (len(postings) + 0.5))
             for place, count in postings:
@@ -363,25 +254,27 @@ class Bm25:
         self._theme = theme.name
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._lengths = []
-        for place, turn in enumerate(theme.turns):
-            counts = Counter(self._words(turn.content))
+        for place, counts in enumerate(self._words([turn.content for turn in theme.turns])):
             self._lengths.append(sum(counts.values()))
             for word, count in counts.items():
                 self._postings[word].append((place, count))
         self._mean = max(1.0, statistics.fmean(self._lengths))
 
-    @staticmethod
-    def _words(text: str) -> list[str]:
-        return [stem(word) for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ENGLISH]
+    def _words(self, texts: list[str]) -> list[dict[str, int]]:
+        rows = self._connection.execute(
+            "SELECT (SELECT coalesce(jsonb_object_agg(lexeme, cardinality(positions)), '{}')"
+            " FROM unnest(to_tsvector('english', text)))"
+            " FROM unnest(%s::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place",
+            [[text.replace("\x00", " ") for text in texts]],
+        )
+        return [row[0] for row in rows]
 
 
 class PeerRecipe:
     """The published recipe: one HNSW index with a theme filter, AND full text in English, reciprocal rank fusion."""
 
-    name = "peer's recipe"
-
-    def __init__(self, dsn: str, themes: Sequence[Theme], vectors: Vectors) -> None:
-        self._connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
+    def __init__(self, connection: Connection, themes: Sequence[Theme], vectors: Vectors) -> None:
+        self._connection = connection
         self._connection.execute(
             "CREATE TABLE peer (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, theme text, key text, content text,"
             " embedding vector(256), words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED)"
@@ -417,35 +310,34 @@ class PeerRecipe:
         ).fetchall()
         return [row[0] for row in rows]
 
-    def close(self) -> None:
-        """Give up the connection."""
-        self._connection.close()
-
 
 def figures(theme: Theme, asked: Asked, ranked: Sequence[str]) -> dict[str, float]:
     """What one ranking is worth."""
     found: dict[str, float] = {}
-    for depth in (5, 10, 20):
+    for depth in (5, 10):
         found[f"R@{depth}"] = len(asked.evidence & set(ranked[:depth])) / len(asked.evidence)
-    gain = sum(1 / math.log2(place + 2) for place, key in enumerate(ranked[:10]) if key in asked.evidence)
-    found["nDCG@10"] = gain / sum(1 / math.log2(place + 2) for place in range(min(10, len(asked.evidence))))
     session_of = {turn.key: turn.session for turn in theme.turns}
     sessions = list(dict.fromkeys(session_of[key] for key in ranked))
     for depth in (5, 10):
-        found[f"any@{depth}"] = float(bool(asked.sessions & set(sessions[:depth])))
         found[f"all@{depth}"] = float(asked.sessions <= set(sessions[:depth]))
     return found
+
+
+def means(found: Iterable[dict[str, float]]) -> dict[str, float]:
+    """The mean of each figure, over the questions that have it."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for name, value in itertools.chain.from_iterable(each.items() for each in found):
+        values[name].append(value)
+    return {name: round(statistics.fmean(each), 4) for name, each in values.items()}
 
 
 Ranker = Callable[[Theme, Asked, Floats], list[str]]
 
 
-def measure(
-    name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+def measure(name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors) -> dict[str, Any]:
     """Run a method over the questions; its figures in all and by category."""
-    total, times = Scores(), []
-    categories: dict[str, Scores] = defaultdict(Scores)
+    times = []
+    found: list[tuple[str, dict[str, float]]] = []
     for theme in themes:
         for asked in theme.asked:
             vector = vectors.of([asked.text])[0]
@@ -453,156 +345,74 @@ def measure(
             started = time.perf_counter()
             ranked = rank(theme, asked, vector)
             times.append((time.perf_counter() - started) * 1000)
-            one = figures(theme, asked, ranked)
-            total.add(one)
-            categories[asked.category].add(one)
-    result = {"questions": float(len(times)), **total.means()}
+            found.append((asked.category, figures(theme, asked, ranked)))
+    result = {"questions": float(len(times)), **means(each for _, each in found)}
     result["ms p50"] = round(statistics.median(times), 2)
     result["ms p95"] = round(sorted(times)[int(len(times) * 0.95)], 2)
+    kinds = {kind: means(each for of, each in found if of == kind) for kind in sorted({of for of, _ in found})}
     print(f"{name:18}" + "".join(f"{value:>10.3f}" for value in result.values()), flush=True)
-    return result, {category: scores.means() for category, scores in sorted(categories.items())}
-
-
-TALK_THEMES = 30
-"""Small talk is tried in so many themes, at most."""
+    return {"all": result, "by category": kinds}
 
 
 def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
     """What is offered unasked: to questions, and to prompts that ask nothing."""
-    scores = Scores()
+    found: list[dict[str, float]] = []
     for theme in themes:
         for asked in theme.asked:
             offered = ours.prefetch(theme, asked.text, asked.now)
             right = [key in asked.evidence for key, _ in offered]
-            scores.add({"hits@3": float(any(right)), "blocks": float(bool(offered))})
+            found.append({"blocks": float(bool(offered))})
             if offered:
-                chars = sum(len(line) + 1 for _, line in offered)
-                scores.add({"with evidence": float(any(right)), "precision": statistics.fmean(right)})
-                scores.add({"chars": float(chars)})
+                chars = float(sum(len(line) + 1 for _, line in offered))
+                found.append({"with evidence": float(any(right)), "precision": statistics.fmean(right), "chars": chars})
     for theme in themes[:TALK_THEMES]:
-        for name, prompts in (("talk, tuned", small_talk.TUNED), ("talk, held", small_talk.HELD)):
-            for prompt in prompts:
-                scores.add({name: float(bool(ours.prefetch(theme, prompt, theme.turns[-1].ts)))})
-    means = scores.means()
-    print("prefetch: " + ", ".join(f"{figure} {value:.3f}" for figure, value in means.items()), flush=True)
-    return means
-
-
-def run_recency(name: str, themes: list[Theme], dsn: str) -> dict[str, Any]:
-    """Our search on one set with several half-lives, and what questions and answers are like in time."""
-    vectors = Vectors()
-    ours = Ours(dsn, themes, vectors)
-    print(f"\n{name}: R@10 by kind of question")
-    result: dict[str, Any] = {"ages": ages(themes)}
-    for days in HALF_LIVES:
-        one = ours.with_half_life(days)
-        total, categories = measure(one.name, one.rank, themes, vectors)
-        newest = newest_first(one, themes)
-        result[f"{days:g}"] = {"all": total, "by category": categories, "newest first": newest}
-        print("  " + "  ".join(f"{category} {means['R@10']:.3f}" for category, means in categories.items()), flush=True)
-        if newest is not None:
-            print(f"  of what has changed since, the newest comes first: {newest:.3f}", flush=True)
-    ours.close()
+        for prompt in SMALL_TALK:
+            found.append({"small talk": float(bool(ours.prefetch(theme, prompt, theme.turns[-1].ts)))})
+    result = means(found)
+    print("prefetch: " + ", ".join(f"{figure} {value:.3f}" for figure, value in result.items()), flush=True)
     return result
 
 
-def newest_first(ours: Ours, themes: Sequence[Theme]) -> float | None:
-    """For how many questions about what has changed the newest word on it comes before the older ones; None if none."""
-    found = []
-    for theme in themes:
-        said = {turn.key: turn.ts for turn in theme.turns}
-        for asked in theme.asked:
-            times = {said[key] for key in asked.evidence}
-            if asked.category == CHANGED and len(times) > 1:
-                ranked = [key for key in ours.rank(theme, asked, np.zeros(0, np.float32)) if key in asked.evidence]
-                found.append(float(bool(ranked) and said[ranked[0]] == max(times)))
-    return round(statistics.fmean(found), 4) if found else None
-
-
-def ages(themes: Sequence[Theme]) -> dict[str, dict[str, float]]:
-    """By kind of question: how many there are, the median age of the answer, and that of everything said, in days."""
-    answers: dict[str, list[float]] = defaultdict(list)
-    others: dict[str, list[float]] = defaultdict(list)
-    count: Counter[str] = Counter()
-    for theme in themes:
-        for asked in theme.asked:
-            count[asked.category] += 1
-            for turn in theme.turns:
-                age = (asked.now - turn.ts).total_seconds() / 86400
-                (answers if turn.key in asked.evidence else others)[asked.category].append(age)
-    return {
-        category: {
-            "questions": float(number),
-            "answer's age": round(statistics.median(answers[category]), 1),
-            "everything's age": round(statistics.median(others[category]), 1),
-        }
-        for category, number in sorted(count.items())
-    }
-
-
-def run(name: str, themes: list[Theme], dsn: str) -> dict[str, Any]:
+def run(name: str, themes: list[Theme], connection: Connection) -> dict[str, Any]:
     """All methods on one set."""
-    vectors = Vectors()
-    headers = ["questions", "R@5", "R@10", "R@20", "nDCG@10", "any@5", "all@5", "any@10", "all@10", "ms p50", "ms p95"]
+    embedded = Vectors()
+    headers = ["questions", "R@5", "R@10", "all@5", "all@10", "ms p50", "ms p95"]
     print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes")
     print(" " * 18 + "".join(f"{header:>10}" for header in headers))
-    result: dict[str, Any] = {}
-    ours, peer = Ours(dsn, themes, vectors), PeerRecipe(dsn, themes, vectors)
-    methods: list[tuple[str, Ranker]] = [
-        (ours.name, ours.rank),
-        ("ours, words only", ours.words_only().rank),
-        (VectorOnly.name, VectorOnly(vectors).rank),
-        (Bm25.name, Bm25().rank),
-        (PeerRecipe.name, peer.rank),
-    ]
-    for method, rank in methods:
-        total, categories = measure(method, rank, themes, vectors)
-        result[method] = {"all": total, "by category": categories}
-    result["prefetch"] = measure_prefetch(ours, themes)
-    for category, means in result["ours"]["by category"].items():
-        print(f"  ours, {category:28} R@5 {means['R@5']:.3f}  R@10 {means['R@10']:.3f}  R@20 {means['R@20']:.3f}")
-    ours.close()
-    peer.close()
-    return result
+    keys = store(connection, themes, embedded)
+    ours = Ours(connection, keys, LocalEmbedder())
+    methods: dict[str, Ranker] = {
+        "ours": ours.rank,
+        "ours, words only": Ours(connection, keys, None).rank,
+        "BM25": Bm25(connection).rank,
+        "peer's recipe": PeerRecipe(connection, themes, embedded).rank,
+    }
+    result: dict[str, Any] = {method: measure(method, rank, themes, embedded) for method, rank in methods.items()}
+    return {**result, "prefetch": measure_prefetch(ours, themes)}
 
 
-def main() -> None:
+LOADERS = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
+
+
+def measure_sets(data: Path, sets: Sequence[str], output: Path | None) -> None:
     """Measure, print, and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sets", default="locomo,longmemeval")
-    parser.add_argument("--part", choices=("all", "held"), default="all")
-    parser.add_argument("--recency", action="store_true", help="measure recency_half_life_days, and nothing else")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    started = datetime.now(UTC)
-    loaders = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
     results: dict[str, Any] = {}
-    for name in options.sets.split(","):
-        pattern, load = loaders[name]
-        path = next(iter(sorted(options.data.glob(pattern))), None)
+    for name in sets:
+        pattern, load = LOADERS[name]
+        path = next(iter(sorted(data.glob(pattern))), None)
         if path is None:
-            parser.error(f"there is no {pattern} in {options.data}")
+            raise SystemExit(f"there is no {pattern} in {data}")
         with tempfile.TemporaryDirectory(prefix="recall-quality-") as folder:
             server = EmbeddedPostgres(Path(folder) / "postgres", extra_settings={"fsync": "off"})
             try:
-                info = server.ensure_running(Deadline.after(120))
+                owner_dsn = server.ensure_running(Deadline.after(120)).owner_dsn
                 spec = ModelSpec(LocalEmbedder().model, 256, SCALE.mean, SCALE.sd)
-                migrate.apply(info.owner_dsn, runtime_role="hermes", model=spec)
-                themes = list(load(path))
-                if options.part == "held" and name == "locomo":
-                    themes = themes[TRAINED_DIALOGUES:]
-                if options.recency:
-                    results[name] = run_recency(name, themes, info.owner_dsn)
-                else:
-                    results[name] = run(name, themes, info.owner_dsn)
+                migrate.apply(owner_dsn, runtime_role="hermes", model=spec)
+                with psycopg.connect(owner_dsn, autocommit=True, prepare_threshold=None) as connection:
+                    results[name] = run(name, list(load(path)), connection)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
-    if options.json:
-        about = {"part": options.part, "commit": commit(), "started": started.isoformat(timespec="seconds")}
-        document = {"about": about, "recency" if options.recency else "recall quality": results}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    if output is not None:
+        about = {"commit": commit(), "started": started}
+        output.write_text(json.dumps({"about": about, "recall quality": results}, indent=2) + "\n")

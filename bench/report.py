@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-from bench.growth import cell_of, growth_plots
-from bench.measure import Figure, Metric, Plot, Result
+from bench.measure import Figure, Metric, Result
+from bench.scenarios.recall import rows_of
 
 BEGIN, END = "<!-- figures: begin (written by python -m bench report) -->", "<!-- figures: end -->"
 NOTE = "<!-- Written by python -m bench report; run it again instead of editing. -->"
@@ -27,15 +26,12 @@ HEADLINES = (
     ("hooks", "sync_turn, paced, p50", "`sync_turn`, p50"),
 )
 """The first screen: scenario, beginning of the metric's name, and what the page calls it."""
-RECALL_QUALITY = "recall-quality.json"
-"""Figures of another command, kept in the same folder (bench/recall_report.py)."""
-SHOWN_PLOTS = ("ingest", "fleet-threads")
 
 
 def table(result: Result) -> str:
     """All metrics, grouped by scenario."""
     parts = []
-    for scenario in sorted(dict.fromkeys(metric.scenario for metric in result.metrics), key=cell_of):
+    for scenario in sorted(dict.fromkeys(metric.scenario for metric in result.metrics), key=rows_of):
         rows = [metric for metric in result.metrics if metric.scenario == scenario]
         parts.append("\n".join([
             f"### {scenario[:1].upper()}{scenario[1:]}",
@@ -76,8 +72,8 @@ def headlines(result: Result) -> str:
             and metric.name.startswith(name)
         ]
         if found:
-            metric = max(found, key=lambda each: cell_of(each.scenario))
-            rows, _ = cell_of(metric.scenario)
+            metric = max(found, key=lambda each: rows_of(each.scenario))
+            rows = rows_of(metric.scenario)
             label = f"{label}, {rows:,} rows" if rows else label
             assert metric.peer is not None
             ours, peer = number(metric.ours.median), number(metric.peer.median)
@@ -86,16 +82,17 @@ def headlines(result: Result) -> str:
 
 
 def page(result: Result, folder: str) -> str:
-    """The part of the page that comes from the run; `folder` is where all tables and plots are."""
-    by_name = {plot.name: plot for plot in all_plots(result)}
-    shown = [f"![{by_name[name].title}]({folder}/{name}.svg)" for name in SHOWN_PLOTS if name in by_name]
+    """The part of the page that comes from the run; `folder` is where all tables are."""
     links = f"[All tables]({folder}/tables.md) · [raw figures]({folder}/run.json)"
-    return "\n\n".join([_run_line(result.about), headlines(result), links, *shown])
+    return "\n\n".join([_run_line(result.about), headlines(result), links])
 
 
 def tables_page(result: Result) -> str:
     """Every figure of the run, as a page of its own."""
-    versions = "; ".join(f"{name}: {_versions(known)}" for name, known in result.about["versions"].items())
+    versions = "; ".join(
+        f"{name}: " + ", ".join(f"{package} {version}" for package, version in known.items())
+        for name, known in result.about["versions"].items()
+    )
     parts = [
         NOTE,
         "# All figures of the run",
@@ -107,37 +104,17 @@ def tables_page(result: Result) -> str:
         parts.append("### Problems of this run\n\n" + "\n".join(f"- {problem}" for problem in result.problems))
     lost = misses(result)
     parts.append("### Where the peer is ahead or a target is missed\n\n" + ("\n".join(lost) or "Nowhere in this run."))
-    parts += [f"![{plot.title}]({plot.name}.svg)" for plot in all_plots(result)]
     return "\n\n".join(parts) + "\n"
 
 
-def all_plots(result: Result) -> list[Plot]:
-    """The plots of the run, and how recall grows if it was measured at several sizes."""
-    return [*result.plots, *growth_plots(result.metrics)]
-
-
-def publish(source: Path, path: Path) -> Path:
-    """Write a run to a page and, beside it, all tables and the raw figures; returns the folder for the plots.
-
-    The folder holds one run: whatever another run left there goes. What `bench recall` measured stays.
-    """
+def publish(source: Path, path: Path) -> None:
+    """Write a run to a page and, beside it, all tables and the raw figures."""
     result = Result.load(source)
     folder = path.with_suffix("")
-    kept = {"run.json": source.read_bytes()}
-    if (folder / RECALL_QUALITY).exists():
-        kept[RECALL_QUALITY] = (folder / RECALL_QUALITY).read_bytes()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name, data in kept.items():
-        (folder / name).write_bytes(data)
+    folder.mkdir(parents=True, exist_ok=True)
+    result.save(folder / "run.json")
     (folder / "tables.md").write_text(tables_page(result), encoding="utf-8")
-    write_page(path, page(result, folder.name))
-    return folder
-
-
-def write_page(path: Path, text: str) -> None:
-    """Put the text between the page's markers."""
-    write_between(path, BEGIN, END, text)
+    write_between(path, BEGIN, END, page(result, folder.name))
 
 
 def write_between(path: Path, begin: str, end: str, text: str) -> None:
@@ -200,7 +177,3 @@ def _run_line(about: dict[str, Any]) -> str:
         f"Run of {about['started']}, size `{about['size']}`, commit `{about['commit']}`, {took}, load "
         f"{about['load_at_start']} at the start; {about['machine']}; Python {about['python']}; {about['server']}."
     )
-
-
-def _versions(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -8,67 +8,36 @@ import subprocess
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.measure import Result
-from bench.scenarios import (
-    care,
-    fleet,
-    gateway,
-    hook_latency,
-    imports,
-    ingest,
-    loss,
-    recall,
-    reembed,
-    start,
-    store_rate,
-    transfer,
-)
+from bench.scenarios import fleet, hook_latency, idle, ingest, loss, recall, start
 from bench.stage import Stage
 from bench.system import our_system, peer_system
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-memory-pgvector-bench"
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """One question and the code that answers it."""
-
-    name: str
-    about: str
-    run: Callable[[Stage, Result, bool], None]
-
-
-SCENARIOS = (
-    Scenario("hooks", "what a hook costs the agent", hook_latency.run),
-    Scenario("ingest", "how fast rows arrive in Postgres, with and without their vector", ingest.run),
-    Scenario("loss", "what is acknowledged and never stored", loss.run),
-    Scenario("start", "how long initialize() keeps a request waiting", start.run),
-    Scenario("fleet", "what a provider per request costs a process", fleet.run),
-    Scenario("gateway", "the same inside the real hermes-agent", gateway.run),
-    Scenario("import", "how fast MEMORY.md is taken over", imports.run),
-    Scenario("transfer", "how fast a past moves in and everything moves out", transfer.run),
-    Scenario("store", "what storing turns costs Postgres", store_rate.run),
-    Scenario("care", "how long an operator waits for list, show, themes and history", care.run),
-    Scenario("reembed", "how fast reembed makes new vectors, and how long the switch takes", reembed.run),
-    Scenario("recall", "what recall finds, how fast, and how that grows", recall.run),
-)
+SCENARIOS = {
+    "hooks": ("what a hook costs the agent", hook_latency.run),
+    "ingest": ("how fast rows arrive in Postgres, with and without their vector", ingest.run),
+    "loss": ("what is acknowledged and never stored", loss.run),
+    "start": ("how long initialize() keeps a request waiting", start.run),
+    "fleet": ("what a provider per request costs a process", fleet.run),
+    "idle": ("what a process costs that has nothing to do", idle.run),
+    "recall": ("what recall finds, how fast, and how that grows", recall.run),
+}
+"""What each answers, and the code that does."""
 
 
-def run(
-    size: str, only: Sequence[str], out: Path, cells: Sequence[tuple[int, int]] = (), *, is_alone: bool = False
-) -> Result:
+def run(size: str, only: Sequence[str], out: Path) -> Result:
     """Run the scenarios; one that fails is reported and the others go on."""
-    chosen = [scenario for scenario in SCENARIOS if not only or scenario.name in only]
-    systems = (our_system(),) if is_alone else (our_system(), peer_system(CACHE))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        with Stage(Path(folder), systems) as stage:
+        with Stage(Path(folder), (our_system(), peer_system(CACHE))) as stage:
             result = Result(about={
                 "size": size,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -77,21 +46,19 @@ def run(
                 "python": platform.python_version(),
                 "server": stage.server_version(),
                 "commit": commit(),
-                "versions": {system.name: system.versions for system in systems},
+                "versions": {system.name: system.versions for system in stage.systems},
             })  # fmt: skip
             result.about["seconds"] = 0
             result.save(out)
-            for scenario in chosen:
-                print(f"== {scenario.name}: {scenario.about}", flush=True)
+            for name in only or SCENARIOS:
+                about, scenario = SCENARIOS[name]
+                print(f"== {name}: {about}", flush=True)
                 before = time.monotonic()
                 try:
-                    if scenario.name == "recall":
-                        recall.run(stage, result, size == "full", cells)
-                    else:
-                        scenario.run(stage, result, size == "full")
+                    scenario(stage, result, size == "full")
                 except Exception as error:
                     traceback.print_exc()
-                    result.problems.append(f"{scenario.name}: {type(error).__name__}: {error}")
+                    result.problems.append(f"{name}: {type(error).__name__}: {error}")
                 print(f"   {time.monotonic() - before:.0f} s", flush=True)
                 result.about["seconds"] = round(time.monotonic() - began)
                 result.save(out)
@@ -109,14 +76,6 @@ def _machine() -> str:
 
 
 def commit() -> str:
-    # A copy of the repository cannot be asked.
-    if "BENCH_COMMIT" in os.environ:
-        return os.environ["BENCH_COMMIT"]
-    shown = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    )
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
     return shown.stdout.strip() or "unknown"

@@ -30,14 +30,10 @@ MODEL = "nomic-embed-text"
 DIM = 768
 # A usual server's memory; everything else as Postgres ships it, synchronous_commit and fsync included.
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB", "maintenance_work_mem": "256MB"}
-# A database is used for one measurement, so all its vectors belong to it.
-TURNS_WITH_VECTOR = {
-    "ours": "SELECT count(DISTINCT id) FROM turn_vectors_1",
-    "peer": "SELECT count(*) FROM conversations WHERE embedding IS NOT NULL",
-}
-MEMORIES_WITH_VECTOR = {
-    "ours": "SELECT count(DISTINCT id) FROM memory_vectors_1",
-    "peer": "SELECT count(*) FROM memory_entries WHERE embedding IS NOT NULL",
+# A database is used for one measurement, so all its vectors belong to it; no text is so long that it has two.
+WITH_VECTOR = {
+    "ours": "SELECT (SELECT count(*) FROM turn_vectors_1) + (SELECT count(*) FROM memory_vectors_1)",
+    "peer": "SELECT (SELECT count(embedding) FROM conversations) + (SELECT count(embedding) FROM memory_entries)",
 }
 
 
@@ -55,14 +51,13 @@ class Embedder:
         if not self.url:
             raise RuntimeError("the embed server did not start")
 
-    def set(self, **order: Any) -> dict[str, int]:
-        """Change latency (seconds), mode or stored vectors; answers how much was asked of it so far."""
+    def set(self, **order: Any) -> None:
+        """Change latency (seconds), mode or stored vectors."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        counts: dict[str, int] = json.loads(self._process.stdout.readline())
-        return counts
+        self._process.stdout.readline()
 
     def close(self) -> None:
         """End it."""
@@ -82,9 +77,9 @@ class Seat:
     dsn: str
     owner_dsn: str
 
-    def child(self) -> contextlib.AbstractContextManager[Child]:
-        """A new process of the system."""
-        return child(self.system, self.home)
+    def child(self, name: str = "adapter") -> contextlib.AbstractContextManager[Child]:
+        """A new process of the system, with a log of its own under that name."""
+        return child(self.system, self.home, name)
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection that sees everything."""
@@ -100,13 +95,9 @@ class Seat:
         """Turns whose text contains the tag."""
         return self.count(connection, "SELECT count(*) FROM conversations WHERE strpos(content, %s) > 0", tag)
 
-    def turns_with_vector(self, connection: psycopg.Connection[tuple[Any, ...]]) -> int:
-        """Turns that have a vector."""
-        return self.count(connection, TURNS_WITH_VECTOR[self.system.name])
-
-    def memories_with_vector(self, connection: psycopg.Connection[tuple[Any, ...]]) -> int:
-        """Memories that have a vector."""
-        return self.count(connection, MEMORIES_WITH_VECTOR[self.system.name])
+    def with_vector(self, connection: psycopg.Connection[tuple[Any, ...]]) -> int:
+        """Turns and memories that have a vector."""
+        return self.count(connection, WITH_VECTOR[self.system.name])
 
     def backends(self, connection: psycopg.Connection[tuple[Any, ...]]) -> int:
         """Connections that are not the bench's own."""

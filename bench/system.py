@@ -79,15 +79,10 @@ def peer_system(cache: Path) -> System:
 
 def migrate_peer(peer: System, owner_dsn: str, role: str) -> None:
     """The peer's own migrations, by its own command."""
-    command = [
-        str(peer.python.with_name("hermes-pgvector")),
-        "migrate",
-        "--admin-dsn",
-        owner_dsn,
-        "--runtime-role",
-        role,
-    ]
-    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    command = [str(peer.python.with_name("hermes-pgvector")), "migrate"]
+    subprocess.run(
+        [*command, "--admin-dsn", owner_dsn, "--runtime-role", role], check=True, timeout=120, capture_output=True
+    )
 
 
 class Child:
@@ -174,9 +169,9 @@ class Child:
 
 
 @contextlib.contextmanager
-def child(system: System, home: Path) -> Iterator[Child]:
+def child(system: System, home: Path, name: str) -> Iterator[Child]:
     """A process of a system, ended at the end of the block."""
-    made = Child(system, home, home / "adapter.log")
+    made = Child(system, home, home / f"{name}.log")
     try:
         yield made
     finally:

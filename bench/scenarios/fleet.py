@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 
-from bench.measure import Line, Metric, Plot, Result, Target, percentile
+from bench.measure import Metric, Result, Target, percentile
 from bench.stage import Stage
-from bench.system import ChildError, Name, System
+from bench.system import ChildError, System
 
 STEP = 10
 THEMES = 10
-LABELS: dict[Name, str] = {"ours": "this package", "peer": "peer"}
 QUERIES = [f"which release did team {number} talk about last week?" for number in range(50)]
 
 
@@ -24,25 +23,8 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
         ("rss_mb", "memory, most", "MB", None),
     ):
         most = {key: [max(point[name] for point in curve)] for key, curve in curves.items()}
-        result.metrics.append(
-            Metric.of(
-                "fleet",
-                f"{label} during {requests} requests",
-                unit,
-                "lower",
-                most,
-                target=target,
-                is_portable=name != "rss_mb",
-            )
-        )
-        title = label.split(",")[0]
-        lines = tuple(
-            Line(LABELS[key], key, tuple((point["requests"], point[name]) for point in curve))
-            for key, curve in curves.items()
-        )
-        result.plots.append(
-            Plot(f"fleet-{name}", f"{title[:1].upper()}{title[1:]} against requests", "requests", unit, lines)
-        )
+        label = f"{label} during {requests} requests"
+        result.metrics.append(Metric.of("fleet", label, unit, "lower", most, target=target))
     for name, label, unit in (
         ("p50", "hooks of one request, p50", "ms"),
         ("p95", "hooks of one request, p95", "ms"),
@@ -50,7 +32,7 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
     ):
         last = {key: [curve[-1][name]] for key, curve in curves.items()}
         target = Target("at most", 0) if name == "lost" else None
-        result.metrics.append(Metric.of("fleet", label, unit, "lower", last, target=target, is_portable=name == "lost"))
+        result.metrics.append(Metric.of("fleet", label, unit, "lower", last, target=target))
 
 
 def _run(stage: Stage, system: System, requests: int, result: Result) -> list[dict[str, float]]:

@@ -53,7 +53,7 @@ def _drain(seat: Seat) -> None:
     with seat.connect() as connection:
         last, end = -1, time.monotonic() + 15
         while time.monotonic() < end:
-            now = seat.turns_with_vector(connection) + seat.memories_with_vector(connection)
+            now = seat.with_vector(connection)
             if now == last:
                 return
             last = now

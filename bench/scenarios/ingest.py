@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from bench.measure import Figure, Line, Metric, Plot, Result, Target
+from bench.measure import Metric, Result, Target
 from bench.stage import Stage, wait_for
 from bench.system import System
 
@@ -17,23 +17,16 @@ BURST_TURNS = 1000
 
 def run(stage: Stage, result: Result, is_full: bool) -> None:
     """Rows per second from the first hook call to the last row seen in Postgres."""
-    curves: dict[str, list[tuple[float, float]]] = {"ours": [], "peer": []}
     for latency, rows in (FULL if is_full else SMALL).items():
         found = stage.each(3 if is_full else 2, partial(_rate, stage, latency, rows))
         for name, rounds in found.items():
             target = Target("ratio at least", 20) if latency == 20 and name == "with vector" else None
             label = f"{name}, embedder at {latency} ms"
             result.metrics.append(Metric.of("ingest", label, "rows/s", "higher", rounds, target=target))
-        for system, curve in curves.items():
-            curve.append((latency, Figure.of(found["with vector"][system]).median))
-    lines = (Line("this package", "ours", tuple(curves["ours"])), Line("peer", "peer", tuple(curves["peer"])))
-    result.plots.append(
-        Plot("ingest", "Ingest with vectors", "embedder latency, ms", "rows per second", lines, is_log_y=True)
-    )
     lost = stage.each(1, partial(_burst, stage))["lost"]
     label = f"rows lost of a burst of {BURST_TURNS} turns, default settings"
     target = Target("at most", 0)
-    result.metrics.append(Metric.of("ingest", label, "rows", "lower", lost, target=target, is_portable=True))
+    result.metrics.append(Metric.of("ingest", label, "rows", "lower", lost, target=target))
 
 
 def _rate(stage: Stage, latency: int, rows: int, system: System) -> dict[str, float]:
@@ -44,7 +37,7 @@ def _rate(stage: Stage, latency: int, rows: int, system: System) -> dict[str, fl
         child.ask("start", theme="ingest")
         # The first row opens connections and finds out the endpoint's protocol.
         child.ask("turns", tag="warm", count=1)
-        wait_for(lambda: seat.turns_with_vector(connection), 2, seconds=30, idle_seconds=30)
+        wait_for(lambda: seat.with_vector(connection), 2, seconds=30, idle_seconds=30)
         begin = time.perf_counter()
         child.tell("turns", tag="load", count=rows // 2)
         text_at = vector_at = 0.0
@@ -52,7 +45,7 @@ def _rate(stage: Stage, latency: int, rows: int, system: System) -> dict[str, fl
         while not vector_at and time.monotonic() < end:
             if not text_at and seat.stored(connection, "load-") >= rows:
                 text_at = time.perf_counter() - begin
-            if seat.turns_with_vector(connection) >= rows + 2:
+            if seat.with_vector(connection) >= rows + 2:
                 vector_at = time.perf_counter() - begin
                 # The last row may have arrived between the two looks.
                 text_at = text_at or vector_at

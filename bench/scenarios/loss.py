@@ -1,4 +1,4 @@
-"""Acknowledged is stored? Rows whose hook returned and that are in Postgres in the end, under six kinds of trouble."""
+"""Acknowledged is stored? Rows whose hook returned and that are in Postgres in the end, under five kinds of trouble."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def run(stage: Stage, result: Result, is_full: bool) -> None:
                 "lower",
                 {key: [lost] for key, lost in sums["lost"].items()},
                 target=Target("at most", 0),
-                is_portable=True,
                 note=f"of {acknowledged['ours']:.0f} acknowledged by ours, {acknowledged['peer']:.0f} by the peer",
             )
         )
@@ -89,15 +88,6 @@ def _left(stage: Stage, seat: Seat, child: Child, turns: int) -> int:
     return turns
 
 
-def _restarted(stage: Stage, seat: Seat, child: Child, turns: int) -> int:
-    _begin(child, turns)
-    child.wait_returned(turns // 2, 60)
-    stage.stop_server()
-    stage.start_server()
-    child.answer()
-    return turns
-
-
 def _outage(stage: Stage, seat: Seat, child: Child, turns: int) -> int:
     _begin(child, turns)
     child.wait_returned(turns // 4, 60)
@@ -122,9 +112,8 @@ TROUBLES: dict[str, Cause] = {
     "kill -9 while writing": _kill9,
     "SIGTERM while writing": _sigterm,
     "the process ends without shutdown()": _left,
-    "Postgres restarts while writing": _restarted,
     f"Postgres is away for {OUTAGE_SECONDS:.0f} s while writing": _outage,
     "Postgres comes up after the process": _late,
 }
-IN_PLACE = (_restarted, _outage, _late)
+IN_PLACE = (_outage, _late)
 """The process lives on, so nobody else is needed to finish."""

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import psycopg
 import pytest
 
-from bench.replay import replay
 from hermes_memory_pgvector.care.why_not import Stage
 from hermes_memory_pgvector.engine.tasks import KeepRecallLog
 from hermes_memory_pgvector.recall.log import RecallLog
@@ -255,29 +254,6 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
         assert commands.call("why", "--theme", "market", "--session", "nobody").out.startswith("Recall was not asked")
         themes = commands.call("list", "themes", "--json").json["rows"]
         assert themes[0]["last_recall"] is not None
-
-
-def test_a_log_with_questions_can_be_asked_again(database: Database, tmp_path: Path) -> None:
-    home = AgentHome.create(tmp_path / "hermes", database, recall_log="text")
-    try:
-        agent = home.provider("market", session="s1")
-        for fact in ("The harbour master signs every permit in blue ink", "The ferry leaves from gate seven"):
-            agent.on_memory_write("add", "memory", fact, {})
-        home.settle()
-        agent.handle_tool_call("recall_memory", {"query": "who signs the harbour permit"})
-        agent.handle_tool_call("recall_memory", {"query": "gate of the ferry", "scope": "all"})
-        home.engine.tasks.wake()
-        wait_until(lambda: home.stored.rows("SELECT count(query) FROM recall_log") == [(2,)])
-    finally:
-        home.close()
-    runtime, password = with_password(database.runtime_dsn)
-    Commands(tmp_path, [password]).configure(dsn=runtime, embed_url="http://127.0.0.1:9/")
-    with nothing_changes(home.stored):
-        done = replay(tmp_path / "hermes")
-    assert (done.questions, done.found_again, done.same_first) == (2, 1.0, 1.0)
-    home.stored.rows("DELETE FROM memory_entries WHERE content LIKE 'The ferry%%' RETURNING 1")
-    worse = replay(tmp_path / "hermes")
-    assert (worse.found_again, worse.same_first) == (0.5, 0.5)
 
 
 def test_the_log_keeps_the_newest_answers_of_each_theme(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.small_talk import HELD, TUNED
 from hermes_memory_pgvector.text.everyday import worth_asking
+from testing.small_talk import SMALL_TALK
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,8 @@ def test_a_word_that_something_could_be_about_asks(prompt: str) -> None:
     assert worth_asking(prompt)
 
 
-def test_the_lists_of_small_talk_have_their_size_and_share_nothing() -> None:
-    assert len(set(TUNED)) == len(TUNED) == 60
-    assert len(set(HELD)) == len(HELD) == 60
-    assert not set(TUNED) & set(HELD)
-
-
-@pytest.mark.parametrize("prompts", [TUNED, HELD], ids=["tuned", "held"])
-def test_hardly_any_of_our_small_talk_is_searched_for(prompts: tuple[str, ...]) -> None:
-    assert sum(map(worth_asking, prompts)) <= len(prompts) * 0.05
+def test_hardly_any_of_our_small_talk_is_searched_for() -> None:
+    assert sum(map(worth_asking, SMALL_TALK)) <= len(SMALL_TALK) * 0.05
 
 
 @given(st.text(max_size=300))
