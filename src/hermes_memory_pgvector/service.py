@@ -1,4 +1,4 @@
-"""Background work with one start/stop contract, on one daemon thread per name, whatever the number of homes.
+"""Background work with one start/stop contract, on one daemon thread per name and database, however many the homes.
 
 A Service may be stopped without having been started, and stopped twice. Nothing happens in its constructor.
 Durability never depends on a Service being stopped: daemon threads die with the interpreter.
@@ -34,10 +34,14 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
 
 
 class Service(ABC):
-    """Work that is done whenever it is woken or its interval is over; services of one name share a thread."""
+    """Work that is done whenever it is woken or its interval is over; services of one name and database share a thread.
 
-    def __init__(self, name: str, *, first_wait: float = 0.0) -> None:
+    Whoever waits for a database that hangs keeps nobody from another one.
+    """
+
+    def __init__(self, name: str, *, database: str = "", first_wait: float = 0.0) -> None:
         self.name = name
+        self.database = database
         self._first_wait = first_wait
         self._is_stopping = False
         self._loop: _Loop | None = None
@@ -170,7 +174,7 @@ class _Loop:
 
 
 class _Loops:
-    """The loops of this process, by name."""
+    """The loops of this process, by name and database."""
 
     def __init__(self) -> None:
         self.after_fork_in_child()
@@ -178,13 +182,13 @@ class _Loops:
 
     def add(self, service: Service, wait: float) -> _Loop:
         with self._guard:
-            loop = self._by_name.setdefault(service.name, _Loop(service.name))
+            loop = self._by_key.setdefault((service.name, service.database), _Loop(service.name))
         loop.add(service, wait)
         return loop
 
     def after_fork_in_child(self) -> None:
         self._guard = threading.Lock()
-        self._by_name: dict[str, _Loop] = {}
+        self._by_key: dict[tuple[str, str], _Loop] = {}
 
 
 _loops = _Loops()

@@ -258,7 +258,7 @@ def bury(database: Database, payload: bytes) -> int:
     """A record that Postgres has refused."""
     with psycopg.connect(database.owner_dsn) as owner:
         row = owner.execute(
-            "INSERT INTO dead_letters (writer, seq, payload, reason)"
+            "INSERT INTO dead_letters (writer, position, payload, reason)"
             " VALUES ('gone', 7, %s, 'Postgres refuses the data') RETURNING id", (payload,),
         ).fetchone()  # fmt: skip
     assert row is not None

@@ -64,7 +64,8 @@ def stored(database: Database) -> Stored:
         mirror_files.write_file(owner, "home-a", "memory", [f"Sign in with {SECRET}", "Prices rise in spring"])
         owner.execute((ROWS % {"secret": SECRET}).encode())
         owner.execute(
-            "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, %s, 'x'), ('w', 2, 'ours?', 'x')",
+            "INSERT INTO dead_letters (writer, position, payload, reason) VALUES"
+            " ('w', 1, %s, 'x'), ('w', 2, 'ours?', 'x')",
             [codec.encode([turn])],
         )
     return Stored(database.owner_dsn)

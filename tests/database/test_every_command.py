@@ -98,7 +98,9 @@ def stored(database: Database) -> Stored:
         owner.execute(TURNS)
         for number, operation in enumerate(OPERATIONS, start=1):
             memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
-        owner.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,))
+        owner.execute(
+            "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,)
+        )
     return Stored(database.owner_dsn)
 
 

@@ -55,7 +55,9 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
             )
             adding = AddMemory("market", "memory", "Prices rise in spring", Moment(AT, AT), "home-b")
             memories.store(owner, [Placed(adding, "writer", 1, 0)], 1)
-            owner.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,))
+            owner.execute(
+                "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,)
+            )
         yield database
 
 

@@ -287,7 +287,7 @@ def test_a_probe_is_silent_while_all_is_well_and_says_one_line_for_each_fault(
     fine = commands.call("doctor", "--check", "--only", "database,journal")
     assert (fine.code, fine.everything) == (0, "")
     with psycopg.connect(database.runtime_dsn) as connection:
-        connection.execute("INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '', 'x')")
+        connection.execute("INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, '', 'x')")
     assert commands.call("doctor", "--check", "--only", "database,journal").everything == ""
     strict = commands.call("doctor", "--check", "--strict", "--only", "database,journal")
     assert strict.code == 1

@@ -155,7 +155,7 @@ def by_every_door(home: Home) -> None:
         payload = codec.encode([home.turn(f"{CANARY} was rejected"), home.turn("Rejected beside it")])
         for number, each in enumerate((payload, b"unreadable " + CANARY.encode())):
             owner.execute(
-                "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', %s, %s, 'x')", (number, each)
+                "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', %s, %s, 'x')", (number, each)
             )
         owner.execute(
             "INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)"

@@ -48,7 +48,7 @@ def arrive(home: Home, theme: str = "bystander") -> None:
 
 
 def nothing_waits(home: Home) -> bool:
-    marks = dict(home.stored.rows("SELECT writer, seq FROM journal_writers"))
+    marks = dict(home.stored.rows("SELECT writer, position FROM journal_writers"))
     journal = home.engine.journal
     return not any(journal.depth(each, marks.get(each, 0)).records for each in journal.writers())
 
@@ -253,7 +253,7 @@ def test_a_removal_that_waits_is_dropped_only_if_it_means_what_is_forgotten(home
 def test_versions_that_do_not_know_what_is_forgotten_are_named(home: Home) -> None:
     arrive(home)
     with psycopg.connect(home.database.owner_dsn) as owner:
-        owner.execute("INSERT INTO journal_writers (writer, seq, home_id) VALUES ('w', 1, 'elsewhere')")
+        owner.execute("INSERT INTO journal_writers (writer, position, home_id) VALUES ('w', 1, 'elsewhere')")
     plan = home.commands.call("forget", "--match", CANARY, "--json").json
     assert ["older version" in each and "elsewhere" in each for each in plan["older"]] == [True]
     done = home.commands.call("forget", "--match", CANARY, "--execute", "--json")

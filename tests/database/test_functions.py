@@ -189,7 +189,7 @@ def test_find_texts_looks_into_every_column_of_every_table(
         " ('t', 's', 'user', 'quokka', '2130-01-01');"
         "INSERT INTO memory_entries (target, content, metadata) VALUES ('memory', 'x', '{\"a\": \"QUOKKA\"}'),"
         " ('memory', 'y', '{\"session_id\": \"quokka-1\"}');"
-        "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
+        "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, 'a quokka', 'r')"
     )
     asked = "SELECT table_name, rows, newer, in_names FROM hermes_find_texts(%s, %s, now())"
     with psycopg.connect(database.runtime_dsn) as runtime:

@@ -6,7 +6,9 @@ import threading
 from pathlib import Path
 
 from testing.agent import AgentHome
+from testing.faulty import through, upstream_of
 from testing.postgres import Database
+from testing.proxy import Proxy
 from testing.waiting import wait_until
 
 HOMES = 200
@@ -51,3 +53,26 @@ def test_a_home_goes_on_when_another_one_with_its_database_ends(tmp_path: Path, 
     finally:
         second.close()
     assert second.stored.count("conversations") == 5
+
+
+def test_a_home_goes_on_while_the_database_of_another_one_hangs(tmp_path: Path, database: Database) -> None:
+    with Proxy(upstream_of(database.runtime_dsn)) as proxy:
+        stuck = AgentHome.create(tmp_path / "stuck", database)
+        stuck.dsn = through(database.runtime_dsn, proxy)
+        well = AgentHome.create(tmp_path / "well", database)
+        try:
+            for home in (stuck, well):
+                home.provider().sync_turn(f"what is {home.path.name}?", f"{home.path.name} is a home")
+                home.settle()
+            proxy.hold_answer_to = b"journal_writers"
+            stuck.provider().sync_turn("are you there?", "nobody knows")
+            assert proxy.held.wait(20)
+            well.provider().sync_turn("and you?", "of course")
+            well.settle(10)
+            proxy.hold_answer_to = None
+            proxy.cut()
+            stuck.settle()
+            assert well.stored.count("conversations") == 8
+        finally:
+            proxy.cut()
+            well.close()

@@ -63,8 +63,8 @@ SEED = (
     "INSERT INTO audit_log (actor, action) VALUES ('somebody', 'test')",
     "INSERT INTO erasure_receipts (forgotten_at, actor, named) VALUES (now(), 'somebody', '{{theme}}')",
     "INSERT INTO tombstones (hash, receipt_id, forgotten_at) SELECT '\\x02', id, now() FROM erasure_receipts",
-    "INSERT INTO dead_letters (writer, seq, payload, reason) VALUES ('w', 1, '\\x00ff', 'because')",
-    "INSERT INTO journal_writers (writer, seq, home_id, updated_at)"
+    "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, '\\x00ff', 'because')",
+    "INSERT INTO journal_writers (writer, position, home_id, updated_at)"
     " VALUES ('w', 60, 'home', now() - interval '1 year')",
     "INSERT INTO hidden (rule, actor, reason) VALUES ('muted', 'somebody', 'wrong')",
     "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding) SELECT agent_identity, id, ts,"
@@ -417,6 +417,21 @@ def test_a_move_is_taken_back_and_one_that_does_not_compare_changes_nothing(
     told = " ".join(done.err.split())
     assert "memory_entries differs after copying in 1 themes; theme 3 has 12 rows here and 12 there" in told
     assert may_store()
+
+    copying = moving.move
+
+    def entered(source: Side, target: Side, *told: Any) -> dict[str, int]:
+        with psycopg.connect(installation.target.owner_dsn) as other:
+            other.execute("INSERT INTO memory_entries (target, content) VALUES ('memory', 'of somebody else')")
+        return copying(source, target, *told)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "move", entered)
+        assert "has come into use meanwhile" in executed().err
+    assert Stored(installation.target.owner_dsn).memories("default") == [("memory", "of somebody else")]
+    assert may_store()
+    with psycopg.connect(installation.target.owner_dsn) as other:
+        other.execute("DELETE FROM memory_entries")
 
     with alone(installation.root / "pgvector"):
         assert "another `promote`" in executed().err

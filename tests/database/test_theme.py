@@ -194,6 +194,18 @@ def test_the_merged_history_leads_to_the_entries_that_are_there(database: Databa
         assert {content: set(entry.homes) for content, entry in told.items()} == {"X": set(), "Y": {"h"}, "Late": {"h"}}
 
 
+def test_themes_that_were_merged_before_are_merged_again(database: Database) -> None:
+    at = Moment(int(time.time()) * 1_000_000, int(time.time()) * 1_000_000)
+    with psycopg.connect(database.owner_dsn) as connection:
+        for number, theme in enumerate("abcd"):
+            added = AddMemory(theme, "memory", f"Text of {theme}", at, "h")
+            memories.store(connection, [Placed(added, "w", number, 0)], None)
+        for old, new in (("a", "b"), ("c", "d"), ("b", "d")):
+            move(connection, old, new)
+        told = fold(item.operation for item in memories.history(connection, "d", "memory"))
+        assert set(told) == {f"Text of {theme}" for theme in "abcd"}
+
+
 WRITES = """
 import time
 agents = [provider("sales", "s"), provider("marketing", "s")]

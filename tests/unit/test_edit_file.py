@@ -12,6 +12,7 @@ from tools.memory_tool import MemoryStore
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.mirror import edit_file
 from hermes_memory_pgvector.mirror.edit_file import Exchange, Standing, edit, standing
+from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 
 MOST = 1000
 
@@ -53,6 +54,24 @@ def test_the_host_reads_what_was_written(path: Path) -> None:
     change(path, Last=None)
     assert path.read_text() == "Ships on Tuesday\n§\nTwo\nlines"
     assert sorted(each.name for each in path.parent.iterdir()) == ["MEMORY.md", "MEMORY.md.lock"]
+
+
+def test_entries_that_differ_in_what_is_not_stored_are_not_taken_for_one(path: Path) -> None:
+    first, second = (f"The key is ghp_{letter * 36}" for letter in "ab")
+    for entries, most, masker in (
+        ((first, second), MOST, Masker()),
+        (("Long " * 40 + "one", "Long " * 40 + "two"), 100, NOTHING),
+    ):
+        text = "\n§\n".join((*entries, "Last"))
+        path.write_text(text)
+        one, two, _ = standing(path, most, masker)
+        assert one.content == two.content
+        for new in (None, "New"):
+            with pytest.raises(CareError, match="line 1: another entry"):
+                edit(path, [Exchange(one, new)], most, masker)
+            assert path.read_text() == text
+        edit(path, [Exchange(one, None), Exchange(two, None)], most, masker)
+        assert path.read_text() == "Last"
 
 
 def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:

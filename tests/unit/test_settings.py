@@ -275,6 +275,8 @@ def test_a_home_with_a_scope_of_its_own_does_not_read_the_environment(
     monkeypatch.setenv("THE_PASSWORD", "of another profile")
     settings_file.confine(home, {})
     assert "THE_PASSWORD" in settings_file.load(home).settings.hold
+    settings_file.forget_read(home)
+    assert "THE_PASSWORD" in settings_file.load(home).settings.hold
 
 
 def test_a_dsn_that_is_no_text_is_not_taken_for_none(tmp_path: Path) -> None:

@@ -306,7 +306,10 @@ def dotenv(home: Path) -> dict[str, str]:
 def forget_read(home: Path) -> None:
     """Take the home's files as they are: we have changed them ourselves."""
     with _guard:
-        _homes.pop(home, None)
+        known = _homes.pop(home, None)
+    if known is not None:
+        # The host tells what its scope holds only once.
+        _of(home).scope = known.scope
 
 
 def has_dsn_variable(home: Path) -> bool:

@@ -281,7 +281,8 @@ class Engine:
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
                 "heartbeat": self._heartbeat.run,
-            }
+            },
+            database=self.settings.dsn,
         )
 
     # What providers do with it.

@@ -67,12 +67,20 @@ def edit(path: Path, changes: Sequence[Exchange], max_chars: int, masker: Masker
         pieces = _pieces(_text(real))
         new: list[str | None] = [*pieces]
         found: dict[str, list[int]] = {}
+        unnamed = set()
         for each, place in _placed(path, pieces, max_chars, masker):
             found.setdefault(each.content, []).append(place)
+            if all(each != change.standing for change in changes):
+                unnamed.add(place)
         for change in changes:
             places = found.get(change.standing.content)
             if not places:
                 raise _changed(change.standing)
+            if unnamed.intersection(places) and len({_plain(pieces[place]) for place in places}) > 1:
+                raise CareError(
+                    f"{change.standing.place}: another entry differs from this one only in what is not stored, and "
+                    "nothing was done; change it in the file"
+                )
             # The host takes a second copy for the same entry.
             for place in places if change.new is None else places[1:]:
                 new[place] = None
@@ -115,6 +123,11 @@ def _lines(text: str) -> int:
 def _before(piece: str) -> str:
     """The blanks that an entry begins with, and the mark of the encoding that a file may begin with."""
     return piece[: len(piece) - len(piece.removeprefix(_BOM).lstrip())]
+
+
+def _plain(piece: str) -> str:
+    """An entry as the host reads it."""
+    return piece.removeprefix(_BOM).strip().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _instead(piece: str, new: str) -> str:

@@ -242,6 +242,7 @@ def move(source: Side, target: Side, begin: Callable[[str], None], advance: Call
     """
     rows: dict[str, int] = {}
     with source.one_moment(), target.connection.transaction():
+        _claim(source, target)
         _make_models(source, target)
         names = source.tables()
         everything = sql.SQL(", ").join(map(sql.Identifier, names))
@@ -267,6 +268,18 @@ def differences(before: Sums, after: Sums) -> list[str]:
         for theme in sorted({*before.get(table, {}), *after.get(table, {})})
         if list(before.get(table, {}).get(theme, [])) != list(after.get(table, {}).get(theme, []))
     ]
+
+
+def _claim(source: Side, target: Side) -> None:
+    """Keep others out of the target until the end of the transaction. CareError where somebody came first."""
+    held = sql.SQL(", ").join(map(sql.Identifier, target.tables()))
+    target.connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(held))
+    here, there = source.mark(), target.mark()
+    is_left = here is not None and there is not None and here.id == there.id and there.moved_to is not None
+    if not is_left and not target.is_unused():
+        raise CareError(
+            f'schema "{target.facts.schema}" has come into use meanwhile, and what is there stays; nothing was changed'
+        )
 
 
 def _make_models(source: Side, target: Side) -> None:

@@ -49,6 +49,9 @@ def merge(connection: Connection, old: str, new: str) -> dict[str, int]:
         return connection.execute(statement(name), names).rowcount
 
     both = [target for target in TARGETS if _has_history(connection, new, target)]
+    for target in both:
+        # It is made anew at the end; until then its places are free for what comes.
+        connection.execute(statement("themes/drop_history"), {"theme": new, "target": target})
     run("themes/share_homes")
     twins = run("themes/drop_entries") + run("themes/drop_turns")
     run("themes/drop_delegations")

@@ -95,7 +95,7 @@ class Writer(Service):
         heal_schema: Callable[[], bool] = lambda: False,
         meters: Meters | None = None,
     ) -> None:
-        super().__init__("hermes-pgvector-writer", first_wait=0.05)
+        super().__init__("hermes-pgvector-writer", database=settings.dsn, first_wait=0.05)
         self._journal = journal
         self._pool = pool
         self._home_id = home_id

@@ -289,7 +289,9 @@ def drain(stage: Stage) -> float:
     end = time.monotonic() + 1800
     while time.monotonic() < end:
         with psycopg.connect(stage.owner_dsn) as owner:
-            marks = {str(writer): int(seq) for writer, seq in owner.execute("SELECT writer, seq FROM journal_writers")}
+            marks = {
+                str(writer): int(seq) for writer, seq in owner.execute("SELECT writer, position FROM journal_writers")
+            }
         others = [writer for writer in engine.journal.writers() if writer != engine.journal.writer]
         if not any(engine.journal.depth(writer, marks.get(writer, 0)).records for writer in others):
             break
