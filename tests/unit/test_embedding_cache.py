@@ -1,20 +1,18 @@
-"""One embedding per distinct text, whoever asks and however many at once."""
+"""A text that was embedded before is not embedded again."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import CachedEmbedder, Embedder, Vector, create_embedder
+from hermes_memory_pgvector.embedding import CachedEmbedder, Embedder, create_embedder
 from hermes_memory_pgvector.embedding.local import LocalEmbedder
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
-from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
+from hermes_memory_pgvector.errors import ConfigError, EmbeddingUnavailable
 from testing.embed_server import EmbedServer, meaningful_vector
-from testing.waiting import promptly, wait_until
 
 DIM = 32
 
@@ -53,21 +51,6 @@ def make(server: EmbedServer) -> Iterator[MakeCached]:
     yield build
     for embedder in made:
         embedder.close()
-
-
-class WatchedDeadline(Deadline):
-    """Shows whether its call has begun to wait: for the endpoint, or for the thread that embeds the same text."""
-
-    was_read = False
-
-    def remaining(self) -> float:
-        object.__setattr__(self, "was_read", True)
-        return super().remaining()
-
-
-def in_threads(count: int, call: Callable[[int], object]) -> list[object]:
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(call, range(count)))
 
 
 def test_the_same_text_is_embedded_once(server: EmbedServer, make: MakeCached) -> None:
@@ -144,96 +127,17 @@ def test_what_a_batch_achieved_before_failing_is_kept(server: EmbedServer, make:
     assert server.texts.count(texts[0]) == 1
 
 
-def test_threads_asking_for_the_same_text_share_one_call(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make()
-    with server.held() as gate, ThreadPoolExecutor(8) as pool:
-        deadlines = [WatchedDeadline(soon().at) for _ in range(8)]
-        asking = [pool.submit(embedder.embed_query, "the same words", deadline) for deadline in deadlines]
-        wait_until(lambda: all(deadline.was_read for deadline in deadlines))
-        gate.set()
-        vectors = [future.result(10) for future in asking]
-    assert all(vector is vectors[0] and vector is not None for vector in vectors)
-    assert len(server.requests) == 1
-
-
-def test_a_waiting_thread_keeps_its_own_deadline(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make()
-    with server.held() as gate, ThreadPoolExecutor(1) as pool:
-        leader = pool.submit(embedder.embed_query, "slow words", soon(20))
-        wait_until(lambda: len(server.requests) == 1)
-        with promptly(), pytest.raises(EmbeddingUnavailable, match="another thread"):
-            embedder.embed_query("slow words", soon(0.3))
-        gate.set()
-        assert leader.result(10) is not None
-
-
-def test_a_leader_out_of_time_does_not_fail_a_patient_follower(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make()
-    with server.held() as gate, ThreadPoolExecutor(2) as pool:
-        leader = pool.submit(embedder.embed_query, "words", soon(0.5))
-        wait_until(lambda: len(server.requests) == 1)
-        follower = pool.submit(embedder.embed_query, "words", soon(20))
-        with pytest.raises(EmbeddingUnavailable):
-            leader.result(10)
-        wait_until(lambda: len(server.requests) == 2)
-        gate.set()
-        assert follower.result(10) is not None
-
-
-def test_a_refusal_reaches_every_thread_that_waits_for_it(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make()
-    server.mode = "401"
-    with server.held() as gate, ThreadPoolExecutor(4) as pool:
-        deadlines = [WatchedDeadline(soon().at) for _ in range(4)]
-        asking = [pool.submit(embedder.embed_query, "words", deadline) for deadline in deadlines]
-        wait_until(lambda: all(deadline.was_read for deadline in deadlines))
-        gate.set()
-        for future in asking:
-            with pytest.raises(EmbeddingRejected, match="401"):
-                future.result(10)
-    assert len(server.requests) == 1
-
-
-def test_overlapping_batches_neither_deadlock_nor_repeat_work(server: EmbedServer, make: MakeCached) -> None:
-    embedder = make(batch=4)
+def test_threads_with_overlapping_texts_each_get_the_right_vectors(server: EmbedServer, make: MakeCached) -> None:
+    embedder = make(entries=10, batch=4)
     texts = [f"text {index}" for index in range(24)]
 
-    def ask(worker: int) -> list[Vector | None]:
-        turned = texts[worker * 3 :] + texts[: worker * 3]
-        return embedder.embed_documents(turned if worker % 2 else turned[::-1], soon(30))
+    def ask(worker: int) -> None:
+        mine = texts[worker * 3 :] + texts[: worker * 3]
+        for text, vector in zip(mine, embedder.embed_documents(mine, soon(30)), strict=True):
+            assert list(vector or []) == pytest.approx(meaningful_vector(text, DIM), abs=1e-6)
 
-    results = in_threads(8, ask)
-    assert len(results) == 8
-    assert sorted(server.texts) == sorted(texts)
-
-
-class Crashing:
-    """An embedder with a bug."""
-
-    model = "crashing"
-
-    def __init__(self, inner: Embedder, crash: threading.Event) -> None:
-        self._inner = inner
-        self._crash = crash
-        self.info = inner.info
-        self.embed_queries = inner.embed_queries
-        self.close = inner.close
-
-    def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
-        if not self._crash.is_set():
-            self._crash.set()
-            raise ZeroDivisionError
-        return self._inner.embed_query(text, deadline)
-
-    def embed_documents(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
-        return self._inner.embed_documents(texts, deadline)
-
-
-def test_a_crash_in_the_leader_leaves_nobody_waiting() -> None:
-    embedder = CachedEmbedder(Crashing(LocalEmbedder(), threading.Event()), entries=10)
-    with pytest.raises(ZeroDivisionError):
-        embedder.embed_query("words", soon())
-    assert embedder.embed_query("words", soon()) is not None
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(ask, range(8)))) == 8
 
 
 def test_an_empty_list_asks_nobody(server: EmbedServer, make: MakeCached) -> None:

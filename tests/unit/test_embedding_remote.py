@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import Vector, protocols
+from hermes_memory_pgvector.embedding import Vector
 from hermes_memory_pgvector.embedding.base import ProtocolName
-from hermes_memory_pgvector.embedding.http import MAX_IDLE
+from hermes_memory_pgvector.embedding.http import MAX_IDLE, is_quiet
 from hermes_memory_pgvector.embedding.remote import RemoteEmbedder
-from hermes_memory_pgvector.embedding.url import parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingError, EmbeddingRejected, EmbeddingUnavailable
 from testing.embed_server import EmbedServer, Mode, meaningful_vector
 from testing.waiting import promptly
@@ -58,8 +57,6 @@ def make(server: EmbedServer) -> Iterator[MakeEmbedder]:
     yield build
     for embedder in made:
         embedder.close()
-        # The next test's server may get this one's port.
-        protocols.undecide(embedder._endpoint)
 
 
 def soon(seconds: float = 10.0) -> Deadline:
@@ -233,7 +230,7 @@ def test_an_answer_nobody_asked_for_is_not_taken_for_the_next(server: EmbedServe
     server.mode = "twice"
     embedder.embed_query("first", soon())
     end = time.monotonic() + 10
-    while embedder._client._idle[0].is_quiet():
+    while is_quiet(embedder._client._idle[0]):
         assert time.monotonic() < end
         time.sleep(0.005)
     server.mode = "ok"
@@ -364,19 +361,13 @@ def test_a_query_string_and_a_path_prefix_are_kept(server: EmbedServer, make: Ma
     assert server.requests[0].path == "/team/v1/embeddings?api-version=2"
 
 
-def test_auto_asks_openai_first_and_remembers_ollama_for_the_process(server: EmbedServer, make: MakeEmbedder) -> None:
+def test_auto_asks_openai_first_and_remembers_ollama(server: EmbedServer, make: MakeEmbedder) -> None:
     server.protocols = ("ollama",)
-    first, second = make(protocol="auto"), make(protocol="auto")
-    first.embed_query("one", soon())
-    first.embed_query("two", soon())
-    second.embed_query("three", soon())
-    assert [request.path for request in server.requests] == [
-        "/v1/embeddings",
-        "/api/embed",
-        "/api/embed",
-        "/api/embed",
-    ]
-    assert second.info(soon()).protocol == "ollama"
+    embedder = make(protocol="auto")
+    embedder.embed_query("one", soon())
+    embedder.embed_query("two", soon())
+    assert [request.path for request in server.requests] == ["/v1/embeddings", "/api/embed", "/api/embed"]
+    assert embedder.info(soon()).protocol == "ollama"
 
 
 def test_auto_is_not_decided_by_a_passing_failure(server: EmbedServer, make: MakeEmbedder) -> None:
@@ -387,7 +378,7 @@ def test_auto_is_not_decided_by_a_passing_failure(server: EmbedServer, make: Mak
         with pytest.raises(EmbeddingError):
             embedder.embed_query("anything", soon(0.3))
     assert {request.path for request in server.requests} == {"/v1/embeddings"}
-    assert protocols.decided(parse_endpoint(server.url)) is None
+    assert embedder.info(soon()).protocol == "auto"
     server.mode = "ok"
     server.protocols = ("ollama",)
     assert embedder.embed_query("anything", soon()) is not None

@@ -166,6 +166,27 @@ def test_a_server_that_reads_a_little_at_a_time_is_given_up_in_time() -> None:
             thread.join(10)
 
 
+@pytest.mark.parametrize("told", [b"HTTP/1.1 200 OK\r\n\r\n{}", b"HTTP/1.1 500 Oh\r\nX-Slow: "])
+def test_an_answer_that_is_cut_at_the_deadline_is_no_answer(told: bytes) -> None:
+    """Where no length is announced, the cut looks like the end."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        embedder = embedder_at(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        failures: list[BaseException] = []
+
+        def ask() -> None:
+            with pytest.raises(EmbeddingUnavailable, match="in time") as caught:
+                embedder.embed_query("anything", Deadline.after(0.5))
+            failures.append(caught.value)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        connection, _ = listener.accept()
+        with connection, promptly():
+            connection.sendall(told)
+            asking.join(10)
+        assert len(failures) == 1
+
+
 def test_localhost_is_reached_without_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_lookup(*_: object, **__: object) -> None:
         raise AssertionError("localhost needs no lookup")

@@ -8,16 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.postgres.watchdog import Watchdog
+from hermes_memory_pgvector.watchdog import Watchdog
 
 PATIENCE = 10.0
 
 
 @pytest.fixture
-def watchdog() -> Iterator[Watchdog]:
-    made = Watchdog()
-    yield made
-    made.close()
+def watchdog() -> Watchdog:
+    return Watchdog()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The embedder of a home, which exists whatever its settings say.
+"""The embedder of a home, which exists whatever its settings say, and keeps no question waiting while it is down.
 
 When a setting is wrong, every call fails at once with an EmbeddingMisconfigured that names the setting: rows are stored
 and wait for their vectors, and recall falls back to keyword search. The key is not a setting but a variable, so it is
@@ -14,12 +14,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.base import Embedder, ModelInfo, Vector, create_embedder
-from hermes_memory_pgvector.errors import ConfigError, EmbeddingMisconfigured, EmbeddingRejected
+from hermes_memory_pgvector.errors import (
+    ConfigError,
+    EmbeddingError,
+    EmbeddingMisconfigured,
+    EmbeddingRejected,
+    EmbeddingUnavailable,
+)
 from hermes_memory_pgvector.fork import renew_after_fork
+from hermes_memory_pgvector.meters import EMBEDDING_FAILURES, Meters
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +37,19 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class ConfiguredEmbedder:
     """The embedder a home's settings describe; nothing is loaded or contacted before the first call."""
 
-    def __init__(self, home: Path, settings: Settings, *, cache_entries: int, is_in_use: bool = True) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        breaker: Breaker | None = None,
+        *,
+        cache_entries: int,
+        meters: Meters | None = None,
+        is_in_use: bool = True,
+    ) -> None:
         """One that is not in use yet says nothing about its settings in the log."""
+        self.breaker = breaker or Breaker("embedding of questions")
+        self._meters = meters or Meters()
         self._is_in_use = is_in_use
         self._home = home
         self._settings = settings
@@ -63,9 +82,21 @@ class ConfiguredEmbedder:
             return inner.info(deadline)
 
     def embed_query(self, text: str, deadline: Deadline) -> Vector | None:
-        """The vector of a question."""
-        with self._usable() as inner:
-            return inner.embed_query(text, deadline)
+        """The vector of a question; EmbeddingUnavailable at once during an outage."""
+        if not self.breaker.allows():
+            raise EmbeddingUnavailable("the embedder is down; it is tried again soon")
+        try:
+            with self._usable() as inner:
+                vector = inner.embed_query(text, deadline)
+        except EmbeddingError as error:
+            self._meters.count(EMBEDDING_FAILURES, of="question")
+            self.breaker.failed(str(error), is_told=not isinstance(error, EmbeddingMisconfigured))
+            raise
+        except BaseException:
+            self.breaker.released()
+            raise
+        self.breaker.succeeded()
+        return vector
 
     def embed_queries(self, texts: Sequence[str], deadline: Deadline) -> list[Vector | None]:
         """The vectors of several questions."""
@@ -99,16 +130,16 @@ class ConfiguredEmbedder:
     def _make(self) -> Embedder | None:
         with self._lock:
             self._is_key_in_doubt = False
-            key = _key(self._home, self._settings)
-            if self._inner is not None and key == self._key:
-                return self._inner
+            key = made = None
             try:
+                key = _key(self._home, self._settings)
+                if self._inner is not None and key == self._key:
+                    return self._inner
                 made = _embedder(self._settings, key, self._cache_entries)
             except ConfigError as error:
                 if not self._fault and self._is_in_use:
                     logger.warning("rows wait for their vectors and recall falls back to keyword search: %s", error)
                 self._fault = str(error)
-                made = None
             else:
                 if self._fault and self._is_in_use:
                     logger.warning("the embedder's settings are valid again; waiting rows are embedded now")
@@ -130,13 +161,14 @@ def setting_fault(home: Path, settings: Settings) -> str:
 
 def _key(home: Path, settings: Settings) -> str | None:
     name = settings.embed_api_key_env
-    return None if settings.uses_local_model or not _VARIABLE_NAME.fullmatch(name) else secret(home, name)
+    if not name or settings.uses_local_model:
+        return None
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise ConfigError("embed_api_key_env must be the name of an environment variable, not the key itself")
+    return secret(home, name)
 
 
 def _embedder(settings: Settings, key: str | None, cache_entries: int) -> Embedder:
-    name = settings.embed_api_key_env
-    if name and not settings.uses_local_model and not _VARIABLE_NAME.fullmatch(name):
-        raise ConfigError("embed_api_key_env must be the name of an environment variable, not the key itself")
     return create_embedder(
         url=settings.embed_url,
         model=settings.embed_model,

@@ -1,31 +1,24 @@
-"""A small HTTP client for one origin; every call ends by its deadline.
+"""A small HTTP client for one origin; every call ends by its deadline, because the watchdog cuts its socket then.
 
-The socket's timeout is set to the time left before each send and receive, so a server that drips bytes is cut off like
-one that hangs. The store's Watchdog would do the same from a thread of its own; here every wait is a socket call of
-ours, so a timeout is enough and costs no thread. Redirects are not followed; proxies from the environment are ignored;
-bodies have a cap; a few idle connections are kept and checked before reuse.
+Redirects are not followed; proxies from the environment are ignored; bodies have a cap; a few idle connections are kept
+and checked before reuse.
 """
 
 from __future__ import annotations
 
-import io
 import select
-import socket
 import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse, IncompleteRead
-from typing import TYPE_CHECKING, Literal, cast
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.dial import dial
 from hermes_memory_pgvector.embedding.url import Endpoint
-from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable
+from hermes_memory_pgvector.errors import EmbeddingRejected, EmbeddingUnavailable, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from hermes_memory_pgvector.watchdog import WATCHDOG
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_IDLE = 4
@@ -40,64 +33,8 @@ class Reply:
     body: bytes
 
 
-class _Connection:
-    """A socket that looks at the deadline before every single send and receive."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self.deadline = Deadline(0.0)
-        self.has_received = False
-
-    def _arm(self) -> None:
-        left = self.deadline.remaining()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-
-    def begin(self, deadline: Deadline) -> None:
-        self.deadline = deadline
-        self.has_received = False
-
-    def send(self, content: bytes) -> None:
-        view = memoryview(content)
-        while view:
-            self._arm()
-            view = view[self._sock.send(view) :]
-
-    def receive_into(self, buffer: WriteableBuffer) -> int:
-        self._arm()
-        count = self._sock.recv_into(buffer)
-        self.has_received = self.has_received or count > 0
-        return count
-
-    def makefile(self, _mode: Literal["rb"]) -> io.BufferedReader:
-        """What http.client asks of a socket."""
-        return io.BufferedReader(_Receiver(self), _CHUNK_BYTES)
-
-    def is_quiet(self) -> bool:
-        """Whether the server has neither closed the idle connection nor said anything nobody asked for."""
-        poll = select.poll()
-        try:
-            poll.register(self._sock, select.POLLIN)
-            return not poll.poll(0)
-        except (OSError, ValueError):
-            return False
-
-    def close(self) -> None:
-        self._sock.close()
-
-
-class _Receiver(io.RawIOBase):
-    """The receiving half of a connection as a raw stream; closing it leaves the connection open."""
-
-    def __init__(self, connection: _Connection) -> None:
-        self._connection = connection
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        return self._connection.receive_into(buffer)
+class _Unanswered(EmbeddingUnavailable):
+    """The connection broke before an answer began."""
 
 
 class HttpClient:
@@ -105,29 +42,29 @@ class HttpClient:
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
-        self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._headers = {
+            "Host": endpoint.authority,
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": "hermes-memory-pgvector",
+            **headers,
+        }
         self._tls: ssl.SSLContext | None = None
         self._lock = threading.Lock()
-        self._idle: list[_Connection] = []
+        self._idle: list[HTTPConnection] = []
         renew_after_fork(self)
 
     def post(self, target: str, content: bytes, deadline: Deadline, max_body: int) -> Reply:
         """The answer to one POST; the body is read only when the status is a success."""
-        head = (
-            f"POST {target} HTTP/1.1\r\nHost: {self._endpoint.authority}\r\n"
-            "Accept: application/json\r\nAccept-Encoding: identity\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(content)}\r\nUser-Agent: hermes-memory-pgvector\r\n{self._headers}\r\n"
-        ).encode("latin-1")
-        request = head + content
         kept = self._take_idle()
         if kept is not None:
             try:
-                return self._exchange(kept, request, deadline, max_body)
-            except EmbeddingUnavailable:
+                return self._exchange(kept, target, content, deadline, max_body)
+            except _Unanswered:
                 # The server may have closed the kept connection just as the request left: that says nothing about it.
-                if kept.has_received or deadline.is_over:
+                if deadline.is_over:
                     raise
-        return self._exchange(self._connect(deadline), request, deadline, max_body)
+        return self._exchange(self._connect(deadline), target, content, deadline, max_body)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -141,61 +78,71 @@ class HttpClient:
         self._lock = threading.Lock()
         self.close()
 
-    def _take_idle(self) -> _Connection | None:
+    def _take_idle(self) -> HTTPConnection | None:
         while True:
             with self._lock:
                 if not self._idle:
                     return None
                 connection = self._idle.pop()
-            if connection.is_quiet():
+            if is_quiet(connection):
                 return connection
             connection.close()
 
-    def _keep(self, connection: _Connection) -> None:
+    def _keep(self, connection: HTTPConnection) -> None:
         with self._lock:
             if len(self._idle) < MAX_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
 
-    def _connect(self, deadline: Deadline) -> _Connection:
+    def _connect(self, deadline: Deadline) -> HTTPConnection:
         sock = dial(self._endpoint.host, self._endpoint.port, deadline)
-        if self._endpoint.scheme == "http":
-            return _Connection(sock)
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
         try:
-            # The handshake honours the socket's timeout as a whole, however many messages it takes.
-            sock.settimeout(max(deadline.remaining(), 0.001))
-            return _Connection(self._tls.wrap_socket(sock, server_hostname=self._endpoint.host))
+            if self._endpoint.scheme == "https":
+                if self._tls is None:
+                    self._tls = ssl.create_default_context()
+                # The handshake honours the socket's timeout as a whole, however many messages it takes.
+                sock.settimeout(max(deadline.remaining(), 0.001))
+                sock = self._tls.wrap_socket(sock, server_hostname=self._endpoint.host)
+            # From here on the watchdog ends every wait.
+            sock.settimeout(None)
         except OSError as error:
             sock.close()
             raise EmbeddingUnavailable(
                 f"no TLS connection to {self._endpoint.origin} ({type(error).__name__})"
             ) from None
+        connection = HTTPConnection(self._endpoint.host, self._endpoint.port)
+        connection.sock = sock
+        # It would look up the name by itself, for as long as that takes.
+        connection.auto_open = 0
+        return connection
 
-    def _exchange(self, connection: _Connection, request: bytes, deadline: Deadline, max_body: int) -> Reply:
-        connection.begin(deadline)
-        may_keep = False
+    def _exchange(
+        self, connection: HTTPConnection, target: str, content: bytes, deadline: Deadline, max_body: int
+    ) -> Reply:
+        origin = self._endpoint.origin
+        has_answered = may_keep = False
         try:
-            connection.send(request)
-            response = HTTPResponse(cast(socket.socket, connection), method="POST")
-            response.begin()
-            if not 200 <= response.status < 300:
-                return Reply(response.status, b"")
-            body = self._read(response, min(max_body, MAX_BODY_BYTES))
-            may_keep = not response.will_close
-            return Reply(response.status, body)
-        except TimeoutError:
-            raise EmbeddingUnavailable(f"{self._endpoint.origin} did not answer in time") from None
-        except (OSError, IncompleteRead) as error:
-            raise EmbeddingUnavailable(
-                f"the connection to {self._endpoint.origin} broke ({type(error).__name__})"
-            ) from None
-        except HTTPException as error:
-            raise EmbeddingRejected(
-                f"{self._endpoint.origin} does not answer in HTTP ({type(error).__name__})"
-            ) from None
+            with WATCHDOG.watching(connection.sock.fileno(), deadline) as was_cut:
+                connection.request("POST", target, content, self._headers)
+                with connection.getresponse() as response:
+                    has_answered = True
+                    is_success = 200 <= response.status < 300
+                    body = self._read(response, min(max_body, MAX_BODY_BYTES)) if is_success else b""
+                    # An answer without a length that is cut looks as if it had ended.
+                    if was_cut():
+                        raise TimeoutError
+                    may_keep = is_success and not response.will_close
+                    return Reply(response.status, body)
+        except ThreadUnavailable as error:
+            raise EmbeddingUnavailable(f"{error} to watch the connection to {origin}") from None
+        except (OSError, HTTPException) as error:
+            if deadline.is_over:
+                raise EmbeddingUnavailable(f"{origin} did not answer in time") from None
+            if not isinstance(error, (OSError, IncompleteRead)):
+                raise EmbeddingRejected(f"{origin} does not answer in HTTP ({type(error).__name__})") from None
+            kind = EmbeddingUnavailable if has_answered else _Unanswered
+            raise kind(f"the connection to {origin} broke ({type(error).__name__})") from None
         finally:
             if may_keep:
                 self._keep(connection)
@@ -215,3 +162,13 @@ class HttpClient:
         if response.length:
             raise IncompleteRead(b"", response.length)
         return bytes(body)
+
+
+def is_quiet(connection: HTTPConnection) -> bool:
+    """Whether the server has neither closed the idle connection nor said anything nobody asked for."""
+    poll = select.poll()
+    try:
+        poll.register(connection.sock, select.POLLIN)
+        return not poll.poll(0)
+    except (OSError, ValueError):
+        return False

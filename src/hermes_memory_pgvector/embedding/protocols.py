@@ -1,23 +1,17 @@
 """The protocols an embedding endpoint may speak: OpenAI's `/v1/embeddings` and Ollama's `/api/embed`.
 
-With `embed_protocol: auto` the endpoint's answers decide, once per endpoint and process. OpenAI's protocol comes first,
-because most servers speak it: vLLM, TEI, llama.cpp, Ollama and the clouds. Ollama's own is tried when the endpoint does
-not speak that one. Only an answer decides: after a time-out, an outage or a refused key the next call tries again. When
-the endpoint stops speaking its protocol, because another server has taken the address, the next call starts over.
+With `embed_protocol: auto` the endpoint's answers decide (embedding/remote.py). OpenAI's protocol comes first, because
+most servers speak it: vLLM, TEI, llama.cpp, Ollama and the clouds. Ollama's own is tried when the endpoint does not
+speak that one.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from hermes_memory_pgvector.embedding.url import Endpoint
 from hermes_memory_pgvector.errors import EmbeddingRejected
-from hermes_memory_pgvector.fork import renew_after_fork
-
-T = TypeVar("T")
 
 
 class NotSpoken(EmbeddingRejected):
@@ -26,23 +20,6 @@ class NotSpoken(EmbeddingRejected):
 
 class InputRefused(EmbeddingRejected):
     """The endpoint refused the texts themselves, perhaps only one of them."""
-
-
-class EmbeddingProtocol(Protocol):
-    """One way to have a batch of texts embedded."""
-
-    @property
-    def name(self) -> str:
-        """As in the setting `embed_protocol`."""
-
-    def path(self, base: str) -> str:
-        """The path to post to, from the path the user gave."""
-
-    def request(self, model: str, texts: Sequence[str], shorten_to: int | None) -> dict[str, object]:
-        """The request as a JSON object."""
-
-    def rows(self, answer: object, count: int, source: str) -> list[object]:
-        """The raw vectors in the order of the texts; NotSpoken when the answer has another form altogether."""
 
 
 class OpenAi:
@@ -112,73 +89,7 @@ def _check_count(rows: Sequence[object], count: int, source: str) -> None:
         raise EmbeddingRejected(f"{source} returned {len(rows)} vectors for {count} texts")
 
 
-OPENAI: EmbeddingProtocol = OpenAi()
-OLLAMA: EmbeddingProtocol = Ollama()
+EmbeddingProtocol: TypeAlias = OpenAi | Ollama
 
-
-class _Decisions:
-    """Which protocol each endpoint of this process turned out to speak."""
-
-    def __init__(self) -> None:
-        self._spoken: dict[tuple[str, str], EmbeddingProtocol] = {}
-        self.after_fork_in_child()
-        renew_after_fork(self)
-
-    def after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
-
-    def get(self, endpoint: Endpoint) -> EmbeddingProtocol | None:
-        if endpoint.path.endswith("/api/embed"):
-            return OLLAMA
-        with self._lock:
-            return self._spoken.get((endpoint.origin, endpoint.path))
-
-    def put(self, endpoint: Endpoint, protocol: EmbeddingProtocol | None) -> None:
-        with self._lock:
-            if protocol is None:
-                self._spoken.pop((endpoint.origin, endpoint.path), None)
-            else:
-                self._spoken[endpoint.origin, endpoint.path] = protocol
-
-
-_decisions = _Decisions()
-
-
-def decided(endpoint: Endpoint) -> EmbeddingProtocol | None:
-    """The protocol this endpoint is known to speak, if that is known yet."""
-    return _decisions.get(endpoint)
-
-
-def undecide(endpoint: Endpoint) -> None:
-    """Leave the endpoint's protocol open, as at the start of the process."""
-    _decisions.put(endpoint, None)
-
-
-def probe(endpoint: Endpoint, attempt: Callable[[EmbeddingProtocol], T]) -> T:
-    """The result of the attempt in the protocol the endpoint speaks; one deadline covers the attempts in both."""
-    known = decided(endpoint)
-    if known is not None:
-        try:
-            return attempt(known)
-        except NotSpoken:
-            undecide(endpoint)
-            raise
-    try:
-        result = attempt(OPENAI)
-    except NotSpoken as not_openai:
-        return _probe_ollama(endpoint, attempt, not_openai)
-    _decisions.put(endpoint, OPENAI)
-    return result
-
-
-def _probe_ollama(endpoint: Endpoint, attempt: Callable[[EmbeddingProtocol], T], not_openai: NotSpoken) -> T:
-    try:
-        result = attempt(OLLAMA)
-    except NotSpoken as not_ollama:
-        raise NotSpoken(f"{not_openai}; {not_ollama}") from None
-    except InputRefused:
-        # It understood the request and refused the texts: the protocol is the right one.
-        _decisions.put(endpoint, OLLAMA)
-        raise
-    _decisions.put(endpoint, OLLAMA)
-    return result
+OPENAI = OpenAi()
+OLLAMA = Ollama()

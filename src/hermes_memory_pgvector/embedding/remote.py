@@ -8,11 +8,10 @@ import threading
 from collections.abc import Sequence
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding import protocols
 from hermes_memory_pgvector.embedding.base import ModelInfo, ProtocolName, Vector, embeddable, unit_vector
 from hermes_memory_pgvector.embedding.http import HttpClient
 from hermes_memory_pgvector.embedding.known_models import spec_of
-from hermes_memory_pgvector.embedding.protocols import EmbeddingProtocol, InputRefused, NotSpoken
+from hermes_memory_pgvector.embedding.protocols import OLLAMA, OPENAI, EmbeddingProtocol, InputRefused, NotSpoken
 from hermes_memory_pgvector.embedding.url import Endpoint, parse_endpoint
 from hermes_memory_pgvector.errors import ConfigError, EmbeddingRejected, EmbeddingUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
@@ -47,7 +46,9 @@ class RemoteEmbedder:
         self._endpoint = parse_endpoint(url)
         self._model = model.strip()
         self._spec = spec_of(self._model)
-        self._protocol = _fixed_protocol(protocol)
+        self._protocol = _fixed_protocol(protocol, self._endpoint)
+        self._decided: EmbeddingProtocol | None = None
+        """What an open protocol turned out to be. Only an answer decides, not an outage or a refused key."""
         self._batch = batch
         self._dim = dim if dim is not None else self._spec.dim
         self._shorten_to = dim if self._spec.can_shorten and dim != self._spec.dim else None
@@ -69,7 +70,7 @@ class RemoteEmbedder:
         if self._dim is None:
             self._request([self._spec.document_prefix + _HARMLESS], deadline)
         assert self._dim is not None
-        spoken = self._protocol or protocols.decided(self._endpoint)
+        spoken = self._protocol or self._decided
         return ModelInfo(
             name=self._model,
             dim=self._dim,
@@ -149,9 +150,29 @@ class RemoteEmbedder:
         return None
 
     def _request(self, texts: list[str], deadline: Deadline) -> list[Vector]:
-        if self._protocol is not None:
-            return self._attempt(self._protocol, texts, deadline)
-        return protocols.probe(self._endpoint, lambda protocol: self._attempt(protocol, texts, deadline))
+        spoken = self._protocol or self._decided
+        if spoken is None:
+            return self._probe(texts, deadline)
+        try:
+            return self._attempt(spoken, texts, deadline)
+        except NotSpoken:
+            # Another server may have taken the address.
+            self._decided = None
+            raise
+
+    def _probe(self, texts: list[str], deadline: Deadline) -> list[Vector]:
+        """The answer in the protocol the endpoint speaks; one deadline covers the attempts in both."""
+        try:
+            vectors = self._attempt(OPENAI, texts, deadline)
+        except NotSpoken as not_openai:
+            try:
+                vectors = self._attempt(OLLAMA, texts, deadline)
+            except NotSpoken as not_ollama:
+                raise NotSpoken(f"{not_openai}; {not_ollama}") from None
+            self._decided = OLLAMA
+        else:
+            self._decided = OPENAI
+        return vectors
 
     def _attempt(self, protocol: EmbeddingProtocol, texts: list[str], deadline: Deadline) -> list[Vector]:
         source = f"the embedding endpoint {self._endpoint.origin}"
@@ -179,16 +200,13 @@ class RemoteEmbedder:
         return vectors
 
 
-def _fixed_protocol(name: ProtocolName) -> EmbeddingProtocol | None:
-    by_name: dict[ProtocolName, EmbeddingProtocol | None] = {
-        "auto": None,
-        "openai": protocols.OPENAI,
-        "ollama": protocols.OLLAMA,
-    }
-    try:
-        return by_name[name]
-    except KeyError:
-        raise ConfigError("embed_protocol must be auto, openai, ollama or local") from None
+def _fixed_protocol(name: ProtocolName, endpoint: Endpoint) -> EmbeddingProtocol | None:
+    if name == "auto":
+        return OLLAMA if endpoint.path.endswith("/api/embed") else None
+    for protocol in (OPENAI, OLLAMA):
+        if protocol.name == name:
+            return protocol
+    raise ConfigError("embed_protocol must be auto, openai, ollama or local")
 
 
 def _headers(endpoint: Endpoint, api_key: str | None) -> dict[str, str]:

@@ -23,7 +23,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loaded here, not while an agent waits
 from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
-from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
 from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.heartbeat import Heartbeat, Life
@@ -109,8 +108,9 @@ class Engine:
             admit=self._database_guard.admit,
         )
         self.current_model = CurrentModel()
-        configured = ConfiguredEmbedder(home, settings, cache_entries=CACHE_ENTRIES)
-        self.embedder = GuardedEmbedder(configured, _recall_breaker("embedding of questions"), meters)
+        self.embedder = ConfiguredEmbedder(
+            home, settings, _recall_breaker("embedding of questions"), cache_entries=CACHE_ENTRIES, meters=meters
+        )
         self.next_embedder = self._make_next_embedder()
         self.read_breaker = _recall_breaker("database reads")
         self.recall = Recall(
@@ -172,13 +172,13 @@ class Engine:
             Life(),
         )
 
-    def _make_next_embedder(self) -> GuardedEmbedder | None:
+    def _make_next_embedder(self) -> ConfiguredEmbedder | None:
         """The embedder for the model that the database is going to have, so that nothing stops when it changes."""
         described = self.settings.next_embedder
         if described is None:
             return None
-        configured = ConfiguredEmbedder(self.home, described, cache_entries=CACHE_ENTRIES, is_in_use=False)
-        return GuardedEmbedder(configured, _recall_breaker("embedding of questions with embed_next"))
+        breaker = _recall_breaker("embedding of questions with embed_next")
+        return ConfiguredEmbedder(self.home, described, breaker, cache_entries=CACHE_ENTRIES, is_in_use=False)
 
     def _make_backlog(self) -> Backlog:
         return Backlog(

@@ -10,7 +10,7 @@ from typing import Any
 
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
-from hermes_memory_pgvector.embedding.guard import GuardedEmbedder
+from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
 from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.engine.forgotten import CleanFiles
 from hermes_memory_pgvector.engine.refusals import Refusals
@@ -33,7 +33,7 @@ class Status:
         refusals: Refusals,
         writer: Writer,
         backlog: Backlog,
-        embedder: GuardedEmbedder,
+        embedder: ConfiguredEmbedder,
         reads: Breaker,
         cleaning: CleanFiles,
     ) -> None:

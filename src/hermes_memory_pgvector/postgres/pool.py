@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 import psycopg
@@ -31,8 +31,8 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.postgres import conventions
 from hermes_memory_pgvector.postgres.errors import translate, translated
-from hermes_memory_pgvector.postgres.watchdog import Watchdog
 from hermes_memory_pgvector.service import start_thread
+from hermes_memory_pgvector.watchdog import WATCHDOG
 
 Connection = psycopg.Connection[tuple[object, ...]]
 APPLICATION_NAME = "hermes-pgvector"
@@ -90,7 +90,6 @@ class _Process:
         self.condition = threading.Condition()
         self.connecting = 0
         self.databases: dict[str, _Database] = {}
-        self.watchdog = Watchdog()
 
     def database(self, conninfo: str, used: _Database) -> _Database:
         """The connections under this string; those of a pool that comes first become everybody's."""
@@ -129,11 +128,6 @@ class Pool:
         self._closed = False
         self._database.users.add(self)
 
-    @property
-    def watchdog(self) -> Watchdog:
-        """Cuts what takes too long; one thread watches for the whole process."""
-        return _process.watchdog
-
     @contextmanager
     def connection(self, deadline: Deadline) -> Iterator[Connection]:
         """A connection in autocommit mode for the length of the block; its socket is cut at the deadline.
@@ -142,7 +136,7 @@ class Pool:
         """
         connection, database = self._take(deadline)
         try:
-            with translated(), self.watchdog.watching(connection.fileno(), deadline):
+            with translated(), _watched(connection, deadline):
                 self._check(connection, database)
                 yield connection
         finally:
@@ -351,6 +345,23 @@ def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
     }
     open_ones = {key: value for key, value in wanted.items() if key not in given}
     return make_conninfo(conninfo, **open_ones, client_encoding=conventions.ENCODING)
+
+
+@contextmanager
+def _watched(connection: Connection, deadline: Deadline) -> Iterator[None]:
+    """Have the socket cut when the deadline passes: psycopg waits for ever on a server that is alive but silent."""
+    with ExitStack() as watching:
+        try:
+            was_cut = watching.enter_context(WATCHDOG.watching(connection.fileno(), deadline))
+        except ThreadUnavailable as error:
+            raise DatabaseUnavailable(f"{error} to watch the connection to Postgres") from None
+        try:
+            yield
+        except psycopg.OperationalError:
+            if was_cut():
+                # To the driver it looks as if the server had gone.
+                raise DatabaseUnavailable("Postgres has not answered within the time given") from None
+            raise
 
 
 def send_all(connection: Connection) -> None:
