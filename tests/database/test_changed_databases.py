@@ -12,8 +12,8 @@ import pytest
 from hermes_memory_pgvector.cli import up
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.ops.setup import moving_in
 from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
-from hermes_memory_pgvector.setup import moving_in
 from testing.command import Commands, Finished, with_password
 from testing.host_state import fill
 from testing.postgres import FAST, Database

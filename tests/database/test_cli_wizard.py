@@ -16,7 +16,9 @@ from testing.embed_server import EmbedServer
 from testing.postgres import DIM, Database
 from testing.stored import Stored
 
-WIZARD = "import pathlib, sys; from hermes_memory_pgvector.setup import wizard; wizard.run(pathlib.Path(sys.argv[1]))"
+WIZARD = (
+    "import pathlib, sys; from hermes_memory_pgvector.ops.setup import wizard\nwizard.run(pathlib.Path(sys.argv[1]))"
+)
 
 
 def ask(commands: Commands, answers: str) -> Finished:

@@ -15,11 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
+from hermes_memory_pgvector.ops import migration as database
 from hermes_memory_pgvector.postgres.conninfo import connect_problem
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
-from hermes_memory_pgvector.setup import database
 from testing.command import PROGRAM, Commands, with_password
 from testing.postgres import FAST, Database
 from testing.proxy import Proxy

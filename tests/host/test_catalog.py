@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_memory_pgvector.setup import plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 
 MOST_FILES, MOST_BYTES, MOST_BYTES_OF_ONE = 450, 10 << 20, 1 << 20
 CODE = {".py", ".js"}

@@ -30,7 +30,7 @@ OWN_SERVER = "deep"
 KILLED_MOVE = """
 import os, signal, sys
 from pathlib import Path
-from hermes_memory_pgvector.setup.moving_in import move_in
+from hermes_memory_pgvector.ops.setup.moving_in import move_in
 move_in(Path(sys.argv[1]), lambda lines: os.kill(os.getpid(), signal.SIGKILL))
 """
 OTHER_ANSWER = "The brass clock in the reading room is repaired by the watchmaker from Elm Street."

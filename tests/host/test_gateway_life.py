@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector.config.home import homes_of
-from hermes_memory_pgvector.setup import plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 from testing.embed_server import EmbedServer
 from testing.hermes import MakeHome, install_probe
 from testing.hermes_home import HermesHome

@@ -18,7 +18,7 @@ from hermes_memory_pgvector import distribution
 from hermes_memory_pgvector.cli import install
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 
 FILES = {
     "__init__.py",

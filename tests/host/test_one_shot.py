@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from hermes_memory_pgvector.config.home import homes_of
-from hermes_memory_pgvector.setup import plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 from testing.hermes import MakeHome
 from testing.hermes_home import HermesHome
 from testing.llm_server import Call, Say, ScriptedLLM

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_memory_pgvector.setup import plugin_folder
+from hermes_memory_pgvector.ops.setup import plugin_folder
 from testing.command import portable
 from testing.environments import borrowed_environment
 from testing.hermes_home import HermesHome, model_section

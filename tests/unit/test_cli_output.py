@@ -14,7 +14,7 @@ import pytest
 
 from hermes_memory_pgvector.cli import entries
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import progress as live
 from hermes_memory_pgvector.terminal.sink import has_colours, use_colours
 

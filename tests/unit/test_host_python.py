@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_python, host_site
+from hermes_memory_pgvector.ops.setup import host_python, host_site
 from testing.environments import borrowed_environment
 
 

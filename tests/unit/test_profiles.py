@@ -11,8 +11,8 @@ import yaml
 from hermes_memory_pgvector.config.home import home_id, identity, inherited
 from hermes_memory_pgvector.config.settings_file import dotenv, load
 from hermes_memory_pgvector.errors import ConfigError
+from hermes_memory_pgvector.ops import new_settings, profiles
 from hermes_memory_pgvector.server.folder import PostgresFolder, server_folder
-from hermes_memory_pgvector.setup import new_settings, profiles
 from hermes_memory_pgvector.store.installation import place
 
 

@@ -11,7 +11,7 @@ import yaml
 from hermes_memory_pgvector.config.home import home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import removal
+from hermes_memory_pgvector.ops.setup import removal
 from testing.command import Commands
 
 

@@ -57,7 +57,7 @@ from hermes_memory_pgvector.errors import (
 )
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
 from hermes_memory_pgvector.ops.memory import memory_of
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render, sink
 from hermes_memory_pgvector.terminal.operation import Operation

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options, reach
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingUnavailable, SchemaError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

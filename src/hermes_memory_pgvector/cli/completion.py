@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NAME = "completion"
 HELP = "print a script that lets bash, zsh or fish complete the names of commands"

@@ -16,8 +16,9 @@ from hermes_memory_pgvector.config.settings_file import (
     update,
 )
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError, UsageError
-from hermes_memory_pgvector.setup import new_settings, parts, password, terminal
-from hermes_memory_pgvector.setup.in_force import in_force
+from hermes_memory_pgvector.ops import new_settings, parts, password
+from hermes_memory_pgvector.ops.setup.in_force import in_force
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import sink
 

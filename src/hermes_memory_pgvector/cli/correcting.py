@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import entries, options, rows
 from hermes_memory_pgvector.config.settings_file import data_folder, load
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.changes import Correction, Hand

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.setup import terminal
-from hermes_memory_pgvector.setup.checks.finding import AREAS
+from hermes_memory_pgvector.ops.setup.checks.finding import AREAS
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.setup.checks.finding import Finding
+    from hermes_memory_pgvector.ops.setup.checks.finding import Finding
 
 NAME = "doctor"
 HELP = "check everything and say how to fix what is wrong"
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run all checks; 0 when it works, 1 for a problem, 2 when an endpoint does not answer."""
-    from hermes_memory_pgvector.setup.checks.examination import examine, exit_code, summary, tell
+    from hermes_memory_pgvector.ops.setup.checks.examination import examine, exit_code, summary, tell
 
     home = options.home_of(args)
     if args.check and not args.json:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(found: Iterable[Finding], *, is_strict: bool) -> int:
     """One line for each failed check: what is wrong, and what to do."""
-    from hermes_memory_pgvector.setup.checks.examination import exit_code
+    from hermes_memory_pgvector.ops.setup.checks.examination import exit_code
 
     findings = list(found)
     failed = [each for each in findings if each.level == "problem" or (is_strict and each.level == "warning")]

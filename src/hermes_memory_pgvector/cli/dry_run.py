@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_memory_pgvector.cli import entries
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal.sink import Styled
 
 MOST_SAMPLES = 5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import correcting, options, reach
 from hermes_memory_pgvector.errors import CareError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.changes import Edit

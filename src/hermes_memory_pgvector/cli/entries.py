@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import sink
 from hermes_memory_pgvector.terminal.sink import Part, Styled
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.care.ids import name_of
 from hermes_memory_pgvector.cli import entries, times
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.recall.explain import Explanation

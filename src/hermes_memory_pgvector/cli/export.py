@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from hermes_memory_pgvector.cli import options, reach, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import session_name, theme_name
 
 NAME = "export"

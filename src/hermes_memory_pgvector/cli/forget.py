@@ -12,7 +12,8 @@ from hermes_memory_pgvector.cli import entries, options, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal.sink import Styled
 from hermes_memory_pgvector.text.names import session_name, theme_name
 

@@ -17,7 +17,8 @@ from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_p
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.text.names import theme_name
 
@@ -286,8 +287,8 @@ def _peer(args: argparse.Namespace) -> int:
 
 def _embedded(args: argparse.Namespace) -> int:
     """Import from the embedded server of a home, which need not run and which no setting needs to name."""
+    from hermes_memory_pgvector.ops.setup.moving_in import embedded_pool
     from hermes_memory_pgvector.server.folder import has_data
-    from hermes_memory_pgvector.setup.moving_in import embedded_pool
     from hermes_memory_pgvector.store import taking_along
     from hermes_memory_pgvector.transfer import peer
 

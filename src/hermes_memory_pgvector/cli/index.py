@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import database, terminal
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.schema.vector_indexes import Done, Survey

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
-from hermes_memory_pgvector.setup import host_python, host_site, plugin_folder, terminal
-from hermes_memory_pgvector.setup.host_python import HostPython
-from hermes_memory_pgvector.setup.plugin_folder import InstallResult
+from hermes_memory_pgvector.ops.setup import host_python, host_site, plugin_folder
+from hermes_memory_pgvector.ops.setup.host_python import HostPython
+from hermes_memory_pgvector.ops.setup.plugin_folder import InstallResult
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NAME = "install"
 HELP = "install the plugin folder into a hermes home (or remove it)"

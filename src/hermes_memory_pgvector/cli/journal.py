@@ -18,7 +18,10 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     ServerError,
 )
-from hermes_memory_pgvector.setup import journal_database, journal_report, parts, terminal
+from hermes_memory_pgvector.ops import belonging as journal_database
+from hermes_memory_pgvector.ops import journals as journal_report
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 
 if TYPE_CHECKING:

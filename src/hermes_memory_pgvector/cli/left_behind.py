@@ -9,7 +9,8 @@ from hermes_memory_pgvector.cli import import_
 from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 
 
 def server_in_use(home: Path) -> Path | None:
@@ -38,7 +39,7 @@ def offer(home: Path, before: Path | None, *, yes: bool, quiet: bool) -> bool:
 
 
 def _offer(home: Path, before: Path, theme: str | None, *, yes: bool, quiet: bool) -> bool:
-    from hermes_memory_pgvector.setup import moving_in
+    from hermes_memory_pgvector.ops.setup import moving_in
 
     found = [each for each in moving_in.themes_in(before) if theme in (None, each.theme)]
     if not found or not moving_in.bring(before, home, theme, is_dry=True).new:

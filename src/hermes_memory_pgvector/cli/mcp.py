@@ -8,7 +8,7 @@ import sys
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NAME = "mcp"
 HELP = "let other agents share a theme of this memory, over the Model Context Protocol"

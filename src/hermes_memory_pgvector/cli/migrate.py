@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import database, terminal
-from hermes_memory_pgvector.setup.database import DEFAULT_ROLE, Wanted
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE, Wanted
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

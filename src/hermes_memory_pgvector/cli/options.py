@@ -9,7 +9,7 @@ from hermes_memory_pgvector.cli import system_errors
 from hermes_memory_pgvector.config.home import USUAL_NAME
 from hermes_memory_pgvector.config.settings_file import default_home, start_for
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
+from hermes_memory_pgvector.ops.migration import ADMIN_VARIABLE
 from hermes_memory_pgvector.terminal.program import add_global
 from hermes_memory_pgvector.values import NAMED_ORIGINS
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings_file import default_home
-from hermes_memory_pgvector.setup.terminal import PROGRAM
 from hermes_memory_pgvector.terminal import program as tree
+from hermes_memory_pgvector.terminal.lines import PROGRAM
 
 HOME_OPTION = "--hermes-home"
 # A name in backticks is spoken of, and not to be typed.

@@ -10,7 +10,8 @@ from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

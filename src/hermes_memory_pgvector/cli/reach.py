@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.setup import parts
+from hermes_memory_pgvector.ops import parts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection, Pool

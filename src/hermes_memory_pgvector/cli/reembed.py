@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import CareError, UsageError
-from hermes_memory_pgvector.setup import database, reembedding, terminal
-from hermes_memory_pgvector.setup.checks.model import SILENT_SECONDS, share
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops.setup.checks.model import SILENT_SECONDS, share
+from hermes_memory_pgvector.setup import reembedding
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

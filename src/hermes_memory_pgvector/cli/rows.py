@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.care.events import by, session_of
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.values import Kind
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.cli import correcting, options, reach
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

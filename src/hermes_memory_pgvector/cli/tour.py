@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, data_folder, load, update
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, UsageError
-from hermes_memory_pgvector.setup import database, parts, terminal
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 def _show_page(*, opens: bool) -> int:
     """Write what the tour writes, and serve the page of its home."""
     from hermes_memory_pgvector.cli import ui
-    from hermes_memory_pgvector.setup import plugin_folder
+    from hermes_memory_pgvector.ops.setup import plugin_folder
     from hermes_memory_pgvector.web.server import PageServer
 
     for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.cli import listening, options
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import parse
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hermes_memory_pgvector.cli import correcting, options, reach
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NAME = "undo"
 HELP = "put back what an event of the history changed"

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from hermes_memory_pgvector.cli import options
-from hermes_memory_pgvector.setup import removal, terminal
-from hermes_memory_pgvector.setup.removal import Plan, Step
+from hermes_memory_pgvector.ops.setup import removal
+from hermes_memory_pgvector.ops.setup.removal import Plan, Step
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NAME = "uninstall"
 HELP = "take the memory out of hermes, in all profiles; --purge also deletes what is stored on this machine"

@@ -16,26 +16,16 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError
-from hermes_memory_pgvector.setup import (
-    dashboard_tab,
-    database,
-    demonstration,
-    host_python,
-    host_site,
-    journal_database,
-    login,
-    new_settings,
-    parts,
-    password,
-    plugin_folder,
-    profiles,
-    terminal,
-)
-from hermes_memory_pgvector.setup.checks import examination
-from hermes_memory_pgvector.setup.host_python import HostPython
+from hermes_memory_pgvector.ops import belonging as journal_database
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops import new_settings, parts, password, profiles
+from hermes_memory_pgvector.ops.setup import dashboard_tab, demonstration, host_python, host_site, login, plugin_folder
+from hermes_memory_pgvector.ops.setup.checks import examination
+from hermes_memory_pgvector.ops.setup.host_python import HostPython
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.setup.moving_in import Moving
+    from hermes_memory_pgvector.ops.setup.moving_in import Moving
     from hermes_memory_pgvector.store.browse import Theme
 
 NAME = "up"
@@ -369,7 +359,7 @@ def _offer_move(home: Path, *, may_move: bool, quiet: bool) -> bool:
     """Offer to bring the memories of a profile's own server into the root home's database; True when that was done."""
     if not profiles.has_own_server(home) or load(home).settings.own_server or load(root_of(home)).settings.dsn:
         return False
-    from hermes_memory_pgvector.setup.moving_in import look, move_in
+    from hermes_memory_pgvector.ops.setup.moving_in import look, move_in
 
     try:
         question = _move_question(home, look(home))

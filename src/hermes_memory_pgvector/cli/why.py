@@ -9,8 +9,9 @@ from hermes_memory_pgvector.cli import entries, explaining, options, reach, rows
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import UsageError
+from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.explain.recall import KINDS
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:

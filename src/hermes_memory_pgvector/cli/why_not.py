@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 NAME = "why-not"

@@ -75,6 +75,6 @@ class Memory:
 def memory_of(home: Path) -> Memory:
     """The memory of a home, for a command: it opens what it needs, and closes it at its end."""
     from hermes_memory_pgvector.config.settings_file import load
-    from hermes_memory_pgvector.setup import parts
+    from hermes_memory_pgvector.ops import parts
 
     return Memory(home, lambda: parts.open_pool(home, load(home).settings), lambda: parts.open_engine(home))

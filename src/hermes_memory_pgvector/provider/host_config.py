@@ -21,9 +21,9 @@ from hermes_memory_pgvector.config.redaction import redact_dsn
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, shown
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
+from hermes_memory_pgvector.ops import new_settings, parts
 from hermes_memory_pgvector.server.dump import dump_embedded
 from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable, server_folder
-from hermes_memory_pgvector.setup import new_settings, parts
 
 logger = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.recall import prefetch, retract, tools
-from hermes_memory_pgvector.setup import parts
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import DEFAULT_THEME, LINEAGES, Session
@@ -355,7 +355,7 @@ class PgvectorMemoryProvider(MemoryProvider):
 
     def post_setup(self, hermes_home: str, config: Any = None) -> None:  # noqa: ARG002
         """The setup wizard: prompts, tests, migrates and activates."""
-        from hermes_memory_pgvector.setup import wizard
+        from hermes_memory_pgvector.ops.setup import wizard
 
         wizard.run(Path(hermes_home))
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config import env_file, settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBEDDER_PARTS, Settings
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, SECTIONS, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, SchemaError
-from hermes_memory_pgvector.setup import env_file, new_settings, parts
+from hermes_memory_pgvector.ops import new_settings, parts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.embedding import ModelInfo

@@ -15,8 +15,8 @@ from hermes_memory_pgvector.terminal.operation import Facts, Note, Operation, Op
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
+    from hermes_memory_pgvector.ops.journals import JournalReport
     from hermes_memory_pgvector.postgres.pool import Connection
-    from hermes_memory_pgvector.setup.journal_report import JournalReport
 
 SOON_DAYS: Final = 7
 MOST_PROCESSES: Final = 10_000
@@ -103,7 +103,8 @@ def status(memory: Memory, *, fleet: bool, limit: int) -> StatusFacts | FleetFac
 
 def _home(memory: Memory, limit: int) -> StatusFacts:
     from hermes_memory_pgvector.embedding.configured import setting_fault
-    from hermes_memory_pgvector.setup import journal_report, parts
+    from hermes_memory_pgvector.ops import journals as journal_report
+    from hermes_memory_pgvector.ops import parts
 
     parsed, stored, problem = memory.parsed, None, None
     try:
@@ -140,8 +141,9 @@ def _home(memory: Memory, limit: int) -> StatusFacts:
 
 def _read(memory: Memory, connection: Connection, settings: Settings, limit: int) -> _Stored:
     from hermes_memory_pgvector.config.home import home_id
-    from hermes_memory_pgvector.setup import journal_database, journal_report
-    from hermes_memory_pgvector.setup.checks.model import difference
+    from hermes_memory_pgvector.ops import belonging as journal_database
+    from hermes_memory_pgvector.ops import journals as journal_report
+    from hermes_memory_pgvector.ops.setup.checks.model import difference
     from hermes_memory_pgvector.store import (
         dead_letters,
         expiry,
@@ -257,7 +259,8 @@ def _oddities(report: JournalReport) -> Iterator[Note]:
 
 
 def _fleet(memory: Memory, limit: int) -> FleetFacts:
-    from hermes_memory_pgvector.setup import journal_report, parts
+    from hermes_memory_pgvector.ops import journals as journal_report
+    from hermes_memory_pgvector.ops import parts
     from hermes_memory_pgvector.store import processes
 
     where = parts.describe_database(memory.home, memory.parsed.settings)

@@ -15,8 +15,8 @@ from hermes_memory_pgvector.config.home import ID_NAME, homes_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, Held
-from hermes_memory_pgvector.setup import parts, password
-from hermes_memory_pgvector.setup.database import ADMIN_VARIABLE
+from hermes_memory_pgvector.ops import parts, password
+from hermes_memory_pgvector.ops.migration import ADMIN_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config import env_file, settings_file
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings_file import data_folder, has_dsn_variable, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import CareError, ConfigError, MemoryPluginError
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops import new_settings, parts, password
 from hermes_memory_pgvector.ops.carry.ends import Ends, alone, ends_of
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.setup import database, env_file, new_settings, parts, password
-from hermes_memory_pgvector.setup.database import DEFAULT_ROLE
+from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE
 from hermes_memory_pgvector.terminal import progress
 from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, command
 

@@ -18,11 +18,12 @@ from hermes_memory_pgvector.config.home import private_folder
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops import new_settings
 from hermes_memory_pgvector.ops.carry import archive
 from hermes_memory_pgvector.ops.carry.archive import HomeCopy, Manifest
 from hermes_memory_pgvector.ops.carry.ends import End, end_of
-from hermes_memory_pgvector.setup import database, new_settings
-from hermes_memory_pgvector.setup.users import users_of
+from hermes_memory_pgvector.ops.journals import users_of
 from hermes_memory_pgvector.terminal.operation import Note, Plan, command
 
 RESTORE_SECONDS = 24 * 3600.0

@@ -89,8 +89,8 @@ class Recalled(Facts):
 def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: str, **given: Any) -> Recalled:
     """Search, and say what was found and where else there is something."""
     from hermes_memory_pgvector.deadline import Deadline
+    from hermes_memory_pgvector.ops import parts
     from hermes_memory_pgvector.recall.tools import BadArgument, nothing_found
-    from hermes_memory_pgvector.setup import parts
     from hermes_memory_pgvector.text.lexemes import question_terms
 
     with memory.engine() as engine:

@@ -53,7 +53,7 @@ class Told(Facts):
 
 def numbers(memory: Memory) -> Numbers:
     """Everything that is known now; while the database is away, that it is, and what waits in this home."""
-    from hermes_memory_pgvector.setup import journal_report
+    from hermes_memory_pgvector.ops import journals as journal_report
     from hermes_memory_pgvector.store import processes
 
     own = [Number(f"{PREFIX}build_info", {"version": __version__}, 1.0)]

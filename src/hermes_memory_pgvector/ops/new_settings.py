@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config import env_file, settings_file
 from hermes_memory_pgvector.config.redaction import REFERENCE
 from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import env_file
-from hermes_memory_pgvector.setup.journal_database import accept_configured
+from hermes_memory_pgvector.ops.belonging import accept_configured
 
 NOTHING = ("none", "no", "off", "null", "local")
 """What people write for "no endpoint"."""
@@ -93,7 +92,7 @@ def check(home: Path, values: Mapping[str, Any]) -> None:
         except (ValueError, TypeError, OverflowError):
             raise ConfigError(f"{name} expects {declaration.expects}; nothing was changed") from None
     if "dsn" not in given and "own_server" not in given:
-        from hermes_memory_pgvector.setup.profiles import check_embedder
+        from hermes_memory_pgvector.ops.profiles import check_embedder
 
         check_embedder(home, given)
     _check_endpoint(home, given)

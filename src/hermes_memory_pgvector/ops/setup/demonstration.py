@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
-from hermes_memory_pgvector.setup import parts, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.engine.engine import Engine

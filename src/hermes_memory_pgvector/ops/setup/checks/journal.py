@@ -10,12 +10,13 @@ from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import JournalError
-from hermes_memory_pgvector.setup import journal_report, terminal
-from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.ops import journals as journal_report
+from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
-    from hermes_memory_pgvector.setup.checks.database import Seen
+    from hermes_memory_pgvector.ops.setup.checks.database import Seen
 
 LAG_SECONDS = 2.0
 OLD_SECONDS = 300.0

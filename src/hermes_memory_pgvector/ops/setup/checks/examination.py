@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.setup import journal_report, terminal
-from hermes_memory_pgvector.setup.checks import database, journal
-from hermes_memory_pgvector.setup.checks import home as check_home
-from hermes_memory_pgvector.setup.checks.finding import AREAS, Finding
+from hermes_memory_pgvector.ops import journals as journal_report
+from hermes_memory_pgvector.ops.setup.checks import database, journal
+from hermes_memory_pgvector.ops.setup.checks import home as check_home
+from hermes_memory_pgvector.ops.setup.checks.finding import AREAS, Finding
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal.sink import Part, Styled
 
 

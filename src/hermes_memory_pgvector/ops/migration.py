@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
-from hermes_memory_pgvector.setup import parts, password, profiles, terminal
+from hermes_memory_pgvector.ops import parts, password, profiles
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import progress
 
 if TYPE_CHECKING:

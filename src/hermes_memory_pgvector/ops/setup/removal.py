@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from hermes_memory_pgvector import carried
+from hermes_memory_pgvector.config import env_file
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import (
     ENVIRONMENT_PREFIX,
@@ -29,7 +30,9 @@ from hermes_memory_pgvector.config.settings_file import (
 )
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import dashboard_tab, env_file, host_python, parts, plugin_folder, terminal
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.setup import dashboard_tab, host_python, plugin_folder
+from hermes_memory_pgvector.terminal import lines as terminal
 
 STOP_SECONDS = 60.0
 

@@ -6,7 +6,7 @@ libpq has looked for it before, in PGPASSWORD, in ~/.pgpass and in the service f
 from __future__ import annotations
 
 from hermes_memory_pgvector.errors import DatabaseError
-from hermes_memory_pgvector.setup import terminal
+from hermes_memory_pgvector.terminal import lines as terminal
 
 CONNECT_SECONDS = 10.0
 MOST_TRIES = 3

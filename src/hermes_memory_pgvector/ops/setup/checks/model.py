@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError
-from hermes_memory_pgvector.setup import parts, terminal
-from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

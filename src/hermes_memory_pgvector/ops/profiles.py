@@ -16,7 +16,7 @@ from hermes_memory_pgvector.config.home import homes_of, root_of
 from hermes_memory_pgvector.config.settings import DECLARATIONS, EMBEDDER_PARTS, shown
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import new_settings, parts
+from hermes_memory_pgvector.ops import new_settings, parts
 
 SHARED = "the root home's database, whose vectors are of one model"
 EMBEDDER = (*(f"embed_{part}" for part in EMBEDDER_PARTS), "embed_next")
@@ -64,7 +64,7 @@ def join(home: Path) -> Joined:
     key = theirs.embed_api_key_env
     secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in wanted else None
     if secret and not settings_file.secret(home, key):
-        from hermes_memory_pgvector.setup import env_file
+        from hermes_memory_pgvector.config import env_file
 
         env_file.put(home, key, secret)
     changed += new_settings.save(home, wanted) if wanted else []

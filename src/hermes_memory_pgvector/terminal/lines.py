@@ -112,7 +112,8 @@ def heading(text: str) -> None:
 
 def as_json(value: Any) -> None:
     """Print a document for scripts."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain), flush=True)
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+    sys.stdout.flush()
 
 
 def bullet(mark: Mark, text: Part | Sequence[Part], hint: str = "", *, indent: int = 3) -> None:

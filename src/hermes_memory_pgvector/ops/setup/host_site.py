@@ -10,8 +10,9 @@ from pathlib import Path
 
 from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.config.home import root_of
-from hermes_memory_pgvector.setup import host_python, plugin_folder, terminal
-from hermes_memory_pgvector.setup.host_python import HostPython
+from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
+from hermes_memory_pgvector.ops.setup.host_python import HostPython
+from hermes_memory_pgvector.terminal import lines as terminal
 
 
 def carry(home: Path, host: HostPython | None, *, quiet: bool) -> None:

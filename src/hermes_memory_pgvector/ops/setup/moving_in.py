@@ -17,8 +17,9 @@ from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings_file import data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.setup import journal_database, parts
-from hermes_memory_pgvector.setup.users import users_of
+from hermes_memory_pgvector.ops import belonging as journal_database
+from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.journals import users_of
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

@@ -10,7 +10,9 @@ from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, shown
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, load
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
-from hermes_memory_pgvector.setup import database, new_settings, parts, password, terminal
+from hermes_memory_pgvector.ops import migration as database
+from hermes_memory_pgvector.ops import new_settings, parts, password
+from hermes_memory_pgvector.terminal import lines as terminal
 
 NO = ("n", "no")
 NONE = "none"

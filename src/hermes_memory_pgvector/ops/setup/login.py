@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.setup import env_file, new_settings
-from hermes_memory_pgvector.setup.database import DEFAULT_ROLE
+from hermes_memory_pgvector.config import env_file, settings_file
+from hermes_memory_pgvector.ops import new_settings
+from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings

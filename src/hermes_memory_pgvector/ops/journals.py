@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.journal import Record
 
 FOLDER_NAME = "journal"
+UNNAMED = "a process that has just started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +157,25 @@ def writers(home: Path) -> list[str]:
 
     place = data_folder(home) / FOLDER_NAME
     return Journal(place, max_bytes=MEBIBYTE).writers() if place.is_dir() else []
+
+
+def users_of(home: Path) -> list[str]:
+    """Which processes use a home's memory now, by name and number.
+
+    One that has just started has not said who it is yet, but holds the lock of its journal from its first write on.
+    """
+    from hermes_memory_pgvector.journal.lock import WriterLock
+    from hermes_memory_pgvector.journal.segment import list_directory
+
+    named = [f"{each.command} {each.pid}" for each in status_file.read_all(data_folder(home))]
+    journal = data_folder(home) / FOLDER_NAME
+    if named or not journal.is_dir():
+        return named
+    for writer in sorted(list_directory(journal).locks):
+        lock = WriterLock.take(journal, writer, create=False)
+        if lock is None:
+            if (journal / f"{writer}.lock").exists():
+                return [UNNAMED]
+        else:
+            lock.release()
+    return []

@@ -1,0 +1,1 @@
+"""Setting up, looking after and taking out: `up`, `doctor`, `config`, `migrate`, `try`, `uninstall`."""
