@@ -53,8 +53,8 @@ def _up(commands: Commands) -> str:
 
 def _recall(commands: Commands) -> str:
     """What an operator sees of memories that two agents have written."""
-    from hermes_memory_pgvector.engine.registry import close_all, engine_for
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+    from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 
     for theme, entries in tour.MEMORIES.items():
         agent = PgvectorMemoryProvider()

@@ -91,8 +91,8 @@ def main(home: str, theme: str, writes: float, recalls: float) -> None:
     import select
 
     from hermes_memory_pgvector.deadline import Deadline
-    from hermes_memory_pgvector.engine.registry import close_all, engine_for
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+    from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 
     provider = PgvectorMemoryProvider()
     provider.initialize(

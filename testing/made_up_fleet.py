@@ -15,9 +15,9 @@ from pathlib import Path
 
 from hermes_memory_pgvector.care.actor import operator
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.store import hidden, recall_log
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.values import (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all
+from hermes_memory_pgvector.runtime.registry import close_all
 from testing.stored import Stored
 
 TABLES = """

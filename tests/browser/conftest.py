@@ -21,8 +21,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL, WORDLLAMA
-from hermes_memory_pgvector.engine.registry import close_all
 from hermes_memory_pgvector.ops.setup import dashboard_tab, plugin_folder
+from hermes_memory_pgvector.runtime.registry import close_all
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo

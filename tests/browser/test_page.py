@@ -14,8 +14,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.journal import Urgency
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.store import hidden
 from hermes_memory_pgvector.values import AddMemory, Moment
 from testing.made_up_fleet import NOTICED, POISON, POISONED, hide_noticed

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.care.why_not import Stage
-from hermes_memory_pgvector.engine.tasks import KeepRecallLog
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.runtime.tasks import KeepRecallLog
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed

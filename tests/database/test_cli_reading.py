@@ -14,8 +14,8 @@ import pytest
 from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.cli import journal
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
+from hermes_memory_pgvector.runtime import status_file
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.command import PROGRAM, Commands, with_password
 from testing.embed_server import EmbedServer

@@ -10,9 +10,9 @@ import pytest
 
 from hermes_memory_pgvector.config.settings import parse
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import sweep
-from hermes_memory_pgvector.engine.sweep import Sweep, sweep_once
 from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.runtime import sweep
+from hermes_memory_pgvector.runtime.sweep import Sweep, sweep_once
 from hermes_memory_pgvector.store import expiry, memories
 from hermes_memory_pgvector.store.expiry import Rules
 from hermes_memory_pgvector.store.memories import Placed

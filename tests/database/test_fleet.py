@@ -17,8 +17,8 @@ import pytest
 from docs.test_dashboard import GAUGES
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import heartbeat, status_file
 from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.runtime import heartbeat, status_file
 from hermes_memory_pgvector.store import processes
 from hermes_memory_pgvector.store.processes import Process
 from testing.agent import AgentHome

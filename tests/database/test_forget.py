@@ -18,10 +18,10 @@ from docs.pages import page
 
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.binaries import installed_binaries
 from hermes_memory_pgvector.values import AddTurn, Moment
 from testing.command import Commands, with_password

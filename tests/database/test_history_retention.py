@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.runtime import tasks
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import history, history_retention, memories
 from hermes_memory_pgvector.store.memories import Placed

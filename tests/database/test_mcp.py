@@ -14,8 +14,8 @@ import pytest
 
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.mcp.memory import SharedMemory
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from testing.agent import AgentHome
 from testing.command import Commands, with_password

@@ -13,8 +13,8 @@ import yaml
 
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import heartbeat
+from hermes_memory_pgvector.runtime import heartbeat
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer
 from testing.postgres import DIM, MODEL, Database

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.known_models import LOCAL_MODEL
 from hermes_memory_pgvector.embedding.local import DIM, SCALE
-from hermes_memory_pgvector.engine import registry
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime import registry
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import EmbeddedPostgres

@@ -20,10 +20,10 @@ from hermes_memory_pgvector.config.settings import Settings, parse
 from hermes_memory_pgvector.config.settings import shown as shown_value
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding.probe import PAIRS
-from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.recall import Answer
+from hermes_memory_pgvector.runtime.engine import Engine
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.store import reembedding
 from hermes_memory_pgvector.values import Kind, Question
 from hermes_memory_pgvector.writer import reembed

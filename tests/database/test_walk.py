@@ -34,18 +34,18 @@ EVENTS = {
     ("hook_guard", "provider"): "the guard runs the hook that it guards",
     ("service", "journal"): "a thread runs its service",
     ("service", "writer"): "a thread runs its service",
-    ("service", "engine"): "a thread runs its service",
+    ("service", "runtime"): "a thread runs its service",
     ("files", "clock"): "the owner of a file says what is written into it",
     ("files", "config"): "the owner of a file says what is written into it",
-    ("breaker", "engine"): "a breaker has opened or closed",
+    ("breaker", "runtime"): "a breaker has opened or closed",
     ("breaker", "meters"): "a breaker has opened",
-    ("recall", "engine"): "a question was asked",
+    ("recall", "runtime"): "a question was asked",
     ("journal", "writer"): "a record was appended",
-    ("writer", "engine"): "a batch was stored",
-    ("postgres", "engine"): "the pool needs an address; the engine may have to start the server",
+    ("writer", "runtime"): "a batch was stored",
+    ("postgres", "runtime"): "the pool needs an address; the engine may have to start the server",
     ("postgres", "store"): "a new connection is admitted if it leads to the database of this home",
     ("store", "writer"): "there is time to read ahead while the server works",
-    ("mirror", "engine"): "the mirror waits until the writer has stored everything",
+    ("mirror", "runtime"): "the mirror waits until the writer has stored everything",
     ("text", "config"): "a masker asks for the operator's own kinds of secrets",
 }
 """The calls that go upward, and why each has to."""
@@ -136,7 +136,7 @@ def test_a_turn_goes_from_the_provider_through_capture_to_the_journal(
     tracer: Tracer, agent: PgvectorMemoryProvider
 ) -> None:
     agent.sync_turn(QUESTION, ANSWER, messages=[{"role": "user", "content": QUESTION}])
-    assert tracer.rooms() == ["provider", "capture", "engine", "journal"]
+    assert tracer.rooms() == ["provider", "capture", "runtime", "journal"]
 
 
 def test_the_writer_takes_it_from_the_journal_to_the_store(
@@ -158,7 +158,7 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
 ) -> None:
     agent.handle_tool_call("recall_conversation", {"query": QUESTION})
     # The engine counts who asks, and the store remembers which model the question has to be embedded with.
-    assert [room for room in tracer.rooms() if room not in ("engine", "postgres")] == [
+    assert [room for room in tracer.rooms() if room not in ("runtime", "postgres")] == [
         "provider",
         "recall",
         "store",
@@ -167,7 +167,7 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
     tracer.start_journey()
     agent.prefetch(QUESTION)
     # What the host shows anyway is left out: the engine knows it from the mirror.
-    assert [room for room in tracer.rooms() if room not in ("engine", "mirror", "postgres")] == [
+    assert [room for room in tracer.rooms() if room not in ("runtime", "mirror", "postgres")] == [
         "provider",
         "recall",
         "store",
@@ -181,8 +181,8 @@ def test_an_edit_of_a_memory_file_goes_from_the_engine_through_the_mirror_to_the
     agent_home.write_memories("Launch is 14 March")
     wait_until(lambda: agent_home.engine.mirror.changes_made)
     journey = tracer.journey("hermes-pgvector-tasks")
-    assert {("engine", "mirror"), ("mirror", "store")} <= journey
-    assert {called for caller, called in journey if caller == "mirror"} - GROUND <= {"store", "postgres", "engine"}
+    assert {("runtime", "mirror"), ("mirror", "store")} <= journey
+    assert {called for caller, called in journey if caller == "mirror"} - GROUND <= {"store", "postgres", "runtime"}
 
 
 def test_no_room_calls_upward_except_for_an_event(

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed

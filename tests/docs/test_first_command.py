@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from docs.pages import ROOT, page
 
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.runtime import status_file
 from testing.command import PROGRAM, Commands, Finished
 from testing.environments import BASE
 from testing.terminal import on_terminal

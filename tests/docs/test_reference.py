@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from docs.pages import ROOT, Page, page
 
-from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.journal import journal
 from hermes_memory_pgvector.mirror import mirror
 from hermes_memory_pgvector.postgres.statements import text_of
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall import prefetch, recall, tools
+from hermes_memory_pgvector.runtime import tasks
 from hermes_memory_pgvector.store.search_statement import SEARCHED
 from hermes_memory_pgvector.values import Kind
 from hermes_memory_pgvector.writer import chunks, embed_pending, writer

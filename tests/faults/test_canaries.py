@@ -20,9 +20,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.engine import Engine
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE
 from hermes_memory_pgvector.writer import embed_pending
 from testing.cases import some_of

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.runtime import status_file
 from testing.agent import PREAMBLE, AgentHome
 from testing.faulty import expect
 from testing.waiting import wait_until

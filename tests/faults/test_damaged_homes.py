@@ -10,7 +10,7 @@ import pytest
 
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.clock import boot_of_clock
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.runtime import status_file
 from testing.agent import AgentHome
 from testing.command import Commands
 from testing.faulty import expect, say

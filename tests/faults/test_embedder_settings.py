@@ -19,10 +19,10 @@ from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local
 from hermes_memory_pgvector.embedding.configured import setting_fault
-from hermes_memory_pgvector.engine import status_file
-from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime.engine import Engine
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.server.server import EmbeddedPostgres
 from hermes_memory_pgvector.writer import embed_pending
 from testing.cases import some_of

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.registry import close_all
 
 SIZE = 10_000_000
 ALLOWED_SECONDS = 0.15

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.engine import tasks
 from hermes_memory_pgvector.mirror import mirror
+from hermes_memory_pgvector.runtime import tasks
 from testing.agent import AgentHome
 from testing.faulty import FaultyServer, expect, outage, say
 from testing.refusing import Disk

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.engine import refusals, tasks
+from hermes_memory_pgvector.runtime import refusals, tasks
 from testing.agent import AgentHome
 from testing.refusing import Disk, Host
 from testing.waiting import wait_until

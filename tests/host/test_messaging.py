@@ -30,7 +30,7 @@ async def talk():
     return replies
 replies = asyncio.run(talk())
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all
+from hermes_memory_pgvector.runtime.registry import close_all
 close_all(Deadline.after(20))
 sys.stdout.write("\\n" + json.dumps(replies) + "\\n")
 sys.stdout.flush()

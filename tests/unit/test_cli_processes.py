@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector.breaker import Breaker
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.runtime import status_file
 
 CHILD = """
 import sys, pathlib
-from hermes_memory_pgvector.engine import status_file
+from hermes_memory_pgvector.runtime import status_file
 status_file.publish(pathlib.Path(sys.argv[1]), status_file.snapshot([], writer_stored=5, journal_writer="w"))
 print("ready", flush=True)
 sys.stdin.read()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.engine import tasks
-from hermes_memory_pgvector.engine.tasks import Tasks, WatchConfiguration
 from hermes_memory_pgvector.errors import DatabaseUnavailable
+from hermes_memory_pgvector.runtime import tasks
+from hermes_memory_pgvector.runtime.tasks import Tasks, WatchConfiguration
 
 
 class Time:

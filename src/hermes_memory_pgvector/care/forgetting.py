@@ -26,12 +26,12 @@ from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import forgotten, status_file
-from hermes_memory_pgvector.engine.forgotten import Judge
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.journal.redaction import items_of_folder, redact_folder, unreadable_of_folder
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
+from hermes_memory_pgvector.runtime import forgotten, status_file
+from hermes_memory_pgvector.runtime.forgotten import Judge
 from hermes_memory_pgvector.store import erasure, gate, installation, named_rows, receipts, tombstones
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.named_rows import Counted, FoundMemory, FoundTurn, SessionTurn, Until

@@ -12,9 +12,9 @@ from hermes_memory_pgvector.capture import host_store
 from hermes_memory_pgvector.capture.host_store import HostStoreUnreadable
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.engine import status_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, read
 from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.runtime import status_file
 from hermes_memory_pgvector.store import receipts
 from hermes_memory_pgvector.store.selection import Selection
 

@@ -15,7 +15,7 @@ from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.engine.engine import Engine
+    from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.store.vectors import Key
     from hermes_memory_pgvector.values import EmbeddingModel
 

@@ -15,9 +15,9 @@ from hermes_memory_pgvector.cli import options, times
 from hermes_memory_pgvector.config.home import has_profile, home_id, homes_of, pseudonym_key, root_of
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider, data_folder, load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.runtime import refusals
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.text.names import theme_name

@@ -33,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client goes, or somebody ends the process."""
     from hermes_memory_pgvector.config.settings_file import load
     from hermes_memory_pgvector.deadline import Deadline
-    from hermes_memory_pgvector.engine.registry import close_all
     from hermes_memory_pgvector.mcp import server
     from hermes_memory_pgvector.mcp.memory import SharedMemory
+    from hermes_memory_pgvector.runtime.registry import close_all
     from hermes_memory_pgvector.web.access import NO_MEMORY, is_set_up
 
     home = options.home_of(args)

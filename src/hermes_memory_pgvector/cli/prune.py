@@ -105,7 +105,7 @@ def _memories(connection: Any, rules: Rules) -> int:
 
 def _execute(pool: Pool, rules: Rules, home: Path) -> dict[str, int]:
     from hermes_memory_pgvector.care import actor
-    from hermes_memory_pgvector.engine.sweep import sweep_once
+    from hermes_memory_pgvector.runtime.sweep import sweep_once
 
     who = actor.operator(home)
     counts: dict[str, int] = {}

@@ -182,7 +182,7 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _wait_until_stored(home: Path) -> None:
-    from hermes_memory_pgvector.engine.registry import engine_for
+    from hermes_memory_pgvector.runtime.registry import engine_for
 
     with terminal.step("everything stored in Postgres and embedded"):
         engine, _ = engine_for(home, SETTINGS)
@@ -235,7 +235,7 @@ def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
 
 
 def _close() -> None:
-    from hermes_memory_pgvector.engine.registry import close_all
+    from hermes_memory_pgvector.runtime.registry import close_all
 
     close_all(Deadline.after(5))
 

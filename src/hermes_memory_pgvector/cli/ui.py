@@ -98,7 +98,7 @@ class _Closing:
     def close(self) -> None:
         """Close both."""
         from hermes_memory_pgvector.deadline import Deadline
-        from hermes_memory_pgvector.engine.registry import close_all
+        from hermes_memory_pgvector.runtime.registry import close_all
 
         self.server.server_close()
         close_all(Deadline.after(5))

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.errors import ConfigError, JournalError
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from hermes_memory_pgvector.recall.tools import TOOL_NAMES, BadArgument, error
+from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.text.clean import clean, entries_of
 from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.values import MCP_HOLDER, TARGETS, AddMemory, RowOrigin, Trust

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.config.settings import MEBIBYTE
 from hermes_memory_pgvector.config.settings_file import data_folder
-from hermes_memory_pgvector.engine import refusals, status_file
+from hermes_memory_pgvector.runtime import refusals, status_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_memory_pgvector.engine.refusals import LeftBehind
-    from hermes_memory_pgvector.engine.status_file import Snapshot
     from hermes_memory_pgvector.journal import Record
+    from hermes_memory_pgvector.runtime.refusals import LeftBehind
+    from hermes_memory_pgvector.runtime.status_file import Snapshot
 
 FOLDER_NAME = "journal"
 UNNAMED = "a process that has just started"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes_memory_pgvector.care.actor import Actor
     from hermes_memory_pgvector.config.settings import Parsed
-    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.postgres.pool import Connection, Pool
+    from hermes_memory_pgvector.runtime.engine import Engine
 
 READ_SECONDS = 60.0
 

@@ -16,8 +16,8 @@ from hermes_memory_pgvector.errors import ConfigError, ServerError
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import Embedder
-    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.postgres.pool import Pool
+    from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.server.logins import Logins
     from hermes_memory_pgvector.store.installation import DatabaseGuard
 
@@ -126,7 +126,7 @@ def open_embedder(home: Path, settings: Settings) -> Iterator[Embedder]:
 @contextmanager
 def open_engine(home: Path) -> Iterator[Engine]:
     """The whole engine, for commands that read or write like the provider; its threads start only on request."""
-    from hermes_memory_pgvector.engine.engine import Engine
+    from hermes_memory_pgvector.runtime.engine import Engine
 
     settings = load(home).settings
     logins(home, settings, Deadline.after(START_SECONDS))

@@ -23,14 +23,14 @@ from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.errors import ConfigError, MemoryPluginError
 from hermes_memory_pgvector.hook_guard import guarded, warn_once
 from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.provider import host_config
 from hermes_memory_pgvector.recall import prefetch, retract, tools
+from hermes_memory_pgvector.runtime.engine import Engine
+from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.text.names import session_name
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import DEFAULT_THEME, LINEAGES, Session

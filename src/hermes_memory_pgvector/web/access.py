@@ -14,12 +14,12 @@ from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.engine import Engine
-from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.errors import MemoryPluginError, ServerError, ThreadUnavailable
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.postgres.pool import MAX_IDLE_SECONDS, Connection
+from hermes_memory_pgvector.runtime.engine import Engine
+from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store import schema
 

@@ -12,8 +12,8 @@ from hermes_memory_pgvector.care.changes import Correction, Hand
 from hermes_memory_pgvector.care.forgetting import Forgetting, Plan, check_theme, waiting_themes
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config.settings_file import data_folder
-from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.values import Kind
 from hermes_memory_pgvector.web import access, documents

@@ -12,7 +12,6 @@ from pathlib import Path
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.embedding.configured import setting_fault
-from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.errors import Held, MemoryPluginError, SchemaError
 from hermes_memory_pgvector.ops import belonging as journal_database
 from hermes_memory_pgvector.ops import journals as journal_report
@@ -21,6 +20,7 @@ from hermes_memory_pgvector.ops.setup.checks import examination, journal
 from hermes_memory_pgvector.ops.setup.checks.database import Seen
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.store import dead_letters, vectors, watermarks
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.web import access

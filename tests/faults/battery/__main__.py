@@ -35,8 +35,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.registry import close_all, engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.registry import close_all, engine_for
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres

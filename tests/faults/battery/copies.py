@@ -17,7 +17,7 @@ from typing import Any
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.engine import Engine
+from hermes_memory_pgvector.runtime.engine import Engine
 
 DELIVER_SECONDS = 6.0
 

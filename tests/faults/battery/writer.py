@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_memory_pgvector.engine.registry import engine_for
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
+from hermes_memory_pgvector.runtime.registry import engine_for
 
 THEMES = ("marketing", "trading", "research", "support")
 SLOT_BYTES = 8

@@ -12,7 +12,7 @@ from hermes_memory_pgvector.terminal.operation import column
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_memory_pgvector.engine.status_file import Snapshot
+    from hermes_memory_pgvector.runtime.status_file import Snapshot
     from hermes_memory_pgvector.store.processes import Heard
 
 SILENT = "it was killed, or cannot reach the database"

@@ -18,8 +18,8 @@ from hermes_memory_pgvector.text.names import theme_name
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.deadline import Deadline
-    from hermes_memory_pgvector.engine.engine import Engine
     from hermes_memory_pgvector.recall.recall import Answer
+    from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.text.lexemes import Term
     from hermes_memory_pgvector.values import Hit, Neighbour, Question
 

@@ -13,7 +13,7 @@ from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
-    from hermes_memory_pgvector.engine.engine import Engine
+    from hermes_memory_pgvector.runtime.engine import Engine
     from hermes_memory_pgvector.values import Role
 
 STORE_SECONDS = 30.0

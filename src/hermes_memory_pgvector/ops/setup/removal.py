@@ -66,7 +66,7 @@ class Plan:
 
 def plan(home: Path, *, purge: bool) -> Plan:
     """What to do in all homes of the installation; changes nothing. ConfigError for what cannot be carried out."""
-    from hermes_memory_pgvector.engine import status_file
+    from hermes_memory_pgvector.runtime import status_file
 
     root = root_of(home)
     linked = [each for each in homes_of(home) if each not in (home, root) and _is_elsewhere(each, root)]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine import refusals
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.ops import journals as journal_report
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
+from hermes_memory_pgvector.runtime import refusals
 from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:

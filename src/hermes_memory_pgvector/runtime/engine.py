@@ -23,14 +23,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import local as _local  # noqa: F401 - loaded here, not while an agent waits
 from hermes_memory_pgvector.embedding import remote as _remote  # noqa: F401
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
-from hermes_memory_pgvector.engine import tasks
-from hermes_memory_pgvector.engine.forgotten import CleanFiles
-from hermes_memory_pgvector.engine.heartbeat import Heartbeat, Life
-from hermes_memory_pgvector.engine.recorder import Recorder, reason_of
-from hermes_memory_pgvector.engine.refusals import Refusals
-from hermes_memory_pgvector.engine.self_migration import SelfMigration
-from hermes_memory_pgvector.engine.status import Status
-from hermes_memory_pgvector.engine.sweep import Sweep
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.journal import Journal, Urgency
@@ -40,6 +32,14 @@ from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import GuardedRecall, Recall
 from hermes_memory_pgvector.recall.shown import ShownHits
+from hermes_memory_pgvector.runtime import tasks
+from hermes_memory_pgvector.runtime.forgotten import CleanFiles
+from hermes_memory_pgvector.runtime.heartbeat import Heartbeat, Life
+from hermes_memory_pgvector.runtime.recorder import Recorder, reason_of
+from hermes_memory_pgvector.runtime.refusals import Refusals
+from hermes_memory_pgvector.runtime.self_migration import SelfMigration
+from hermes_memory_pgvector.runtime.status import Status
+from hermes_memory_pgvector.runtime.sweep import Sweep
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread

@@ -11,11 +11,11 @@ from typing import Any
 from hermes_memory_pgvector import hook_guard
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.embedding.configured import ConfiguredEmbedder
-from hermes_memory_pgvector.engine import status_file
-from hermes_memory_pgvector.engine.forgotten import CleanFiles
-from hermes_memory_pgvector.engine.refusals import Refusals
 from hermes_memory_pgvector.journal import Journal
 from hermes_memory_pgvector.meters import FAILED_HOOKS, LOST, RECOVERED, REFUSED, SEPARATOR
+from hermes_memory_pgvector.runtime import status_file
+from hermes_memory_pgvector.runtime.forgotten import CleanFiles
+from hermes_memory_pgvector.runtime.refusals import Refusals
 from hermes_memory_pgvector.writer.embed_pending import Backlog
 from hermes_memory_pgvector.writer.writer import Writer
 

@@ -15,8 +15,8 @@ from typing import Any
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.engine import Engine
 from hermes_memory_pgvector.fork import renew_after_fork
+from hermes_memory_pgvector.runtime.engine import Engine
 
 Overrides = Mapping[str, Any] | None
 """Settings that an embedding program has given; the host gives none."""

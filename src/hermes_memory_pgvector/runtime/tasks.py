@@ -17,11 +17,11 @@ from hermes_memory_pgvector.breaker import Breaker
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.embedding import Embedder
-from hermes_memory_pgvector.engine.recorder import Recorder
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.mirror.mirror import Mirror
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.recall.log import RecallLog
+from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import theme_names

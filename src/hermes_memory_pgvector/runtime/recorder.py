@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from hermes_memory_pgvector.engine.refusals import Refusals
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
+from hermes_memory_pgvector.runtime.refusals import Refusals
 from hermes_memory_pgvector.values import WriteItem
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from typing import Any
 
 from hermes_memory_pgvector import __version__, machine
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.engine.status_file import command
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.meters import Meters
 from hermes_memory_pgvector.postgres.pool import Pool
+from hermes_memory_pgvector.runtime.status_file import command
 from hermes_memory_pgvector.store import processes
 
 FIRST_SECONDS = 15.0
