@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -16,7 +16,6 @@ import pytest
 
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.web.server import API, KEY, POLICY, PageServer
-from testing.waiting import wait_until
 
 TOKEN = "a-token-from-a-file-that-is-long-enough"
 OWN = "X-Pgvector-Page"
@@ -192,32 +191,6 @@ def test_what_is_sent_along_with_a_question_is_not_the_next_one(browser: Browser
     smuggled = f"GET {API}health {host}\r\n"
     said = browser.say(f"GET / {host}Content-Length: {len(smuggled)}\r\n\r\n{smuggled}")
     assert said.count("HTTP/1.1") == 1
-
-
-@pytest.fixture
-def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next server takes three connections."""
-    monkeypatch.setattr("hermes_memory_pgvector.web.server.MOST_CONNECTIONS", 3)
-
-
-def test_there_is_room_again_when_somebody_has_left(little_room: None, browser: Browser) -> None:
-    address = ("127.0.0.1", browser.server.server_port)
-    assert _answers(browser)
-    with ExitStack() as held:
-
-        def is_full_with_one_more() -> bool:
-            held.enter_context(socket.create_connection(address, timeout=10))
-            return not _answers(browser)
-
-        wait_until(is_full_with_one_more, seconds=10, every=0.05)
-    wait_until(lambda: _answers(browser), seconds=10, every=0.05)
-
-
-def _answers(browser: Browser) -> bool:
-    try:
-        return browser.read().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
 
 
 def test_files_beside_the_page_are_not_served(browser: Browser) -> None:

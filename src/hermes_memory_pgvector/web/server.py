@@ -9,6 +9,7 @@ reaches it through the browser. On other interfaces it serves only those who kno
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import logging
@@ -40,9 +41,12 @@ KEY = "pgv-key"
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 32
 MOST_CONNECTIONS = 64
-"""More at once are hung up on: each takes a thread."""
+"""Each takes a thread. One more, and whoever has kept us waiting longest is hung up on."""
+REQUEST_SECONDS = 30.0
+"""How long a connection may take to send a request, however it spreads its bytes."""
+ROOM_SECONDS = 1.0
+"""How long the thread of a connection we hang up on may take to end."""
 MOST_BODY = 1024 * 1024
-IDLE_SECONDS = 30.0
 LEAST_TOKEN = 24
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 ASSETS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -124,6 +128,7 @@ class PageServer(ThreadingHTTPServer):
     """The page of one home."""
 
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
 
     def __init__(self, home: Path, host: str, port: int, token: str = "") -> None:
         """`token` is the content of a token file; without one, the server makes a token that works once."""
@@ -133,6 +138,9 @@ class PageServer(ThreadingHTTPServer):
             raise ConfigError(f"the token has {len(token)} characters; it needs {LEAST_TOKEN} or more")
         self.home = home
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._waiting: dict[socket.socket, float] = {}
+        """Connections without a session's request, the oldest first, and until when we wait for one."""
+        self._waiting_lock = threading.Lock()
         self.doorkeeper = Doorkeeper(token or secrets.token_urlsafe(32), is_lasting=bool(token))
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -156,11 +164,39 @@ class PageServer(ThreadingHTTPServer):
     def _ports(self) -> tuple[str, ...]:
         return (f":{self.server_port}", "") if self.server_port == 80 else (f":{self.server_port}",)
 
+    def await_request(self, connection: socket.socket) -> None:
+        """From now on the connection may be hung up on: it has to send a request first."""
+        with self._waiting_lock:
+            self._waiting[connection] = time.monotonic() + REQUEST_SECONDS
+
+    def leave_alone(self, connection: socket.socket) -> None:
+        """The connection has shown a session, or is over."""
+        with self._waiting_lock:
+            self._waiting.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Hang up on those whose request is overdue."""
+        now = time.monotonic()
+        self._hang_up([connection for connection, until in self._waiting_now() if until <= now])
+
+    def _waiting_now(self) -> list[tuple[socket.socket, float]]:
+        with self._waiting_lock:
+            return list(self._waiting.items())
+
+    def _hang_up(self, connections: Iterable[socket.socket]) -> None:
+        for connection in connections:
+            self.leave_alone(connection)
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, as long as there is room."""
+        """A thread for each connection; strangers make room for whoever comes next."""
         if not self._room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._hang_up([connection for connection, _ in self._waiting_now()[:1]])
+            if not self._room.acquire(timeout=ROOM_SECONDS):
+                self.shutdown_request(request)
+                return
+        self.await_request(request)
         try:
             super().process_request(request, client_address)
         except BaseException:
@@ -172,6 +208,7 @@ class PageServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.leave_alone(request)
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -183,7 +220,12 @@ class Handler(BaseHTTPRequestHandler):
 
     server: PageServer
     protocol_version = "HTTP/1.1"
-    timeout = IDLE_SECONDS
+    timeout = REQUEST_SECONDS
+
+    def handle_one_request(self) -> None:
+        """Wait for a request, and answer it."""
+        self.server.await_request(self.connection)
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         """The page, its files, and what it reads."""
@@ -239,6 +281,7 @@ class Handler(BaseHTTPRequestHandler):
         elif handler is None:
             self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
         else:
+            self.server.leave_alone(self.connection)
             status, document = routes.answer(handler, Asked(self.server.home, query, body))
             self._send_json(status, document)
 
