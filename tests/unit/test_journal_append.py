@@ -712,7 +712,8 @@ class TestDamage:
 
         def is_back() -> bool:
             journal.count_others()
-            return journal.writers() == [journal.writer]
+            # Until somebody has noticed, there is no directory at all.
+            return directory.exists() and journal.writers() == [journal.writer]
 
         # The background thread may have noticed at the same moment, and be at work on it.
         wait_until(is_back, seconds=60)
