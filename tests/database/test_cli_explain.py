@@ -1,4 +1,4 @@
-"""why --query, why and why-not: how an answer came about, and what kept a row out of it."""
+"""why, why --query and why ID --query: how an answer came about, and what kept a row out of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_args
 import psycopg
 import pytest
 
-from hermes_memory_pgvector.care.why_not import Stage
+from hermes_memory_pgvector.ops.explain.lost import Stage
 from hermes_memory_pgvector.recall.log import RecallLog
 from hermes_memory_pgvector.recall.recall import Answer
 from hermes_memory_pgvector.runtime.tasks import KeepRecallLog
@@ -106,10 +106,10 @@ def test_explain_shows_the_reasons_and_where_the_time_went(commands: Commands, s
         found = commands.call(*question, "--json").json
     first = found["results"][0]
     assert first["content"].startswith("The harbour master signs")
-    assert first["explain"]["meaning"] > 3
-    assert 0 < first["explain"]["words_share"] <= 1
-    assert {"harbour", "permit"} <= set(first["explain"]["words"])
-    by_memory, by_turn = found["explain"]
+    assert first["meaning"] > 3
+    assert 0 < first["words_share"] <= 1
+    assert {"harbour", "permit"} <= set(first["words"])
+    by_memory, by_turn = found["searches"]
     assert set(by_memory["milliseconds"]) == {"embedding", "connection", "search"}
     assert by_memory["bar"] == 0.25
     assert by_memory["model"]["unrelated_sd"] == pytest.approx(0.125)
@@ -124,13 +124,13 @@ def test_explain_shows_the_reasons_and_where_the_time_went(commands: Commands, s
 
 def test_explain_tells_the_time_a_question_names(commands: Commands) -> None:
     found = commands.call("why", "--query", "what was said in March 2026", "--theme", "market", "--json").json
-    assert found["explain"][0]["period"]["start"].startswith("2026-03-01")
+    assert found["searches"][0]["period"]["start"].startswith("2026-03-01")
     out = commands.call("why", "--query", "what was said in March 2026", "--theme", "market").out
-    assert "2026-03-01 00:00:00 to 2026-04-01 00:00:00 UTC" in out
+    assert "2026-03-01 00:00 to 2026-04-01 00:00 UTC" in out
 
 
 def stage(commands: Commands, *arguments: str, theme: str = "market") -> Any:
-    done = commands.call("why-not", *arguments, "--theme", theme, "--json")
+    done = commands.call("why", *arguments, "--theme", theme, "--json")
     assert done.code == 0, done
     return done.json
 
@@ -156,9 +156,9 @@ def test_why_not_names_every_stage_that_can_lose_a_row(commands: Commands, store
         "found": ((name_of(stored, "Zinnias bloom"), "--query", "when do zinnias bloom"), "it is hit number 1"),
         "not stored": (("m99999", *boat), "nothing is stored under this id"),
         "other theme": (("t1001", *boat), "it belongs to theme crowd"),
-        "hidden": (("t522", *boat), "`mute --undo 5 --execute` takes that back"),
+        "hidden": (("t522", *boat), "it is hidden by rule 5"),
         "outside the time": (("t502", *boat, "--until", "2026-02-10"), "outside --since and --until"),
-        "no vector yet": (("t521", *boat), "`backfill` makes vectors"),
+        "no vector yet": (("t521", *boat), "it has no vector yet"),
         "below the bar": ((name_of(stored, "Zinnias bloom"), *boat), "is needed; its words match too little"),
         "same text": (("t520", *boat), "t501 says the same words and stands for it"),
         "beyond the limit": (("t502", *boat, "--limit", "1"), "and 1 are asked for"),
@@ -196,8 +196,9 @@ def test_why_not_names_the_stage_that_lost_a_row(commands: Commands, stored: Sto
         assert "same text" in doubles
         assert stage(commands, "t501", *boat, "--until", "2026-02-10")["stage"] == "outside the time"
     out = commands.call("why-not", "t522", *boat, "--theme", "market").out
-    assert "`mute --undo 5 --execute` takes that back" in out
-    assert commands.call("why-not", "zzz", *boat).code == 1
+    assert "→ hermes-pgvector mute --undo 5 --execute" in out
+    assert commands.run("why", "zzz", *boat).code == 2
+    assert "--query" in commands.run("why", "t522").err
 
 
 def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: Database, tmp_path: Path) -> None:
@@ -231,15 +232,16 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
     with nothing_changes(home.stored):
         why = commands.call("why", "--theme", "market", "--limit", "20", "--json").json
         assert why["session_id"] == "s2"
-        outcomes = [hit["outcome"] for answer in why["answers"] if answer["kind"] == "memory" for hit in answer["hits"]]
+        assert {answer["kind"] for answer in why["answers"]} == {"memory", "turn"}
+        outcomes = [hit["outcome"] for hit in why["hits"] if hit["id"].startswith("m")]
         assert outcomes == ["given", "shown before", "given"]
-        assert why["answers"][-1]["hits"][0]["content"]
+        assert why["hits"][-1]["content"]
         out = commands.call("why", "--theme", "market", "--session", "s2", "--caller", "prefetch").out
         assert "shown before" in out
         assert "harbour master" in out
         ((memory,),) = home.stored.rows("SELECT 'm' || id FROM memory_entries")
         shown = commands.call(
-            "why-not",
+            "why",
             memory,
             "--query",
             "harbour permit",
@@ -251,7 +253,7 @@ def test_what_prefetch_and_tools_answered_is_logged_and_why_tells_it(database: D
             "--json",
         ).json
         assert shown["stage"] == "already shown"
-        assert commands.call("why", "--theme", "market", "--session", "nobody").out.startswith("Recall was not asked")
+        assert "recall was not asked there" in commands.call("why", "--theme", "market", "--session", "nobody").out
         themes = commands.call("list", "themes", "--json").json["rows"]
         assert themes[0]["last_recall"] is not None
 

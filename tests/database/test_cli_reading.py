@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.breaker import Breaker
-from hermes_memory_pgvector.cli import journal
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, Urgency, codec
+from hermes_memory_pgvector.ops.fleet import journal
 from hermes_memory_pgvector.runtime import status_file
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RemoveMemory
 from testing.command import PROGRAM, Commands, with_password
@@ -244,13 +244,9 @@ def turn(content: str, role: str = "user") -> bytes:
     return codec.encode([AddTurn("hermes", "s9", role, content, 1, moment, is_live=True)])  # type: ignore[arg-type]
 
 
-def test_journal_status_tells_what_waits(commands: Commands) -> None:
+def test_status_tells_what_waits(commands: Commands) -> None:
     left_behind(commands, [turn("first"), turn("second")])
-    done = commands.call("journal", "status", "--json")
-    assert done.code == 0
-    assert done.json["waiting"] == 2
-    assert done.json["writers"][0]["process"] == "ended"
-    assert "2 records" in commands.call("journal", "status").out
+    assert commands.call("status", "--json").json["journal"]["waiting"] == 2
     assert "2 records waiting" in commands.call("status").out
 
 
@@ -265,31 +261,31 @@ def bury(database: Database, payload: bytes) -> int:
     return int(row[0])
 
 
-def test_a_dead_letter_is_listed_and_shown_without_its_words(commands: Commands, database: Database) -> None:
+def test_a_rejected_record_is_listed_and_shown(commands: Commands, database: Database) -> None:
     letter = bury(database, turn("the words inside"))
-    assert "Postgres refuses the data" in commands.call("journal", "dead", "list").out
-    assert [row["id"] for row in commands.call("journal", "dead", "list", "--json").json] == [letter]
-    shown = commands.call("journal", "dead", "show", str(letter))
+    assert "Postgres refuses the data" in commands.call("list", "rejected").out
+    assert [row["id"] for row in commands.call("list", "rejected", "--json").json["rows"]] == [f"d{letter}"]
+    shown = commands.call("show", f"d{letter}")
     assert "AddTurn" in shown.out
-    assert "the words inside" not in shown.out
-    assert "the words inside" in commands.call("journal", "dead", "show", str(letter), "--content").out
+    assert "the words inside" in shown.out
+    assert f"hermes-pgvector journal retry d{letter}" in shown.out
     found = [check for check in commands.call("doctor", "--json").json["checks"] if check["name"] == "dead letters"]
     assert found[0]["level"] == "warning"
 
 
-def test_dropping_a_dead_letter_is_a_dry_run_at_first(commands: Commands, database: Database) -> None:
-    letter = str(bury(database, b"rubbish"))
-    assert "unreadable" in commands.call("journal", "dead", "show", letter).out
-    assert "would delete" in commands.call("journal", "dead", "drop", letter).out
+def test_dropping_a_rejected_record_is_a_dry_run_at_first(commands: Commands, database: Database) -> None:
+    letter = f"d{bury(database, b'rubbish')}"
+    assert "unreadable" in commands.call("show", letter).out
+    assert "would drop 1 record" in commands.call("journal", "drop", letter).out
     assert Stored(database.owner_dsn).count("dead_letters") == 1
-    assert commands.call("journal", "dead", "drop", letter, "--execute", "--json").json["dropped"] is True
+    assert commands.call("journal", "drop", letter, "--execute", "--json").json["executed"] is True
     assert Stored(database.owner_dsn).count("dead_letters") == 0
-    assert commands.call("journal", "dead", "drop", letter, "--execute").code == 1
+    assert commands.call("journal", "drop", letter, "--execute").code == 1
 
 
 def test_a_dead_letter_that_is_fine_now_is_stored_and_gone(commands: Commands, database: Database) -> None:
-    letter = str(bury(database, turn("It was refused once and is welcome now")))
-    done = commands.run("journal", "dead", "retry", letter)
+    letter = "d" + str(bury(database, turn("It was refused once and is welcome now")))
+    done = commands.run("journal", "retry", letter)
     assert done.code == 0, done
     stored = Stored(database.owner_dsn)
     assert [row[2] for row in stored.turns("hermes", "welcome now")] == ["It was refused once and is welcome now"]
@@ -298,9 +294,9 @@ def test_a_dead_letter_that_is_fine_now_is_stored_and_gone(commands: Commands, d
 
 def test_a_dead_letter_that_is_refused_again_stays_as_it_was(commands: Commands, database: Database) -> None:
     letter = bury(database, turn("nobody has this role", role="ghost"))
-    done = commands.run("journal", "dead", "retry", str(letter), "--json")
+    done = commands.run("journal", "retry", f"d{letter}", "--json")
     assert done.code == 1
-    assert done.json == {"id": letter, "stored": False, "refused_again": True}
+    assert done.json["error"].startswith(f"d{letter} was rejected again: ")
     assert Stored(database.owner_dsn).rows("SELECT id, writer FROM dead_letters") == [(letter, "gone")]
 
 
@@ -310,22 +306,22 @@ def test_a_dead_letter_is_stored_once_however_often_it_is_retried(commands: Comm
     with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
         for order, entry in enumerate(entries, start=1):
             add = AddMemory("hermes", "memory", entry, Moment(order, order), "h1")
-            assert commands.call("journal", "dead", "retry", str(bury(database, codec.encode([add])))).code == 0
+            assert commands.call("journal", "retry", f"d{bury(database, codec.encode([add]))}").code == 0
         removal = RemoveMemory("hermes", "memory", "Oslo", Moment(3, 3), "h1", previous="Oslo")
-        letter = str(bury(database, codec.encode([removal])))
+        letter = f"d{bury(database, codec.encode([removal]))}"
         with owner.transaction():
             owner.execute("LOCK TABLE memory_operations IN ACCESS EXCLUSIVE MODE")
             with patch.object(journal, "RETRY_SECONDS", 1.0):
-                assert commands.call("journal", "dead", "retry", letter).code != 0
+                assert commands.call("journal", "retry", letter).code != 0
         stored = Stored(database.owner_dsn)
         assert stored.count("dead_letters") == 1
-        assert commands.call("journal", "dead", "retry", letter).code == 0
-        assert commands.call("journal", "dead", "retry", letter).code == 1
+        assert commands.call("journal", "retry", letter).code == 0
+        assert commands.call("journal", "retry", letter).code == 1
     assert [entry for _, entry in stored.memories("hermes") if entry in entries] == ["Oslo harbour"]
 
 
 def test_everything_a_script_may_read_is_json(commands: Commands) -> None:
-    for arguments in (("status",), ("doctor",), ("config", "show"), ("journal", "status"), ("journal", "dead", "list")):
+    for arguments in (("status",), ("doctor",), ("config", "show"), ("list", "rejected")):
         json.loads(commands.call(*arguments, "--json").out)
 
 

@@ -291,7 +291,7 @@ def test_a_probe_is_silent_while_all_is_well_and_says_one_line_for_each_fault(
     assert commands.call("doctor", "--check", "--only", "database,journal").everything == ""
     strict = commands.call("doctor", "--check", "--strict", "--only", "database,journal")
     assert strict.code == 1
-    assert "dead letters: 1 record rejected by Postgres (hermes-pgvector journal dead list)" in strict.out.splitlines()
+    assert "dead letters: 1 record rejected by Postgres (hermes-pgvector list rejected)" in strict.out.splitlines()
     embedder = commands.call("doctor", "--check", "--only", "embedder")
     assert embedder.code == 2
     assert len(embedder.out.splitlines()) == 1

@@ -20,7 +20,7 @@ from testing.command import PROGRAM, Commands
 
 PROMISED = (
     "up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
-    "list", "show", "why", "why-not", "undo", "restore", "edit", "mute",
+    "list", "show", "why", "undo", "restore", "edit", "mute",
 )  # fmt: skip
 LIGHT = """
 import sys
@@ -107,7 +107,7 @@ def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Comma
         ("index", "nonsense"), ("index", "create", "--all", "--theme", "x"), ("index", "create", "--memory", "0"),
         ("nonsense",), ("recall",), ("recall", "x", "--limit", "0"), ("recall", "x", "--limit", "many"),
         ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config",), ("config", "get", "nonsense"),
-        ("config", "set", "prefetch_limit"), ("journal",), ("journal", "dead"), ("journal", "dead", "show", "x"),
+        ("config", "set", "prefetch_limit"), ("journal",), ("journal", "retry"), ("journal", "drop", "t3"),
         ("status", "--limit", "none"), ("up", "--nonsense"),
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ from hermes_memory_pgvector.cli import entries
 from hermes_memory_pgvector.cli.dry_run import DryRun, Sample
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import progress as live
-from hermes_memory_pgvector.terminal.sink import has_colours, use_colours
+from hermes_memory_pgvector.terminal.sink import has_colours, use
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -49,7 +49,7 @@ def watched(typed: str = "") -> Iterator[Screen]:
         try:
             yield shown
         finally:
-            use_colours("auto")
+            use("auto", is_document=False)
 
 
 def test_columns_are_aligned_also_with_wide_and_combining_signs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,13 +101,13 @@ def test_colours_follow_the_option_then_the_environment_then_the_terminal(monkey
         assert not has_colours(io.StringIO())
         monkeypatch.setenv("NO_COLOR", "1")
         assert not has_colours()
-        use_colours("always")
+        use("always", is_document=False)
         assert has_colours()
         assert has_colours(io.StringIO())
-        use_colours("never")
+        use("never", is_document=False)
         monkeypatch.delenv("NO_COLOR")
         assert not has_colours()
-        use_colours("auto")
+        use("auto", is_document=False)
         monkeypatch.setenv("TERM", "dumb")
         assert not has_colours()
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -208,7 +208,7 @@ def test_a_command_at_the_end_of_an_error_stays_whole(monkeypatch: pytest.Monkey
 
 def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:
     with watched() as screen:
-        use_colours("never")
+        use("never", is_document=False)
         terminal.table(("a",), [("[bold]x[/bold] :smile: \x1b[31m",)])
         terminal.pairs([("b", "[red]y[/red]\x1b]0;title\x07")])
         entries.tell(["head"], "[link=x]z[/link]\x1b[2J")

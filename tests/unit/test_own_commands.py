@@ -29,7 +29,7 @@ def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
         ("run: hermes-pgvector migrate", "run: hermes-pgvector migrate --hermes-home /srv/h"),
         ("hermes-pgvector prune --days 3", "hermes-pgvector prune --hermes-home /srv/h --days 3"),
         ("hermes-pgvector config set dsn DSN", "hermes-pgvector config set --hermes-home /srv/h dsn DSN"),
-        ("see: hermes-pgvector journal dead list", "see: hermes-pgvector journal dead list --hermes-home /srv/h"),
+        ("see: hermes-pgvector list rejected", "see: hermes-pgvector list --hermes-home /srv/h rejected"),
         (
             "hermes-pgvector index drop --theme a; hermes-pgvector index create --theme b",
             "hermes-pgvector index --hermes-home /srv/h drop --theme a; "

@@ -28,7 +28,6 @@ from hermes_memory_pgvector.cli import (
     import_,
     index,
     install,
-    journal,
     mcp,
     migrate,
     options,
@@ -43,8 +42,6 @@ from hermes_memory_pgvector.cli import (
     undo,
     uninstall,
     up,
-    why,
-    why_not,
 )
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.errors import (
@@ -64,11 +61,10 @@ from hermes_memory_pgvector.terminal.operation import Operation
 
 COMMANDS = (
     up, tour, install, uninstall, migrate, doctor, config, completion,
-    why, why_not,
     undo, restore, edit,
     forget, prune, scan,
     import_, export,
-    reembed, backfill, index, journal, ui, mcp,
+    reembed, backfill, index, ui, mcp,
 )  # fmt: skip
 """The commands that declare their own options; the others are operations."""
 FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")
@@ -113,7 +109,7 @@ def dispatch(args: argparse.Namespace) -> int:
     # Commands print what goes wrong; without a handler, logging would print it a second time.
     logging.getLogger("hermes_memory_pgvector").addHandler(logging.NullHandler())
     _tolerate_terminal()
-    sink.use_colours(getattr(args, "color", None) or "auto")
+    sink.use(getattr(args, "color", None) or "auto", is_document=getattr(args, "json", False))
     carried.activate(getattr(args, "hermes_home", None) or settings_file.default_home())
     with terminal.completing(own_commands.completed_for(args)):
         return _run(args)

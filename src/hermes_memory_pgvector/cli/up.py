@@ -253,7 +253,8 @@ def _is_ready(home: Path, settings: Settings) -> bool:
             return False
         model = current_model(connection)
     wanted = database.wanted_model(home, settings).spec
-    return wanted is not None and model is not None and (model.name, model.dim) == (wanted.name, wanted.dim)
+    # Without an answer from the embedder, nothing says that another model is wanted.
+    return wanted is None or (model is not None and (model.name, model.dim) == (wanted.name, wanted.dim))
 
 
 def _migrate(home: Path, settings: Settings, target: Target, *, quiet: bool) -> database.Wanted:

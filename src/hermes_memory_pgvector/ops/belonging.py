@@ -13,22 +13,12 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.postgres.pool import Connection
 
 
-def is_known(home: Path) -> bool:
-    """Whether a home has ever reached a database; looks at its files only, and makes none."""
-    from hermes_memory_pgvector.store import installation
-
-    return (data_folder(home) / installation.FILE_NAME).is_file()
-
-
-def accept_configured(home: Path, *, anew: bool = False) -> bool:
-    """The operator has just named a database in the settings: the journal goes there; False if it did before.
-
-    `anew` accepts whoever answers there next, even in the place of the one that is known.
-    """
+def accept_configured(home: Path) -> bool:
+    """The operator has just named a database in the settings: the journal goes there; False if it did before."""
     from hermes_memory_pgvector.store import installation
 
     where = installation.place(load(home).settings.dsn)
-    return installation.accept(data_folder(home), home_id(home), where, anew=anew)
+    return installation.accept(data_folder(home), home_id(home), where)
 
 
 def accept_connected(home: Path, settings: Settings, connection: Connection) -> bool:

@@ -9,7 +9,9 @@ from hermes_memory_pgvector.ops.carry.backup import BACKUP
 from hermes_memory_pgvector.ops.carry.promote import PROMOTE
 from hermes_memory_pgvector.ops.correct.mute import MUTE
 from hermes_memory_pgvector.ops.explain.recall import RECALL
+from hermes_memory_pgvector.ops.explain.why import WHY
+from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
 from hermes_memory_pgvector.ops.fleet.metrics import METRICS
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
-OPERATIONS = (RECALL, LIST, SHOW, MUTE, STATUS, METRICS, THEME, PROMOTE, BACKUP)
+OPERATIONS = (RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, THEME, PROMOTE, BACKUP)

@@ -22,7 +22,7 @@ from hermes_memory_pgvector.postgres.statements import statement
 
 FILE_NAME = "database.json"
 EMBEDDED = "the embedded server"
-REMEDY = "if that is meant: hermes-pgvector journal accept-database"
+REMEDY = "if that is meant: hermes-pgvector up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,10 @@ def read(folder: Path, home_id: str) -> Belonging | None:
     return found if found.home_id == home_id else None
 
 
-def accept(folder: Path, home_id: str, where: str, *, anew: bool = False) -> bool:
-    """The operator has named this place: whoever is found there first is the one; False when nothing changes.
-
-    `anew` says that another database will answer in the same place.
-    """
+def accept(folder: Path, home_id: str, where: str) -> bool:
+    """The operator has named this place: whoever is found there first is the one; False when nothing changes."""
     known = read(folder, home_id)
-    if known is None or known.accepted == where or (known.place == where and not known.accepted and not anew):
+    if known is None or known.accepted == where or (known.place == where and not known.accepted):
         return False
     return _write(folder, Belonging(home_id, known.place, known.identity, where))
 

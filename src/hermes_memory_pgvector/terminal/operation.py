@@ -9,6 +9,8 @@
     Facts   a dataclass of its own: what is known of one thing, with lists of dataclasses as tables
     Stream  rows that come one after the other, until there are no more or somebody presses Ctrl-C
 
+What takes its time answers with a Course: the steps, each told when it is done, and one of these at their end.
+
 The fields of an answer say how they look: `column`, `body` and `aside` declare them. Whatever is not an `aside` is in
 the JSON. What an answer is, not what it says, decides the exit code: its `exit_code`, 0 where it has none.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -141,6 +143,10 @@ class Operation:
     changes: bool = False
     """Whether it answers with a Plan, and takes `execute`."""
     on_page: bool = True
+    is_listed: bool = True
+    """Whether help and the reference name it; what is not listed works all the same."""
+    needs_home: bool = True
+    """Whether the home has to be there already."""
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Names that no help lists: each with the options that it stands for."""
     rows: Sequence[type] = ()
@@ -211,6 +217,8 @@ class Note:
     hint: str = ""
     then: Command | None = None
     """The command that helps; it stands after the hint."""
+    took: float | None = None
+    """The seconds that a step took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +272,13 @@ class Stream:
     """Rows that come one after the other."""
 
     rows: Iterator[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Steps that are told to whoever watches, and the answer at their end, which is all that is in the JSON."""
+
+    steps: Generator[Note, None, Any]
 
 
 def plain(value: Any) -> Any:

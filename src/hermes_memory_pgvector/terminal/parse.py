@@ -42,6 +42,14 @@ def row_name(text: str) -> RecordName:
     return found
 
 
+def rejected_name(text: str) -> RecordName:
+    """The name of a rejected record."""
+    found = record_name(text)
+    if found is None or found.letter != "d":
+        raise UsageError(f"{text!r} names no rejected record; `list rejected` shows them: d3")
+    return found
+
+
 def moment(text: str) -> datetime:
     """A time: an ISO date or time, or how long ago; UTC unless it says otherwise. A date is its first instant."""
     return _time(text)[0]

@@ -159,7 +159,18 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", HelpFormatter)
+        self._is_sorting = False
         super().__init__(**kwargs)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Let options stand between the arguments of a command, too."""
+        if self._is_sorting or commands_of(self) is not None:
+            return super().parse_known_args(args, namespace)
+        self._is_sorting = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_sorting = False
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, and where its help is."""

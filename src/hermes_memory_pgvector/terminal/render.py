@@ -15,8 +15,19 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from hermes_memory_pgvector.terminal import sink
-from hermes_memory_pgvector.terminal.operation import PROGRAM, Command, Mark, Note, Page, Plan, Raw, Stream, plain
+from hermes_memory_pgvector.terminal import amounts, sink
+from hermes_memory_pgvector.terminal.operation import (
+    PROGRAM,
+    Command,
+    Course,
+    Mark,
+    Note,
+    Page,
+    Plan,
+    Raw,
+    Stream,
+    plain,
+)
 from hermes_memory_pgvector.terminal.sink import Part, Style, Styled
 
 PIPE_WIDTH = 80
@@ -25,6 +36,8 @@ TEXT_LEAST = 24
 TEXT_MOST = 300
 """How much of a text stands in a table on a terminal."""
 GAP = 2
+STEP_WIDTH = 80
+"""Where the time that a step took ends."""
 SIGNS: dict[Mark, tuple[str, str]] = {
     "ok": ("✓", "ok"),
     "warning": ("!", "! "),
@@ -65,6 +78,8 @@ def spelled(command: Command) -> str:
 
 def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
     """Print an answer; return its exit code. `again` is the command that was typed, for plans."""
+    if isinstance(answer, Course):
+        answer = _walked(answer, as_json=as_json)
     if isinstance(answer, Stream):
         for row in answer.rows:
             if as_json:
@@ -81,6 +96,17 @@ def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
         for line in lines(answer, sink.width() or PIPE_WIDTH, again):
             sink.write(*line)
     return int(getattr(answer, "exit_code", 0))
+
+
+def _walked(course: Course, *, as_json: bool) -> Any:
+    """The answer at the end of a course; its steps are told on the way."""
+    while True:
+        try:
+            note = next(course.steps)
+        except StopIteration as end:
+            return end.value
+        for line in () if as_json else note_lines(note, sink.width() or PIPE_WIDTH):
+            sink.write(*line)
 
 
 def lines(answer: Any, room: int, again: Sequence[str] = ()) -> Iterator[Line]:
@@ -246,7 +272,13 @@ def sign(mark: Mark) -> str:
 
 def note_lines(note: Note, room: int) -> Iterator[Line]:
     """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
-    yield from wrapped([told(note.text)], room, [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "], 3)
+    first: Line = [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "]
+    if note.took is None:
+        yield from wrapped([told(note.text)], room, first, 3)
+    else:
+        text, took = told(note.text), amounts.seconds(note.took)
+        gap = " " * max(2, min(room, STEP_WIDTH) - 3 - width_of(text) - width_of(took))
+        yield [*first, text, gap, Styled(took, "faint")]
     if not note.hint and note.then is None:
         return
     arrow: list[Part] = ["   ", Styled("→" if sink.speaks_unicode() else "->", "faint"), " "]

@@ -50,21 +50,23 @@ class _Choice:
     """What `--color` said, and the live display that other output must not overwrite."""
 
     colours: When = "auto"
+    is_document: bool = False
     live: Progress | None = None
 
 
 _choice = _Choice()
 
 
-def use_colours(when: When) -> None:
-    """Follow `--color`."""
+def use(when: When, *, is_document: bool) -> None:
+    """Follow `--color` and `--json`: where a document is printed, nobody watches and nobody is asked."""
     _choice.colours = when
+    _choice.is_document = is_document
 
 
 def is_terminal(stream: IO[str] | None = None) -> bool:
     """Whether somebody is watching: output may be wrapped, and progress may be drawn over."""
     try:
-        return (stream or sys.stdout).isatty()
+        return not _choice.is_document and (stream or sys.stdout).isatty()
     except (ValueError, AttributeError):
         return False
 

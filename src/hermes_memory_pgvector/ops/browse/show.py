@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -93,8 +93,18 @@ class EventFacts(Facts):
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedItem:
+    """What a rejected record holds: a turn, or a change of a memory."""
+
+    kind: str = column("what")
+    agent_identity: str = column("theme")
+    characters: int = column("characters", right=True, default=0)
+    content: str = column("text", text=True)
+
+
+@dataclass(frozen=True, slots=True)
 class RejectedFacts(Facts):
-    """A record that Postgres has refused; its texts are in the journal's own command."""
+    """A record that Postgres has refused, and what it holds."""
 
     id: str = column("record")
     at: datetime | None = column("rejected", show=lambda at: f"{at.astimezone(UTC):{UTC_TIME}}")
@@ -103,6 +113,7 @@ class RejectedFacts(Facts):
     kind: str = "rejected"
     writer: str = ""
     position: int = 0
+    items: tuple[RejectedItem, ...] = ()
     notes: tuple[Note, ...] = aside(())
 
 
@@ -205,17 +216,26 @@ def _rejected(connection: Connection, name: RecordName) -> RejectedFacts:
     found = dead_letters.find(connection, name.number)
     if found is None:
         raise CareError(f"there is no rejected record {name}; `list rejected` shows them")
-    letter, _ = found
-    advice = Note("note", "what it holds", then=command("journal", "dead", "show", str(name.number), "--content"))
+    letter, payload = found
+    advice = Note("note", "once its cause is mended", then=command("journal", "retry", str(name)))
     return RejectedFacts(
-        str(name),
-        letter.at,
-        letter.reason,
-        letter.size,
-        writer=letter.writer,
-        position=letter.position,
-        notes=(advice,),
-    )
+        str(name), letter.at, letter.reason, letter.size, writer=letter.writer, position=letter.position,
+        items=tuple(_items(payload)), notes=(advice,),
+    )  # fmt: skip
+
+
+def _items(payload: bytes) -> Iterator[RejectedItem]:
+    """The items of a record; one that cannot be read is shown as it is."""
+    from hermes_memory_pgvector.journal import codec
+
+    try:
+        items = codec.decode(payload)
+    except ValueError:
+        yield RejectedItem("unreadable", "", len(payload), payload.decode("utf-8", "replace"))
+        return
+    for item in items:
+        content = getattr(item, "content", "") or getattr(item, "task", "")
+        yield RejectedItem(type(item).__name__, item.theme, len(content), content)
 
 
 def _session(connection: Connection, name: str, theme: str | None, page: str | None, limit: int) -> SessionFacts:
@@ -300,5 +320,5 @@ SHOW = Operation(
         ("show t345 --theme marketing", "turn 345"),
         ("show 20261116_0712_ab12", "what was said in a session that `list sessions` names"),
     ),
-    rows=(EventRow, SaidLine),
+    rows=(EventRow, SaidLine, RejectedItem),
 )  # fmt: skip

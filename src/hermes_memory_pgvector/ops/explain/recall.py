@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hermes_memory_pgvector.errors import MemoryPluginError, UsageError
 from hermes_memory_pgvector.ops.memory import Memory
@@ -74,6 +74,9 @@ class HitLine:
     after: Beside | None = column("after", below=True, rare=True, show=lambda turn: turn.told)
 
 
+Shown = TypeVar("Shown", bound=HitLine)
+
+
 @dataclass(frozen=True, slots=True)
 class Recalled(Facts):
     """What a search has found."""
@@ -90,15 +93,12 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
     """Search, and say what was found and where else there is something."""
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.ops import parts
-    from hermes_memory_pgvector.recall.tools import BadArgument, nothing_found
+    from hermes_memory_pgvector.recall.tools import nothing_found
     from hermes_memory_pgvector.text.lexemes import question_terms
 
     with memory.engine() as engine:
         own = theme_name(theme or "") or parts.profile_theme(memory.home, engine.settings)
-        try:
-            questions = _questions(engine.settings, own, KINDS[kind], {"query": query, "scope": scope, **given})
-        except BadArgument as problem:
-            raise UsageError(problem.sentence) from None
+        questions = asked(engine.settings, own, KINDS[kind], {"query": query, "scope": scope, **given})
         deadline = Deadline.after(BUDGET_SECONDS)
         _warm_up(engine, deadline)
         started = time.perf_counter()
@@ -109,7 +109,7 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
         if not hits:
             named = scope if scope not in SCOPES else theme
             if named:
-                _require(memory, theme_name(named))
+                require(memory, theme_name(named))
             elif scope == "current":
                 notes += _elsewhere(memory, engine, query, own, questions, answers, deadline)
     terms = question_terms(query)
@@ -118,21 +118,28 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
     where = own if scope == "current" else f"scope {scope}"
     told = nothing or f"{amounts.count(len(hits), 'hit')} in {where}, {amounts.seconds(took)}"
     notes = [Note("note", told), *notes, *([Note("warning", degraded)] if degraded else [])]
-    return Recalled(own, tuple(_line(hit, terms) for hit in hits), len(hits), degraded, nothing, tuple(notes))
+    return Recalled(
+        own, tuple(line_of(hit, terms, HitLine) for hit in hits), len(hits), degraded, nothing, tuple(notes)
+    )
 
 
-def _questions(settings: Settings, theme: str, tools: tuple[str, ...], given: dict[str, Any]) -> list[Question]:
+def asked(settings: Settings, theme: str, tools: tuple[str, ...], given: dict[str, Any]) -> list[Question]:
+    """The questions that an agent's tools would ask."""
+    from hermes_memory_pgvector.recall.tools import BadArgument
     from hermes_memory_pgvector.recall.tools import parse as parse_question
     from hermes_memory_pgvector.values import Session
 
-    since, until = given.pop("since"), given.pop("until")
-    questions = [
-        parse_question(
-            tool, given, Session(theme, "", theme), scope_default="current", max_query_chars=settings.query_max_chars,
-            cross_theme=settings.cross_theme,
-        )
-        for tool in tools
-    ]  # fmt: skip
+    since, until = given.pop("since", None), given.pop("until", None)
+    try:
+        questions = [
+            parse_question(
+                tool, given, Session(theme, "", theme), scope_default="current",
+                max_query_chars=settings.query_max_chars, cross_theme=settings.cross_theme,
+            )
+            for tool in tools
+        ]  # fmt: skip
+    except BadArgument as problem:
+        raise UsageError(problem.sentence) from None
     return [replace(each, since=since, until=until) for each in questions]
 
 
@@ -146,7 +153,7 @@ def _warm_up(engine: Engine, deadline: Deadline) -> None:
         pass
 
 
-def _require(memory: Memory, theme: str) -> None:
+def require(memory: Memory, theme: str) -> None:
     """Say that a theme which was named does not exist, instead of that it holds nothing."""
     with memory.reading(theme):
         pass
@@ -178,13 +185,14 @@ def _elsewhere(
     return [Note("note", f"themes that hold something: {', '.join(names[:MOST_OTHERS])}", "ask one with --theme NAME")]
 
 
-def _line(hit: Hit, terms: Sequence[Term]) -> HitLine:
+def line_of(hit: Hit, terms: Sequence[Term], shape: type[Shown], **more: Any) -> Shown:
+    """A hit as it is shown."""
     from hermes_memory_pgvector.text.excerpt import excerpt, one_line
 
     is_untrusted = hit.trust == "untrusted"
     odd = "" if hit.origin in (hit.role, *USUAL_ORIGINS) or is_untrusted else hit.origin.replace("_", " ")
     tools = f": {', '.join(hit.tools)}" if is_untrusted and hit.tools else ""
-    return HitLine(
+    return shape(
         id=f"{'m' if hit.target else 't'}{hit.id}",
         whose=WHOSE[hit.target] if hit.target else hit.role or "",
         agent_identity=hit.theme,
@@ -201,6 +209,7 @@ def _line(hit: Hit, terms: Sequence[Term]) -> HitLine:
         trust=hit.trust,
         before=_beside(hit.before),
         after=_beside(hit.after),
+        **more,
     )
 
 

@@ -59,7 +59,7 @@ def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
         yield warning("journal", text, "check the disk; remove the *.damaged files when you are done")
     if seen.dead_letters:
         text = f"{terminal.count(seen.dead_letters, 'record')} rejected by Postgres"
-        yield warning("dead letters", text, "hermes-pgvector journal dead list")
+        yield warning("dead letters", text, "hermes-pgvector list rejected")
     elif seen.marks is not None:
         yield ok("dead letters", "none")
     yield from _processes(report)
