@@ -239,7 +239,7 @@ def test_a_removal_that_waits_is_dropped_only_if_it_means_what_is_forgotten(home
     )
     assert ordinals == [(1,), (3,)]
     payloads = b"".join(path.read_bytes() for path in (home.folder / "journal").iterdir() if path.is_file())
-    assert b'"t":"two","g":"memory"' in payloads
+    assert b'"theme":"two","target":"memory"' in payloads
 
     # A session's memories are those it wrote: another session's word for the same stands.
     same = AddMemory("two", "user", f"{CANARY} likes tea", home.turn("x").when, holder, metadata={"session_id": "s9"})

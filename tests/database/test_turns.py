@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from hermes_memory_pgvector.config.settings import Settings
-from hermes_memory_pgvector.journal import Urgency
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from testing.agent import AgentHome
 
@@ -555,20 +553,6 @@ def test_words_that_an_undone_turn_shares_with_an_earlier_one_are_lost_once_only
     agent_home.settle()
     said = agent_home.stored.rows("SELECT ordinal FROM conversations WHERE content LIKE 'Question 1:%%' ORDER BY 1")
     assert said == [(1,)]
-
-
-@pytest.mark.parametrize("kept", [[], [["00" * 16, 1]]], ids=["nothing", "something"])
-def test_a_record_that_names_only_what_is_kept_deletes_nothing(agent_home: AgentHome, kept: list[Any]) -> None:
-    """Journals of an earlier version may still hold such records."""
-    agent = agent_home.provider()
-    report(agent, "s1", 1)
-    report(agent, "s1", 1, 2)
-    now = agent_home.engine.clock.now()
-    record = {"k": "trim", "t": "marketing", "s": "s1", "x": kept, "w": [now.wall_us, now.order_us]}
-    agent_home.engine.journal.append(json.dumps({"v": 1, "items": [record]}).encode() + b"\n", Urgency.TURN)
-    report(agent, "s1", 1, 2, 3)
-    assert stored(agent_home) == words(1, 2, 3)
-    assert agent_home.stored.count("dead_letters") == 0
 
 
 def test_an_interrupted_question_belongs_to_the_session_it_was_asked_in(agent_home: AgentHome) -> None:

@@ -93,7 +93,7 @@ class JournalMachine(RuleBasedStateMachine):
     def forget_own(self) -> None:
         self.forget(self.journal.writer)
         waiting = self.model[self.journal.writer][self.watermark[self.journal.writer] :]
-        own = self.journal._appender.capacity.waiting - self.journal._appender.capacity.foreign
+        own = self.journal._appender.own_waiting
         assert own == sum(len(payload) + HEADER_BYTES for payload in waiting)
 
     @precondition(lambda self: self.held)

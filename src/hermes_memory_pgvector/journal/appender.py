@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import enum
 import errno
 import os
 import threading
@@ -20,16 +21,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from hermes_memory_pgvector.errors import JournalError
+from hermes_memory_pgvector.errors import JournalError, JournalFull
 from hermes_memory_pgvector.files import sync_folder
 from hermes_memory_pgvector.journal import segment as files
-from hermes_memory_pgvector.journal.capacity import Capacity, Urgency
 from hermes_memory_pgvector.journal.frame import HEADER_BYTES, MAX_PAYLOAD, encode, seed_of
 from hermes_memory_pgvector.journal.segment import ActiveSegment, position
 
 SyncMode = Literal["process", "batch", "always"]
 
 _GIL_WRITE_BYTES = 64 * 1024
+_TURNS_SHARE = 0.9
+
+
+class Urgency(enum.Enum):
+    """How important a record is when there is little room left."""
+
+    MEMORY = "memory"
+    TURN = "turn"
 
 
 class Appender:
@@ -46,8 +54,14 @@ class Appender:
         self.wants_rotation = False
         self.lacks_disk = False
         """Whether the disk had no room for the last record."""
-        self.capacity = Capacity(max_bytes)
+        self.own_waiting = 0
+        """The bytes of this series that are not in the database yet."""
+        self.others_waiting = 0
+        """The same of other series, as last counted."""
+        self.refused = 0
+        """How many records were turned away because the journal is full."""
         self.last_error = ""
+        self._max_bytes = max_bytes
         self._directory = directory
         self._sync = sync
         self._segment_bytes = segment_bytes
@@ -76,7 +90,7 @@ class Appender:
         self._writer, self._seed = writer, seed_of(writer)
         self.count = self._sealed_end = 0
         self._sealed_sizes = {}
-        self.capacity.own = 0
+        self.own_waiting = 0
         self._dirty_since = self._syncing_since = None
         self.wants_rotation = self.is_asleep = False
 
@@ -86,13 +100,21 @@ class Appender:
             with contextlib.suppress(OSError):
                 os.close(self._active.fd)
         self.reset(writer)
-        self.capacity.reset()
         self.last_error = ""
 
     def adjust(self, *, sync: SyncMode, max_bytes: int) -> None:
         """Go on under other settings; for the holder of the lock."""
-        self._sync = sync
-        self.capacity.bound(max_bytes)
+        self._sync, self._max_bytes = sync, max_bytes
+
+    @property
+    def waiting(self) -> int:
+        """What counts against the bound."""
+        return self.own_waiting + self.others_waiting
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more than half of what the journal may hold waits in it."""
+        return 2 * self.waiting > self._max_bytes
 
     def append(self, payload: bytes, urgency: Urgency) -> None:
         """Write one record."""
@@ -119,7 +141,7 @@ class Appender:
                     break
             self.count += 1
             active.size += total
-            self.capacity.own += total
+            self.own_waiting += total
             if self._dirty_since is None:
                 self._dirty_since = time.monotonic()
             if self._sync == "always":
@@ -157,7 +179,7 @@ class Appender:
             if self._active is not None:
                 sizes[self._active.number] = os.fstat(self._active.fd).st_size
             waiting = (position(number, size) - max(mark, position(number, 0)) for number, size in sizes.items())
-            self.capacity.own = sum(max(0, bytes_after) for bytes_after in waiting)
+            self.own_waiting = sum(max(0, bytes_after) for bytes_after in waiting)
 
     def request_rotation(self) -> None:
         """Ask the helper to seal the present segment."""
@@ -198,22 +220,6 @@ class Appender:
         if not self._flush(active):
             self.request_rotation()
         self._syncing_since = None
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether somebody has deleted the file while it holds records."""
-        with self.lock:
-            return self._active is not None and self._active.size > 0 and files.is_deleted(self._active)
-
-    def put_back(self) -> None:
-        """For the holder of the lock: give what a deleted file holds a file again; raises OSError."""
-        active = self._active
-        if active is not None and active.size and files.is_deleted(active):
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            files.put_back(self._directory, self._writer, active)
-            self._seal(active)
-            self._active = self._dirty_since = None
-            os.close(active.fd)
 
     def finish(self) -> None:
         """Helper only: sync and close the file; one without a record is removed."""
@@ -313,13 +319,17 @@ class Appender:
         return self._active
 
     def _check_capacity(self, total: int, urgency: Urgency) -> None:
-        if self.capacity.admits(total, urgency):
+        waiting = self.waiting
+        limit = self._max_bytes if urgency is Urgency.MEMORY else int(self._max_bytes * _TURNS_SHARE)
+        if waiting + total <= limit:
             return
+        self.refused += 1
         if self.is_asleep:
             # The helper learns what other processes have drained; without it a full journal would stay full.
             self.is_asleep = False
             self.wake()
-        raise self.capacity.refusal(urgency)
+        held = f"{waiting} of at most {self._max_bytes} bytes"
+        raise JournalFull(f"the journal holds {held}; a {urgency.value} was refused")
 
     def _break(self, active: ActiveSegment) -> None:
         active.is_broken = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 MAGIC = b"\xf5\xc1\xfe\xc0"
@@ -42,8 +43,7 @@ class Junk:
     """The bytes are at the end of the file and start a frame: a write that was cut off, not damage."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(NamedTuple):
     length: int
     micros: int
     check: int
@@ -108,9 +108,7 @@ def _header(data: bytes, at: int, seed: int) -> _Header | None:
         return None
     _, length, micros = _FIELDS.unpack_from(data, at)
     check, payload_check = _CHECKS.unpack_from(data, at + _FIELDS.size)
-    if crc32(data[at : at + _FIELDS.size], seed) != check:
-        return None
-    return _Header(length, micros, check, payload_check)
+    return _Header(length, micros, check, payload_check) if crc32(data[at : at + _FIELDS.size], seed) == check else None
 
 
 def _is_torn(head: bytes, remaining: int, seed: int) -> bool:

@@ -8,6 +8,9 @@ One append-only series of files per process; payloads are opaque. What survives 
 
 A record for which `append` raised is not acknowledged: it does not arrive, or, if the disk failed in the middle, it
 may. Only the database knows how far the files are drained.
+
+A helper thread opens, syncs, rotates and closes the files. While records come in it looks after them every
+`sync_interval`; when nothing has happened for a second it sleeps until an append wakes it.
 """
 
 from __future__ import annotations
@@ -24,17 +27,20 @@ from pathlib import Path
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import JournalError, ThreadUnavailable
 from hermes_memory_pgvector.fork import hold_during_fork
-from hermes_memory_pgvector.journal.appender import Appender, SyncMode
-from hermes_memory_pgvector.journal.capacity import Urgency
-from hermes_memory_pgvector.journal.helper import Helper
+from hermes_memory_pgvector.journal.appender import Appender, SyncMode, Urgency
 from hermes_memory_pgvector.journal.lock import WriterLock, new_writer_id
-from hermes_memory_pgvector.journal.reader import Depth, Reader, Record
+from hermes_memory_pgvector.journal.reader import Reader
 from hermes_memory_pgvector.journal.retention import Adoption, Retention
 from hermes_memory_pgvector.journal.segment import describe, list_directory, position
+from hermes_memory_pgvector.service import Service
 
 logger = logging.getLogger(__name__)
 
 _MIB = 1024 * 1024
+_IDLE_SECONDS = 1.0
+_SLEEP_SECONDS = 30.0
+_CENSUS_SECONDS = 2.0
+_RETRY_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,18 @@ class JournalStats:
     locks_work: bool
 
 
-class Journal:
+class _Helper(Service):
+    """Runs what the journal wants done on another thread than the hooks'."""
+
+    def __init__(self, work: Callable[[], float]) -> None:
+        super().__init__("hermes-pgvector-journal")
+        self._work = work
+
+    def run_once(self) -> float:
+        return self._work()
+
+
+class Journal(Reader):
     """One process's journal, and access to those that other processes have left in the same directory."""
 
     def __init__(
@@ -66,28 +83,28 @@ class Journal:
     ) -> None:
         self.on_append: Callable[[], None] | None = None
         """Called by the helper soon after records were appended."""
-        self._announced = 0
-        self._directory = directory
+        super().__init__(directory)
         self._idle_seal_bytes = segment_bytes // 16
+        self._sync_interval = sync_interval
         self._appender = Appender(directory, sync=sync, segment_bytes=segment_bytes, max_bytes=max_bytes)
-        self._reader = Reader(directory, self._readable_upto)
         self._retention = Retention(
-            directory,
-            self._reader,
+            self,
             keep_seconds=keep_seconds,
             # On a full disk what was drained makes room for what comes.
             keep_bytes=lambda: 0 if self._appender.lacks_disk else keep_bytes,
             least_seconds=least_seconds,
         )
-        self._sync_interval = sync_interval
-        self._helper = Helper(self, self._appender, sync_interval)
-        self._appender.revive = self._revive
+        self._helper = _Helper(self._tend)
+        self._appender.wake = self._helper.wake
+        self._appender.revive = lambda: self._begin() if self._may_revive and self._lock is None else None
         self._lock: WriterLock | None = None
         self._writer = new_writer_id()
         self._locks_work = True
         self._may_revive = False
         self._is_closing = False
         self._closed = threading.Event()
+        self._announced = self._activity = 0
+        self._active_at = self._census_due = 0.0
         hold_during_fork(self)
 
     def open(self) -> None:
@@ -133,30 +150,11 @@ class Journal:
             time.sleep(0.002)
         if not self._helper.is_running:
             self._appender.sync()
-        self._renew_if_deleted()
-
-    def _close(self, deadline: Deadline) -> None:
-        if self._lock is None:
-            return
-        self._renew_if_deleted()
-        self._is_closing = True
-        helper = self._helper
-        if not helper.is_running:
-            self.finish()
-        helper.wake()
-        # A helper that hangs in a sync is not stopped: it finishes when the disk answers.
-        if self._closed.wait(deadline.remaining()):
-            helper.stop(deadline)
 
     @property
     def writer(self) -> str:
         """This process's id in the directory."""
         return self._writer
-
-    @property
-    def directory(self) -> Path:
-        """Where the files are."""
-        return self._directory
 
     @property
     def end(self) -> int:
@@ -171,7 +169,7 @@ class Journal:
     @property
     def is_crowded(self) -> bool:
         """Whether more than half of what the journal may hold waits in it."""
-        return self._appender.capacity.is_crowded
+        return self._appender.is_crowded
 
     @property
     def sync_lag_seconds(self) -> float:
@@ -180,63 +178,39 @@ class Journal:
 
     def stats(self) -> JournalStats:
         """A snapshot for status and doctor; lists the directory, so not for hooks."""
-        listing = list_directory(self._directory)
+        listing = list_directory(self.directory)
         return JournalStats(
             bytes_on_disk=sum(each.size for each in listing.segments) + listing.damaged_bytes,
-            waiting_bytes=self._appender.capacity.waiting,
-            damaged_segments=listing.damaged + len(self._reader.damaged),
+            waiting_bytes=self._appender.waiting,
+            damaged_segments=listing.damaged + len(self.damaged),
             last_error=self._appender.last_error,
             locks_work=self._locks_work,
         )
 
-    def writers(self) -> list[str]:
-        """Every writer that has segments in the directory, this process first."""
-        return sorted(list_directory(self._directory).writers, key=lambda writer: (writer != self._writer, writer))
-
-    def read(self, writer: str, mark: int, *, max_records: int, max_bytes: int) -> list[Record]:
-        """The records after a mark in their order; at least one when there is one.
-
-        Another writer's records must be adopted before they are stored.
-        """
-        return self._reader.read(writer, mark, max_records=max_records, max_bytes=max_bytes)
-
     def adopt(self, writer: str) -> Adoption | None:
-        """The right to drain a dead writer; None while its process lives. The own writer needs none, and gets one."""
-        if writer == self._writer:
-            return Adoption(writer, None, lambda _: None)
-        return self._retention.adopt(writer, locks_work=self._locks_work)
+        """The right to drain a dead writer; None while its process lives. The own writer needs none, and gets one.
 
-    def retire(self, writer: str, mark: int) -> None:
-        """Retire what lies before a mark that the server has just confirmed.
+        Where locks do not exclude, nobody can tell, so what dead processes leave waits until the home is elsewhere.
+        """
+        if writer == self._writer:
+            return Adoption(writer, None, {})
+        return self._retention.adopt(writer) if self._locks_work else None
+
+    def retire(self, writer: str, mark: int, *, at_once: bool = False) -> None:
+        """Retire what lies before a mark that the server has just confirmed; `at_once` keeps nothing of it.
 
         Call it with a freshly read mark only, also now and then while idle: segments go when they have been drained for
         as long as they are kept, and a server that failed over may have gone back behind an older one.
         """
         if writer == self._writer:
-            self._count_waiting(mark)
-            self._retention.retire(writer, mark, sealed_below=self._sealed_below)
-        elif self._retention.holds(writer):
-            self._retention.retire(writer, mark)
-
-    def drop_drained(self, writer: str, mark: int) -> None:
-        """Remove what lies before a mark just read from the server, however short a time ago it arrived."""
-        if writer == self._writer:
-            self._retention.drop_drained(writer, mark, sealed_below=self._sealed_below)
-        elif self._retention.holds(writer):
-            self._retention.drop_drained(writer, mark)
-
-    def once_stored(self, writer: str) -> int:
-        """How far some process has seen a writer's records in the database, as far as the marks on its files tell."""
-        files = list_directory(self._directory).of(writer)
-        return max((each.end for each in files if each.is_drained), default=0)
-
-    def first_kept(self, writer: str) -> int:
-        """The position where a writer's files begin; 0 when there are none."""
-        return next((each.start for each in list_directory(self._directory).of(writer)), 0)
-
-    def depth(self, writer: str, mark: int, upto: float = math.inf) -> Depth:
-        """What waits after a mark, as far as `upto`; walks segments, so not for hooks."""
-        return self._reader.depth(writer, mark, upto)
+            self._appender.set_mark(mark)
+            end, number = self._appender.end(), self._appender.active_number
+            if number is not None and mark >= end >= position(number, self._idle_seal_bytes):
+                # Other processes count this file as waiting until it is sealed and marked.
+                self._appender.request_rotation()
+            self._retention.retire(writer, mark, sealed_below=self._sealed_below, at_once=at_once)
+        elif writer in self._retention.held:
+            self._retention.retire(writer, mark, at_once=at_once)
 
     def seal(self, deadline: Deadline) -> float:
         """Go on in a new file, so that what was appended so far no longer changes; the number of the file in use.
@@ -256,57 +230,47 @@ class Journal:
         number = self._appender.active_number
         return math.inf if number is None else number
 
-    def _count_waiting(self, mark: int) -> None:
-        self._appender.set_mark(mark)
-        end, number = self._appender.end(), self._appender.active_number
-        if number is not None and mark >= end >= position(number, self._idle_seal_bytes):
-            # Other processes count this file as waiting until it is sealed and marked.
-            self._appender.request_rotation()
-
-    def _readable_upto(self, writer: str) -> float:
+    def _limit(self, writer: str) -> float:
         return self._appender.end() if writer == self._writer else math.inf
 
     def _begin(self) -> None:
         """Take an identity: lock, first segment, helper."""
+        lock: WriterLock | None = None
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with contextlib.suppress(PermissionError):
-                self._directory.chmod(0o700)
-            lock: WriterLock | None = None
+                self.directory.chmod(0o700)
             while lock is None:
                 self._writer = new_writer_id()
-                lock = WriterLock.create(self._directory, self._writer)
-        except OSError as error:
-            raise JournalError(f"the journal cannot be opened ({describe(error)})") from None
-        try:
+                lock = WriterLock.create(self.directory, self._writer)
             self._appender.begin(self._writer)
         except OSError as error:
-            lock.unlink()
-            lock.release()
+            if lock is not None:
+                lock.unlink()
+                lock.release()
             raise JournalError(f"the journal cannot be opened ({describe(error)})") from None
         self._lock, self._locks_work = lock, lock.excludes
         self._is_closing = self._may_revive = False
         self._closed.clear()
-        if not self._helper.is_running or self._helper.is_stopping:
-            self._helper = Helper(self, self._appender, self._sync_interval)
-        self._appender.wake = self._helper.wake
         try:
             self._helper.start()
         except ThreadUnavailable as error:
             # Records still reach the file, which survives the process.
             self._appender.last_error = str(error)
 
-    def _revive(self) -> None:
-        if self._may_revive and self._lock is None:
-            self._begin()
+    def _close(self, deadline: Deadline) -> None:
+        if self._lock is None:
+            return
+        self._is_closing = True
+        if not self._helper.is_running:
+            self._finish()
+        self._helper.wake()
+        # A helper that hangs in a sync is not stopped: it finishes when the disk answers.
+        if self._closed.wait(deadline.remaining()):
+            self._helper.stop(deadline)
 
-    @property
-    def is_closing(self) -> bool:
-        """Whether the helper is to finish."""
-        return self._is_closing
-
-    def finish(self) -> None:
-        """Helper: sync, close and give the identity up; a series without a record leaves no trace."""
+    def _finish(self) -> None:
+        """Sync, close and give the identity up; a series without a record leaves no trace."""
         lock = self._lock
         if lock is not None:
             self._appender.finish()
@@ -317,53 +281,57 @@ class Journal:
             lock.release()
         self._closed.set()
 
-    def announce(self) -> None:
-        """Helper: announce new records. A hook that woke the writer itself would wait for the GIL."""
-        count = self._appender.count
-        if count != self._announced:
-            self._appender.lacks_disk = False
+    def _tend(self) -> float:
+        """Helper: do what is due and say when to come again."""
+        appender, pause = self._appender, self._sync_interval
+        if self._is_closing:
+            self._helper.end()
+            self._finish()
+            return 0.0
+        if appender.count != self._announced:
+            self._announced = appender.count
+            appender.lacks_disk = False
             if self.on_append is not None:
+                # A hook that woke the writer itself would wait for the GIL.
                 self.on_append()
-        self._announced = count
+        if appender.wants_rotation and not appender.rotate():
+            pause = max(pause, _RETRY_SECONDS)
+        appender.sync()
+        now = time.monotonic()
+        if now >= self._census_due:
+            self._census_due = now + _CENSUS_SECONDS
+            self._look_around()
+        with appender.lock:
+            activity = appender.count + appender.refused
+            if activity != self._activity:
+                self._activity, self._active_at = activity, now
+            if now - self._active_at < _IDLE_SECONDS or appender.is_dirty or appender.wants_rotation:
+                return pause
+            appender.is_asleep = True
+            # Near the bound it matters soon when other processes have made room.
+            return _CENSUS_SECONDS if appender.is_crowded else _SLEEP_SECONDS
 
-    def count_others(self) -> None:
-        """Helper: learn what other processes have waiting, and whether the own file is still where it was made."""
+    def _look_around(self) -> None:
+        """Learn what other processes have waiting, and whether the own file is still where it was made."""
         own, number = self._writer, self._appender.active_number
         try:
-            segments = list_directory(self._directory).segments
+            segments = list_directory(self.directory).segments
         except JournalError as error:
             self._appender.last_error = str(error)
             segments = ()
-        waiting = (each.size for each in segments if each.writer != own and not each.is_drained)
-        self._appender.capacity.foreign = sum(waiting)
-        if number is not None and not any((each.writer, each.number) == (own, number) for each in segments):
-            self._renew(own)
-
-    def clean(self) -> None:
-        """Helper: remove what dead writers have left empty."""
-        self._retention.clean(self._writer, locks_work=self._locks_work)
-
-    def _renew_if_deleted(self) -> None:
-        writer = self._writer
-        if self._appender.is_deleted:
-            self._renew(writer)
-
-    def _renew(self, writer: str) -> None:
-        """Our files have been removed: put back what we still have of them, and append to new ones from now on.
-
-        `writer` is whose files are missing. Whoever comes second finds a new series, which has to stay.
-        """
+        self._appender.others_waiting = sum(
+            each.size for each in segments if each.writer != own and not each.is_drained
+        )
+        if number is None or any((each.writer, each.number) == (own, number) for each in segments):
+            return
         with self._appender.lock:
             lock = self._lock
-            if lock is None or self._is_closing or writer != self._writer:
+            if lock is None or self._is_closing or own != self._writer:
                 return
-            try:
-                self._appender.put_back()
-            except OSError as error:
-                # The records are safe while the file is open; the next census tries again.
-                self._appender.last_error = f"a deleted file could not be put back ({describe(error)})"
-                return
-            logger.warning("the journal's files have been removed; a new series begins in the same directory")
+            logger.error(
+                "the journal's files have been removed, and with them what was not in the database yet; "
+                "a new series begins in the same directory"
+            )
             self._appender.finish()
             lock.release()
             # Should that fail now, the next append tries again.

@@ -2,14 +2,13 @@
 
 A writer's id is made once and never used again. Its lock file carries an flock for as long as the process lives; the
 kernel drops it however the process ends. After a fork the child closes what it inherited without unlocking: the lock
-belongs to the parent. Where locks do not exclude, only proof from the system that the process is gone counts.
+belongs to the parent. Where locks do not exclude, nobody is taken for dead.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -18,7 +17,6 @@ import time
 from pathlib import Path
 
 from hermes_memory_pgvector.fork import hold_during_fork
-from hermes_memory_pgvector.machine import boot_id, pid_namespace, start_of
 
 WRITER_ID = re.compile(r"[0-9a-f]{11}-[0-9a-f]{16}")
 _CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -58,11 +56,6 @@ def new_writer_id() -> str:
     return f"{time.time_ns() // 1_000_000 & 0xFFF_FFFF_FFFF:011x}-{secrets.token_hex(8)}"
 
 
-def lock_path(directory: Path, writer: str) -> Path:
-    """Where a writer's lock file is."""
-    return directory / f"{writer}.lock"
-
-
 class WriterLock:
     """One held lock file."""
 
@@ -75,29 +68,27 @@ class WriterLock:
 
     @classmethod
     def create(cls, directory: Path, writer: str) -> WriterLock | None:
-        """Make and take the lock of a new writer; None when a cleaner was faster, and another id is needed."""
-        path = lock_path(directory, writer)
-        lock = cls._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        if lock is None:
-            return None
-        # Without room for it the process cannot be proven gone later, which is the safe side.
-        with contextlib.suppress(OSError):
-            os.write(lock._fd, json.dumps(_this_process()).encode())
-        lock.excludes = lock.excludes and _second_taker_fails(path)
+        """Make and take the lock of a new writer; None when another was faster, and another id is needed."""
+        lock = cls._open(directory / f"{writer}.lock", os.O_CREAT | os.O_EXCL)
+        if lock is not None and lock.excludes:
+            # Some file systems grant every lock.
+            second = os.open(lock.path, os.O_RDWR | _CLOEXEC_NOFOLLOW)
+            lock.excludes = _try_exclusive(second) is False
+            os.close(second)
         return lock
 
     @classmethod
     def take(cls, directory: Path, writer: str, *, create: bool) -> WriterLock | None:
         """Take the lock of a writer that may be dead; None while its process lives or when the file is gone."""
         try:
-            return cls._open(lock_path(directory, writer), os.O_RDWR | (os.O_CREAT if create else 0))
+            return cls._open(directory / f"{writer}.lock", os.O_CREAT if create else 0)
         except FileNotFoundError:
             return None
 
     @classmethod
     def _open(cls, path: Path, flags: int) -> WriterLock | None:
         with _open_locks.guard:
-            fd = os.open(path, flags | _CLOEXEC_NOFOLLOW, 0o600)
+            fd = os.open(path, os.O_RDWR | flags | _CLOEXEC_NOFOLLOW, 0o600)
             excludes = _try_exclusive(fd)
             if excludes is False or not _is_still(path, fd):
                 os.close(fd)
@@ -121,19 +112,6 @@ class WriterLock:
             os.close(fd)
 
 
-def is_provably_gone(directory: Path, writer: str) -> bool:
-    """Whether the writer's process is certainly no more: same boot, same pid namespace, no such process."""
-    try:
-        owner = json.loads(lock_path(directory, writer).read_bytes())
-        boot, namespace, pid, started = owner["boot"], owner["namespace"], int(owner["pid"]), str(owner["started"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    here = _this_process()
-    if not boot or not namespace or (boot, namespace) != (here["boot"], here["namespace"]):
-        return False
-    return start_of(pid) != started
-
-
 def _try_exclusive(fd: int) -> bool | None:
     """True when taken, False when someone holds it, None when this system cannot lock."""
     try:
@@ -145,24 +123,8 @@ def _try_exclusive(fd: int) -> bool | None:
     return True
 
 
-def _second_taker_fails(path: Path) -> bool:
-    """Whether the lock just taken keeps a second open of the same file out, as a working lock does."""
-    fd = os.open(path, os.O_RDWR | _CLOEXEC_NOFOLLOW)
-    try:
-        return _try_exclusive(fd) is False
-    finally:
-        os.close(fd)
-
-
 def _is_still(path: Path, fd: int) -> bool:
     try:
-        named = path.stat(follow_symlinks=False)
+        return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(fd))
     except FileNotFoundError:
         return False
-    opened = os.fstat(fd)
-    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
-
-
-def _this_process() -> dict[str, str | int]:
-    pid = os.getpid()
-    return {"pid": pid, "boot": boot_id(), "namespace": pid_namespace(), "started": start_of(pid)}

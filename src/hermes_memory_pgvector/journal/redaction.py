@@ -23,13 +23,13 @@ from hermes_memory_pgvector import files
 from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.journal.frame import Frame, Junk, encode, seed_of
-from hermes_memory_pgvector.journal.lock import WRITER_ID, WriterLock, is_provably_gone
+from hermes_memory_pgvector.journal.lock import WRITER_ID, WriterLock
 from hermes_memory_pgvector.journal.segment import describe, list_directory, walk_file
 from hermes_memory_pgvector.values import WriteItem
 
 LOCK_NAME = ".redaction-lock"
 DRAFT_PREFIX = ".redacted-"
-NOTHING = {"k": "forget", "t": "", "s": "", "x": [], "w": [0, 0]}
+NOTHING = {"k": "ForgetTurns", "theme": "", "session_id": "", "turns": [], "when": [0, 0]}
 """An item that does nothing: it takes no turns back."""
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -78,29 +78,18 @@ def unreadable_of_folder(directory: Path) -> Iterator[bytes]:
 
 def redact_payload(payload: bytes, items: Sequence[WriteItem], new: Sequence[WriteItem | None]) -> bytes:
     """A payload of the same length with what its items become; JournalError when that would not fit."""
-    head, _, words = payload.partition(b"\n")
-    record = json.loads(head)
-    kept: list[bytes] = []
+    record = json.loads(payload)
     entries: list[Any] = []
-    at = 0
     for raw, was, now in zip(record["items"], items, new, strict=True):
-        length = int(raw["c"]) if raw["k"] == "turn" else 0
         if now is was:
             entries.append(raw)
-            kept.append(words[at : at + length])
-        elif now is None:
-            entries.append(NOTHING)
         else:
-            own, _, own_words = codec.encode([now]).partition(b"\n")
-            entries.append(json.loads(own)["items"][0])
-            kept.append(own_words)
-        at += length
+            entries.append(NOTHING if now is None else json.loads(codec.encode([now]))["items"][0])
     body = _to_json({**record, "items": entries}).encode("utf-8", "surrogatepass")
-    told = b"".join(kept)
-    room = len(payload) - len(body) - 1 - len(told)
+    room = len(payload) - len(body)
     if room < 0:
         raise JournalError("a record cannot be rewritten in its place")
-    return body + b" " * room + b"\n" + told
+    return body + b" " * room
 
 
 def redact_file(path: Path, writer: str, rewrite: Rewrite, blank: Blank) -> int:
@@ -199,7 +188,7 @@ class _Folder:
                 self._redact_series(writer, self._sealed_below[writer])
                 continue
             lock = WriterLock.take(self._directory, writer, create=self._execute)
-            is_gone = lock is not None and (lock.excludes or is_provably_gone(self._directory, writer))
+            is_gone = lock is not None and lock.excludes
             try:
                 self._redact_series(writer, math.inf if is_gone else _sealed_below(self._directory, writer))
             finally:

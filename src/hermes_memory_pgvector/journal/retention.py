@@ -1,4 +1,4 @@
-"""What else happens to journals: adoption, retention, cleaning.
+"""What else happens to the files of a journal: adoption and retention.
 
 A dead writer's series is adopted by taking its lock. Drained segments are kept for a while, because a server that
 fails over may have lost what it had confirmed. Damaged segments are renamed and kept for good.
@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 
 from hermes_memory_pgvector.errors import JournalError
-from hermes_memory_pgvector.journal.lock import WriterLock, is_provably_gone
+from hermes_memory_pgvector.journal.frame import Frame
+from hermes_memory_pgvector.journal.lock import WriterLock
 from hermes_memory_pgvector.journal.reader import Reader
-from hermes_memory_pgvector.journal.segment import SegmentFile, describe, is_damaged, list_directory
+from hermes_memory_pgvector.journal.segment import SegmentFile, describe, is_damaged, list_directory, walk_file
 
 logger = logging.getLogger(__name__)
 
@@ -28,16 +29,16 @@ _WAITING_MODE = 0o600
 
 
 class Adoption:
-    """The right to drain a dead writer's series, until released."""
+    """The right to drain a series, until released; that of a dead writer comes with its lock."""
 
-    def __init__(self, writer: str, lock: WriterLock | None, on_release: Callable[[str], None]) -> None:
+    def __init__(self, writer: str, lock: WriterLock | None, held: dict[str, Adoption]) -> None:
         self.writer = writer
         self.lock = lock
-        self._on_release = on_release
+        self._held = held
 
     def release(self) -> None:
         """Let other processes adopt; may be called twice."""
-        self._on_release(self.writer)
+        self._held.pop(self.writer, None)
         if self.lock is not None:
             self.lock.release()
 
@@ -51,52 +52,52 @@ class Adoption:
 
 
 class Retention:
-    """Adopts, retains and cleans the files of one journal directory; any thread may call it."""
+    """Adopts and retains the files of one journal directory; any thread may call it."""
 
     def __init__(
         self,
-        directory: Path,
         reader: Reader,
         *,
         keep_seconds: float,
         keep_bytes: Callable[[], int],
         least_seconds: float,
     ) -> None:
-        self._directory = directory
+        self._directory = reader.directory
         self._reader = reader
         self._keep_seconds = keep_seconds
         self._keep_bytes = keep_bytes
         self._least_seconds = least_seconds
-        self._held: dict[str, Adoption] = {}
+        self.held: dict[str, Adoption] = {}
+        """What this process has adopted, by writer."""
         self._drained_at: dict[tuple[str, int], float] = {}
         self._untakable: set[str] = set()
         self._guard = threading.RLock()
 
-    def holds(self, writer: str) -> bool:
-        """Whether the writer is adopted by this journal."""
-        return writer in self._held
-
-    def adopt(self, writer: str, *, locks_work: bool) -> Adoption | None:
+    def adopt(self, writer: str) -> Adoption | None:
         """Take the lock of a writer; None while its process lives or may live."""
         with self._guard:
-            if writer in self._held:
-                return self._held[writer]
-            if not (locks_work or is_provably_gone(self._directory, writer)):
-                return None
+            if writer in self.held:
+                return self.held[writer]
             try:
                 # A restored copy may have come without its lock file.
                 has_files = writer in list_directory(self._directory).writers
                 lock = WriterLock.take(self._directory, writer, create=has_files)
             except OSError as error:
-                self._complain(writer, error)
+                # Perhaps another user's: it does not hold up the others.
+                if writer not in self._untakable:
+                    self._untakable.add(writer)
+                    logger.warning("the journal of %s waits: its lock cannot be taken (%s)", writer, describe(error))
                 return None
             if lock is None:
                 return None
-            adoption = self._held[writer] = Adoption(writer, lock, self._released)
-            return adoption
+            self.held[writer] = Adoption(writer, lock, self.held)
+            return self.held[writer]
 
-    def retire(self, writer: str, mark: int, *, sealed_below: float = math.inf) -> None:
-        """Retire the sealed segments that hold nothing after a mark just read from the server; own or adopted ones."""
+    def retire(self, writer: str, mark: int, *, sealed_below: float = math.inf, at_once: bool = False) -> None:
+        """Retire the sealed segments that hold nothing after a mark just read from the server; own or adopted ones.
+
+        `at_once`: what was forgotten must not stay in files, however short a time ago it was drained.
+        """
         with self._guard:
             listing = list_directory(self._directory)
             sealed = [each for each in listing.of(writer) if each.number < sealed_below]
@@ -106,54 +107,28 @@ class Retention:
             most, now = self._keep_bytes(), time.monotonic()
             for segment in covered:
                 age = now - self._drained_since(segment, now)
-                # A server may still lose what it has just confirmed, so that is never removed.
-                if age >= self._keep_seconds or (retained > most and age >= self._least_seconds):
+                # A server may still lose what it has just confirmed, so otherwise that is never removed.
+                if at_once or age >= self._keep_seconds or (retained > most and age >= self._least_seconds):
                     retained -= segment.size
                     self._remove(segment)
-            adoption = self._held.get(writer)
+            adoption = self.held.get(writer)
             if adoption is not None and adoption.lock is not None and not list_directory(self._directory).of(writer):
                 adoption.lock.unlink()
 
-    def drop_drained(self, writer: str, mark: int, *, sealed_below: float = math.inf) -> None:
-        """Remove at once what lies before a mark: what was forgotten must not stay in files."""
-        with self._guard:
-            for segment in list_directory(self._directory).of(writer):
-                if segment.number < sealed_below and self._is_covered(segment, mark):
-                    self._remove(segment)
-
-    def clean(self, own: str, *, locks_work: bool) -> None:
-        """Remove the lock files of dead writers that left nothing else."""
-        if not locks_work:
-            return
-        listing = list_directory(self._directory)
-        for writer in listing.locks - listing.writers - {own}:
-            lock = WriterLock.take(self._directory, writer, create=False)
-            if lock is not None:
-                if not list_directory(self._directory).of(writer):
-                    lock.unlink()
-                lock.release()
-
     def release_all(self) -> None:
         """Let go of every adopted writer."""
-        for adoption in list(self._held.values()):
+        for adoption in list(self.held.values()):
             adoption.release()
 
     def reset(self) -> None:
         """In a forked child: what is held is held by the parent."""
         self._guard = threading.RLock()
-        self._held.clear()
-
-    def _complain(self, writer: str, error: OSError) -> None:
-        """A journal whose lock cannot be taken, perhaps another user's, does not hold up the others."""
-        if writer not in self._untakable:
-            self._untakable.add(writer)
-            logger.warning("the journal of %s waits: its lock cannot be taken (%s)", writer, describe(error))
-
-    def _released(self, writer: str) -> None:
-        self._held.pop(writer, None)
+        self.held.clear()
 
     def _is_covered(self, segment: SegmentFile, mark: int) -> bool:
-        if not self._reader.holds_records(segment, mark):
+        offset = max(0, mark - segment.start)
+        found = walk_file(segment.path, segment.writer, offset) if offset < segment.size else ()
+        if not any(isinstance(each, Frame) for each in found):
             return True
         # The mark has gone back: this segment is needed again.
         self._drained_at.pop((segment.writer, segment.number), None)

@@ -23,7 +23,6 @@ from hermes_memory_pgvector.journal.frame import Frame, Junk, seed_of, walk
 _SEGMENT = re.compile(rf"({lock.WRITER_ID.pattern})\.([0-9]{{8}})")
 _DAMAGED = re.compile(rf"{_SEGMENT.pattern}\.damaged(?:\.[0-9]+)?")
 _LOCK = re.compile(rf"({lock.WRITER_ID.pattern})\.lock")
-_COPY_BYTES = 1024 * 1024
 FIRST_NUMBER = 1
 """The number of a writer's first file."""
 OFFSET_BITS = 32
@@ -127,29 +126,6 @@ def create_segment(directory: Path, writer: str, number: int) -> ActiveSegment:
             return ActiveSegment(number, path, os.open(path, _APPEND, 0o600))
         except FileExistsError:
             number += 1
-
-
-def is_deleted(active: ActiveSegment) -> bool:
-    """Whether a file has no name any more, here or elsewhere."""
-    return os.fstat(active.fd).st_nlink == 0
-
-
-def put_back(directory: Path, writer: str, active: ActiveSegment) -> None:
-    """Write what a deleted file holds to a new file in its place; raises OSError.
-
-    Its records keep their positions, so none of them is stored twice.
-    """
-    fresh = create_segment(directory, writer, active.number)
-    try:
-        offset = 0
-        while data := os.pread(active.fd, _COPY_BYTES, offset):
-            offset += os.write(fresh.fd, data)
-        sync_file(fresh.fd)
-    except OSError:
-        fresh.path.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(fresh.fd)
 
 
 def sync_file(fd: int) -> None:

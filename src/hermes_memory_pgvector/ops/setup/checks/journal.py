@@ -99,8 +99,8 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
     if locks_work:
         yield ok("journal", f"writable, locks work, sync {settings.journal_sync}")
     else:
-        text = "file locks do not work here, so records of dead processes are taken over more slowly"
-        yield warning("journal", text, "keep the hermes home on a local disk")
+        text = "file locks do not work here, so what dead processes leave in the journal waits"
+        yield warning("journal", text, "move the hermes home to a local disk: what waits is delivered there")
 
 
 def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
