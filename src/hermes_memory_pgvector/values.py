@@ -288,8 +288,6 @@ class Question:
     """Whether this is prefetch, which nobody asked for: every hit must then reach a higher bar."""
     now: datetime | None = None
     """The time that phrases such as 'yesterday' refer to."""
-    others: frozenset[str] | None = None
-    """For ALL: the themes that count besides the asker's own; None for every shared one."""
     wants_neighbours: bool = False
     """Whether each turn found brings along the turns just before and after it."""
     trust: Literal["trusted", "strict"] | None = None

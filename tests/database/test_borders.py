@@ -131,7 +131,7 @@ class Asker:
 
     def _tool(self, theme: str, generator: random.Random) -> tuple[str, set[str], str]:
         scope = generator.choice(["current", "session", "all", "all", generator.choice(THEMES)])
-        rule = generator.choice(["allow", "deny", f"{theme}={SHARED[0]}|{PRIVATE[0]}"])
+        rule = generator.choice(["allow", "deny"])
         arguments = {"query": generator.choice(["budget", "canary says", "what 3"]), "scope": scope, "limit": 20}
         if generator.random() < 0.3:
             arguments["context"] = 1
@@ -144,7 +144,7 @@ class Asker:
             cross_theme=rule,
             search=lambda questions: self._recall().search_together(questions, Deadline.after(30)),
         )
-        reached = {"allow": set(SHARED), "deny": set()}.get(rule, {SHARED[0]})
+        reached = set(SHARED) if rule == "allow" else set()
         allowed = {theme} | (reached if scope == "all" else {scope} & reached)
         if scope not in ("all", "current", "session", theme) and scope not in reached:
             assert "error" in json.loads(answer)

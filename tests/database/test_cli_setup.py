@@ -110,7 +110,7 @@ def test_doctor_notices_what_is_missing(embedded: Commands) -> None:
     assert done.code == 1
     found = {check["name"]: check for check in done.json["checks"] if check["level"] == "problem"}
     assert set(found) == {"settings", "plugin folder"}
-    assert "pool_max" in found["settings"]["text"]
+    assert "journal_max_mb" in found["settings"]["text"]
     assert found["plugin folder"]["hint"] == "hermes-pgvector install"
 
 

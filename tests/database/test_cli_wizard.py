@@ -38,7 +38,9 @@ def commands(database: Database, tmp_path: Path) -> Commands:
     """A home whose owner has chosen a few things."""
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
-    made.configure(dsn=runtime, embed_url="http://127.0.0.1:9/v1", embed_model="some-model", embed_dim=DIM, pool_max=3)
+    made.configure(
+        dsn=runtime, embed_url="http://127.0.0.1:9/v1", embed_model="some-model", embed_dim=DIM, turn_min_chars=3
+    )
     return made
 
 

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from docs.test_dashboard import GAUGES
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.runtime import heartbeat, status_file
@@ -151,7 +152,8 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
     monkeypatch.setattr(heartbeat, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "BUSY_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0.05)
-    home = AgentHome.create(tmp_path / "agent", database, prefetch_budget=7.5, tool_budget=30)
+    monkeypatch.setattr(Settings, "tool_budget", 30.0)
+    home = AgentHome.create(tmp_path / "agent", database, prefetch_budget=7.5)
     try:
         agent = home.provider("market", session="s1")
         agent.sync_turn("Where do we moor the harbour pilot boat tonight?", "At the northern quay of the harbour.")

@@ -196,7 +196,7 @@ def test_what_was_acknowledged_survives_an_outage_and_a_kill(commands: Commands,
     stored = Stored(database.owner_dsn)
     with Proxy(upstream_of(database.runtime_dsn)) as proxy:
         dsn = through(database.runtime_dsn, proxy)
-        commands.configure(dsn=dsn, connect_timeout=0.5, tool_budget=1.0, **QUIET)
+        commands.configure(dsn=dsn, **QUIET)
         with Wire(commands, "--theme", "market") as wire, Wire(commands, "--theme", "market") as other:
             wire.call("remember", content="Said while all was well.")
             wait_until(lambda: stored.rows(HELD))

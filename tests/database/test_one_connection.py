@@ -1,4 +1,4 @@
-"""With `pool_max: 1` everything works that a process does: nothing needs a second connection beside the first."""
+"""With one connection everything works that a process does: nothing needs a second connection beside the first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.runtime import heartbeat
 from testing.agent import AgentHome
@@ -29,10 +30,12 @@ def test_one_connection_is_enough_for_reads_writes_and_upkeep(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(Settings, "pool_max", 1)
+    monkeypatch.setattr(Settings, "tool_budget", 20.0)
     with EmbedServer(dim=DIM) as embedder:
         settings = {
-            "pool_max": 1, "embed_url": embedder.url, "embed_model": MODEL, "embed_protocol": "openai",
-            "ttl_days": {"turns": 30, "history": 30}, "tool_budget": 20, "prefetch_budget": 7,
+            "embed_url": embedder.url, "embed_model": MODEL, "embed_protocol": "openai",
+            "ttl_days": {"turns": 30, "history": 30}, "prefetch_budget": 7,
         }  # fmt: skip
         home = AgentHome.create(tmp_path / "agent", database, **settings)
         home.write_memories("The harbour master signs every permit in blue ink")

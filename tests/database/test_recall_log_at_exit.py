@@ -20,7 +20,6 @@ LOGGED = "SELECT session_id, caller, scope FROM recall_log"
 
 @pytest.fixture
 def asked(agent_home: AgentHome) -> AgentHome:
-    agent_home.settings["shutdown_drain_timeout"] = 20
     agent_home.provider("market").on_memory_write("add", "memory", "The harbour master signs every permit", {})
     agent_home.settle()
     return agent_home

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -54,14 +55,15 @@ class Rig:
             folder, max_bytes=64 * MIB, segment_bytes=64 * 1024, keep_bytes=keep_bytes, keep_seconds=keep_seconds
         )
         self.pool = CountedPool(lambda _: dsn, maximum=2, connect_seconds=3)
-        self.writer = Writer(
-            self.journal,
-            self.pool,
-            CurrentModel(),
-            Settings(write_queue_maxsize=batch, conversation_embed_policy="all"),
-            home_id="home",
-            on_stored=lambda: None,
-        )
+        with patch.object(Settings, "batch_records", batch):
+            self.writer = Writer(
+                self.journal,
+                self.pool,
+                CurrentModel(),
+                Settings(conversation_embed_policy="all"),
+                home_id="home",
+                on_stored=lambda: None,
+            )
         self.journal.on_append = self.writer.nudge
         self.journal.open()
 
@@ -458,8 +460,8 @@ def test_two_writers_on_one_journal_store_it_once(make: Callable[..., Rig], stor
     rig = make(batch=5)
     for number in range(300):
         rig.append(turn(number))
-    settings = Settings(write_queue_maxsize=7, conversation_embed_policy="all")
-    second = Writer(rig.journal, rig.pool, CurrentModel(), settings, home_id="home", on_stored=lambda: None)
+    with patch.object(Settings, "batch_records", 7):
+        second = Writer(rig.journal, rig.pool, CurrentModel(), Settings(), home_id="home", on_stored=lambda: None)
     second.start()
     rig.flush()
     wait_until(lambda: second.flush(Deadline.after(1)))

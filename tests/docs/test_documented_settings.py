@@ -71,6 +71,15 @@ def test_defaults_are_looked_at() -> None:
     assert {"prefetch_budget", "journal_max_mb", "turn_min_chars"} <= stated
 
 
+def test_every_setting_has_a_sentence_outside_the_reference() -> None:
+    told = " ".join(one.text for one in written())
+    assert [name for name in DECLARATIONS if not re.search(rf"\b{name}\b", told)] == []
+
+
+def test_there_are_at_most_forty_settings() -> None:
+    assert len(DECLARATIONS) <= 40
+
+
 def test_every_setting_is_in_the_reference() -> None:
     text = page("docs/reference/settings.md").text
     assert [name for name in DECLARATIONS if f"| `{name}` |" not in text] == []

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 from testing.agent import AgentHome
 from testing.embed_server import EmbedServer, Mode
@@ -45,12 +46,19 @@ ASKING: dict[str, Hook] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def short_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settings, "tool_budget", BUDGET)
+    monkeypatch.setattr(Settings, "batch_embed_seconds", 2.0)
+    monkeypatch.setattr(Settings, "drain_seconds", 0.5)
+
+
 @pytest.fixture
 def slow_home(far_home: AgentHome) -> Iterator[AgentHome]:
     with EmbedServer(DIM) as embedder:
         far_home.settings |= {
             "embed_url": embedder.url, "embed_model": MODEL, "embed_protocol": "openai", "embed_on_write": True,
-            "prefetch_budget": BUDGET, "tool_budget": BUDGET, "embed_write_timeout": 2.0,
+            "prefetch_budget": BUDGET,
         }  # fmt: skip
         say(far_home, 1)
         expect(far_home, 1)
@@ -101,7 +109,7 @@ def test_nothing_waits_for_an_embedder(far_home: AgentHome, mode: Mode) -> None:
     with EmbedServer(DIM) as embedder:
         far_home.settings |= {
             "embed_url": embedder.url, "embed_model": MODEL, "embed_protocol": "openai", "embed_on_write": True,
-            "prefetch_budget": BUDGET, "tool_budget": BUDGET, "embed_write_timeout": 2.0,
+            "prefetch_budget": BUDGET,
         }  # fmt: skip
         say(far_home, 1)
         expect(far_home, 1)

@@ -156,8 +156,8 @@ def life(tmp_path: Path, database: Database, proxy: Proxy, monkeypatch: pytest.M
         endpoint.require_key = KEY
         settings = {
             "embed_url": endpoint.url, "embed_model": MODEL, "embed_protocol": "openai", "embed_dim": DIM,
-            "embed_api_key_env": "TEST_CANARY_KEY", "turn_min_chars": 1, "shutdown_drain_timeout": 0.5,
-            "embed_timeout": 0.5, "embed_write_timeout": 0.5, "prefetch_budget": 1.0, "tool_budget": 1.0,
+            "embed_api_key_env": "TEST_CANARY_KEY", "turn_min_chars": 1,
+            "embed_timeout": 0.5, "prefetch_budget": 1.0,
         }  # fmt: skip
         canaries = [*PLANTED, password]
         made = Life(Commands(tmp_path, [*canaries]), database, endpoint, collector, dsn, canaries, settings)
@@ -317,7 +317,7 @@ def test_an_embedder_that_fails(life: Life, quiet: Callable[[], None], mode: Mod
         {"embed_url": f"http://127.0.0.1:9/?api_key={KEY}"},
         {"embed_url": f"{KEY}@127.0.0.1:9"},
         {"embed_api_key_env": KEY},
-        {"embed_dim": KEY, "pool_max": f"postgresql://me:{WRONG_PASSWORD}@h/d"},
+        {"embed_dim": KEY, "journal_max_mb": f"postgresql://me:{WRONG_PASSWORD}@h/d"},
         {"embed_url": {"user": KEY}},
     ],
 )

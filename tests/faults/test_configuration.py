@@ -74,7 +74,7 @@ class ConfiguredHome:
         return (self.path / "pgvector" / DATA_NAME).exists()
 
     def configure(self, **settings: Any) -> None:
-        given = {**PLAIN, "allowed_themes": ["marketing", "trading"], "shutdown_drain_timeout": 1, **settings}
+        given = {**PLAIN, "allowed_themes": ["marketing", "trading"], **settings}
         document = {"model": "any", "memory": {"provider": "pgvector", "pgvector": given}, "zone": "UTC"}
         self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
@@ -481,7 +481,7 @@ def test_what_another_program_writes_meanwhile_is_kept(home: ConfiguredHome, mon
     change = settings_file._changed
     keys = iter(["first", "second"])
 
-    def changed_meanwhile(*arguments: Any) -> str:
+    def changed_meanwhile(*arguments: Any) -> bytes:
         """Ours, worked out from what was read; before it is written, the other program writes its own."""
         text = change(*arguments)
         if (key := next(keys, None)) is not None:

@@ -65,7 +65,7 @@ def nothing_failed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, database: Database) -> Iterator[AgentHome]:
-    made = AgentHome.create(tmp_path / "hermes", database, shutdown_drain_timeout=0.5)
+    made = AgentHome.create(tmp_path / "hermes", database)
     (made.path / "memories").rmdir()
     yield made
     made.close(2.0)

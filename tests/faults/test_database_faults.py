@@ -184,7 +184,7 @@ def test_a_missing_schema_is_named_and_migrating_it_brings_everything(
     tmp_path: Path, server: FaultyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with new_database(server) as empty:
-        home = AgentHome.create(tmp_path / "home", empty, shutdown_drain_timeout=0.5)
+        home = AgentHome.create(tmp_path / "home", empty)
         with caplog.at_level(logging.WARNING):
             say(home, 1, 2)
             outage(home)

@@ -33,7 +33,7 @@ def embedder() -> Iterator[EmbedServer]:
 def embedding_home(tmp_path: Path, database: Database, embedder: EmbedServer) -> Iterator[AgentHome]:
     home = AgentHome.create(
         tmp_path / "home", database, embed_url=embedder.url, embed_model=MODEL, embed_protocol="openai",
-        embed_on_write=True, embed_write_timeout=1.0, shutdown_drain_timeout=0.5, embed_dim=DIM,
+        embed_on_write=True,  embed_dim=DIM,
     )  # fmt: skip
     yield home
     home.close()
@@ -101,7 +101,6 @@ threading.Event().wait()
 
 def test_one_shot_gets_its_vector_before_it_ends(embedding_home: AgentHome) -> None:
     """`hermes -z` calls shutdown and then leaves by os._exit."""
-    embedding_home.settings["shutdown_drain_timeout"] = 20
     script = """
 agent = provider("marketing")
 agent.sync_turn("question 1", "answer 1", session_id="s1")

@@ -135,7 +135,7 @@ def endpoint() -> Iterator[EmbedServer]:
 def home(tmp_path: Path, database: Database, endpoint: EmbedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     good = {
         "embed_url": endpoint.url, "embed_model": MODEL, "embed_protocol": "openai", "embed_dim": DIM,
-        "embed_api_key_env": KEY_VARIABLE, "turn_min_chars": 1, "shutdown_drain_timeout": 0.5,
+        "embed_api_key_env": KEY_VARIABLE, "turn_min_chars": 1,
     }  # fmt: skip
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
     yield Home(Commands(tmp_path, [CANARY]), database, good)
@@ -366,11 +366,11 @@ def test_a_credential_in_the_wrong_setting_is_not_repeated(
 ) -> None:
     # A process says it once, and another test of this one may have had the same mistake.
     monkeypatch.setattr(hook_guard, "_warned", set())
-    home.configure(pool_max=f"postgresql://me:{CANARY}@host/db", embed_url=[f"http://me:{CANARY}@host"])
+    home.configure(journal_max_mb=f"postgresql://me:{CANARY}@host/db", embed_url=[f"http://me:{CANARY}@host"])
     agent = home.provider()
     home.commands.call("config", "show")
     home.commands.call("doctor")
-    assert "pool_max" in caplog.text
+    assert "journal_max_mb" in caplog.text
     assert CANARY not in caplog.text + str(agent.get_status_config({}))
 
 

@@ -51,7 +51,6 @@ def run(home: AgentHome, source: str, *arguments: str, python: str = sys.executa
     "before", some_of({"after earlier writes": ["1"], "as the first write": []}, "as the first write")
 )
 def test_a_hook_that_runs_after_our_exit_handler_is_kept(home: AgentHome, before: list[str], python: str) -> None:
-    home.settings["shutdown_drain_timeout"] = 20
     said = run(home, LATE + PREAMBLE + WRITES_AND_LEAVES, *before, python=python)
     assert "refused" not in said
     home.provider()
@@ -59,7 +58,6 @@ def test_a_hook_that_runs_after_our_exit_handler_is_kept(home: AgentHome, before
 
 
 def test_what_is_said_after_our_exit_handler_arrives_by_itself(home: AgentHome) -> None:
-    home.settings["shutdown_drain_timeout"] = 20
     run(home, LATE + PREAMBLE + WRITES_AND_LEAVES, "1")
     assert heard(home) == ([1, 2], [1, 2])
 

@@ -92,7 +92,7 @@ def agent(tmp_path: Path) -> Iterator[Callable[[], Agent]]:
     (tmp_path / "memories").mkdir()
     configuration = {
         "dsn": "postgresql://nobody@127.0.0.1:9/none", "embed_url": "http://127.0.0.1:9/", "turn_min_chars": 1,
-        "bulk_sync_on_init": False, "prefetch_budget": 0.5, "tool_budget": 0.5,
+        "bulk_sync_on_init": False, "prefetch_budget": 0.5,
     }  # fmt: skip
 
     def make() -> Agent:

@@ -74,7 +74,6 @@ def test_what_was_said_last_is_there_however_the_process_ends(home: AgentHome, e
 @pytest.mark.parametrize("ending", ["", "sys.exit(0)"])
 def test_a_clean_exit_delivers_by_itself(home: AgentHome, ending: str) -> None:
     """Nobody else lives to adopt the journal: the exit handler delivers."""
-    home.settings["shutdown_drain_timeout"] = 20
     home.run(WRITES + ending, "1", "21")
     assert heard(home) == (list(range(1, 21)), list(range(1, 21)))
 
@@ -192,7 +191,7 @@ def test_many_processes_share_one_folder(home: AgentHome, count: int) -> None:
 @pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.large)])
 def test_many_homes_share_one_database(home: AgentHome, database: Database, tmp_path: Path, count: int) -> None:
     """More processes than the server has connections for: they take turns, and what waits for one is not lost."""
-    homes = [AgentHome.create(tmp_path / f"home {n}", database, shutdown_drain_timeout=30) for n in range(count)]
+    homes = [AgentHome.create(tmp_path / f"home {n}", database) for n in range(count)]
     children = [each.start(WRITES, str(n * 100), str(n * 100 + 15)) for n, each in enumerate(homes)]
     for child in children:
         child.communicate(timeout=300)
@@ -248,7 +247,6 @@ agent.shutdown()
 
 
 def test_a_gateway_that_is_terminated_delivers_what_was_said_last(home: AgentHome) -> None:
-    home.settings["shutdown_drain_timeout"] = 20
     script = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + WAITS
     with home.start(script, "1", "6") as child:
         assert child.stdout is not None

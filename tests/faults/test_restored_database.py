@@ -6,6 +6,7 @@ import logging
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -35,14 +36,15 @@ class Home:
             folder, max_bytes=64 * MIB, segment_bytes=4096, keep_seconds=keep_seconds, least_seconds=keep_seconds
         )
         self.pool = Pool(lambda _: dsn, maximum=2, connect_seconds=3)
-        self.writer = Writer(
-            self.journal,
-            self.pool,
-            CurrentModel(),
-            Settings(write_queue_maxsize=16, conversation_embed_policy="all"),
-            home_id="home",
-            on_stored=lambda: None,
-        )
+        with patch.object(Settings, "batch_records", 16):
+            self.writer = Writer(
+                self.journal,
+                self.pool,
+                CurrentModel(),
+                Settings(conversation_embed_policy="all"),
+                home_id="home",
+                on_stored=lambda: None,
+            )
         self.journal.on_append = self.writer.nudge
         self.journal.open()
         self.writer.start()

@@ -56,11 +56,11 @@ def test_show_leaves_out_what_nobody_needs_unless_it_is_set(commands: Commands) 
 
 
 def test_show_names_every_wrong_value(commands: Commands) -> None:
-    wrong = {"HERMES_PGVECTOR_TURN_MIN_CHARS": "few", "HERMES_PGVECTOR_POOL_MAX": "0"}
+    wrong = {"HERMES_PGVECTOR_TURN_MIN_CHARS": "few", "HERMES_PGVECTOR_JOURNAL_MAX_MB": "0"}
     done = commands.call("config", "show", variables=wrong)
     assert done.code == 1
     assert "turn_min_chars" in done.out
-    assert "pool_max" in done.out
+    assert "journal_max_mb" in done.out
 
 
 def test_set_changes_one_line_and_keeps_comments(commands: Commands) -> None:

@@ -60,14 +60,14 @@ def test_strings_from_the_wizard_parse() -> None:
 
 def test_all_wrong_values_are_reported_by_name_and_replaced_by_defaults() -> None:
     parsed = parse(
-        {"file": {"prefetch_limit": "many", "sync_turns": "perhaps", "embed_protocol": "grpc", "pool_max": 3}}
+        {"file": {"prefetch_limit": "many", "sync_turns": "perhaps", "embed_protocol": "grpc", "journal_max_mb": 3}}
     )
     assert len(parsed.problems) == 3
     assert all(
         any(name in line for line in parsed.problems) for name in ("prefetch_limit", "sync_turns", "embed_protocol")
     )
     assert parsed.settings.prefetch_limit == 5
-    assert parsed.settings.pool_max == 3
+    assert parsed.settings.journal_max_mb == 3
 
 
 @pytest.mark.parametrize("value", [float("nan"), True, None, [], {}, "1e400", 10**400, -1, 51, 2.5])
@@ -84,20 +84,25 @@ def test_a_wrong_dsn_is_not_repeated_in_the_report() -> None:
 def test_later_layers_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = write(
         tmp_path,
-        "plugins: {pgvector: {prefetch_limit: 1, turn_min_chars: 11, pool_max: 3}}\n"
+        "plugins: {pgvector: {prefetch_limit: 1, turn_min_chars: 11, recency_half_life_days: 3}}\n"
         "memory: {pgvector: {prefetch_limit: 2, turn_min_chars: 12}}\n",
     )
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("HERMES_PGVECTOR_TURN_MIN_CHARS", "13")
     settings = settings_file.load(home, {"journal_max_mb": 9}).settings
-    assert (settings.pool_max, settings.prefetch_limit, settings.turn_min_chars, settings.journal_max_mb) == (
+    assert (
+        settings.recency_half_life_days,
+        settings.prefetch_limit,
+        settings.turn_min_chars,
+        settings.journal_max_mb,
+    ) == (
         3,
         2,
         13,
         9,
     )
     assert settings.set_by["turn_min_chars"] == "environment"
-    assert settings.set_by["pool_max"] == "plugins.pgvector"
+    assert settings.set_by["recency_half_life_days"] == "plugins.pgvector"
 
 
 @pytest.mark.parametrize(
@@ -274,8 +279,6 @@ def test_a_home_with_a_scope_of_its_own_does_not_read_the_environment(
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("THE_PASSWORD", "of another profile")
     settings_file.confine(home, {})
-    assert "THE_PASSWORD" in settings_file.load(home).settings.hold
-    settings_file.forget_read(home)
     assert "THE_PASSWORD" in settings_file.load(home).settings.hold
 
 

@@ -77,7 +77,7 @@ def _usable_model(engine: Engine) -> EmbeddingModel:
     with engine.pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
         schema.verify(connection)
         model = current_model(connection)
-    info = engine.embedder.info(Deadline.after(engine.settings.embed_write_timeout))
+    info = engine.embedder.info(Deadline.after(engine.settings.batch_embed_seconds))
     problem = mismatch(model, info)
     if problem or model is None:
         raise SchemaError(problem)

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             terminal.complain("waiting for an MCP client on standard input; clients start this by themselves")
         server.serve(memory)
     finally:
-        close_all(Deadline.after(load(home).settings.shutdown_drain_timeout))
+        close_all(Deadline.after(load(home).settings.drain_seconds))
     return 0
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from hermes_memory_pgvector.config import cross_theme as cross_themes
 from hermes_memory_pgvector.config import kinds
 from hermes_memory_pgvector.config.redaction import redact_dsn, redact_url, redact_variable
 
@@ -122,10 +121,6 @@ class Settings:
         "What an acknowledged write survives; see docs/explanation/durability.md.",
     )  # fmt: skip
     journal_max_mb: int = _integer(256, "database", 1, 1048576, "Megabytes the journal may hold.")
-    pool_max: int = _integer(4, "database", 1, 64, "Connections one process may hold.")
-    shutdown_drain_timeout: float = _decimal(
-        5.0, "database", 0, 30, "Seconds a clean exit may spend emptying the journal."
-    )
 
     embed_url: str = _text(
         "", "embedder", "Embedding endpoint (OpenAI-compatible or Ollama); empty means the local model.",
@@ -170,7 +165,6 @@ class Settings:
         " subagents and from what was said after such a turn either.",
     )  # fmt: skip
     prefetch_budget: float = _decimal(2.0, "recall", 0.05, 7.5, "Seconds a prefetch may take.")
-    tool_budget: float = _decimal(4.0, "recall", 0.1, 60, "Seconds a recall tool may take.")
     min_similarity: float = _decimal(
         0.0, "recall", 0, 1, "A cosine that whatever is offered unasked must reach as well; 0 leaves it to the score."
     )  # fmt: skip
@@ -220,10 +214,9 @@ class Settings:
         "shared", "themes", ("shared", "separate"),
         "Whether the same session key in two profiles is one theme or two.",
     )  # fmt: skip
-    cross_theme: str = _is(
-        cross_themes.ALLOW, "themes", cross_themes.parse, "allow, deny, or a map of readers to themes",
-        "What the recall tools reach beyond their own theme: allow, deny, or a list of themes for each reader (a map,"
-        " or reader=a|b,other=c; * stands for anybody or anything). Private themes are never reached.",
+    cross_theme: Literal["allow", "deny"] = _choice(
+        "allow", "themes", ("allow", "deny"),
+        "Whether the recall tools reach the other shared themes; private ones are never reached.",
     )  # fmt: skip
 
     ttl_days: tuple[tuple[str, Any], ...] = _is(
@@ -239,12 +232,18 @@ class Settings:
         ("bucket", "reject"),
         "Benchmark keys go to the theme _bench, or (reject) to default.",
     )
-    embed_write_timeout: float = _decimal(
-        30.0, "compatibility", 0.1, 600, "Seconds one batch of new rows may spend embedding."
-    )
-    write_queue_maxsize: int = _integer(256, "compatibility", 1, 10000, "Records the writer takes into one batch.")
+    write_queue_maxsize: int = _integer(256, "compatibility", 1, 10000, "Accepted, without effect.")
+    embed_write_timeout: float = _decimal(30.0, "compatibility", 0.1, 600, "Accepted, without effect.")
+    shutdown_drain_timeout: float = _decimal(5.0, "compatibility", 0, 30, "Accepted, without effect.")
 
     # What nobody has had a reason to change.
+    pool_max: ClassVar[int] = 4
+    tool_budget: ClassVar[float] = 4.0
+    batch_records: ClassVar[int] = 256
+    batch_embed_seconds: ClassVar[float] = 30.0
+    """Seconds one batch of new rows may spend embedding."""
+    drain_seconds: ClassVar[float] = 5.0
+    """Seconds a clean exit may spend emptying the journal."""
     prefetch_max_chars: ClassVar[int] = 2000
     turn_max_chars: ClassVar[int] = 65536
     memory_max_chars: ClassVar[int] = 8192

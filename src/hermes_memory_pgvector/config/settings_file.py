@@ -14,8 +14,9 @@ import dataclasses
 import io
 import logging
 import os
+import re
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from hermes_memory_pgvector.config.settings import (
     plain,
     unknown_names,
 )
-from hermes_memory_pgvector.config.watched import WatchedFile, parse_variables, parse_yaml
+from hermes_memory_pgvector.config.watched import WatchedFile, decoded_variables, parse_variables, parse_yaml
 from hermes_memory_pgvector.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -41,12 +42,10 @@ ENVIRONMENT_PREFIX = "HERMES_PGVECTOR_"
 ENVIRONMENT = "environment"
 """The layer of settings that come from variables."""
 PROVIDER_NAME = "pgvector"
+PASSWORD_VARIABLE = "HERMES_PGVECTOR_PASSWORD"  # noqa: S105 - the name of one
 SECTIONS = (f"plugins.{PROVIDER_NAME}", f"memory.{PROVIDER_NAME}")
-PATIENCE_SECONDS = 1.5
-"""How long a command waits for a file that is being rewritten."""
-HASTE_SECONDS = 0.4
-"""How long a hook does, when it knows nothing yet."""
-MOST_TRIES = 20
+PATIENCE_SECONDS = 0.4
+"""How long whoever knows nothing yet, or is a command, waits for a file that is being rewritten."""
 
 
 _ABSENT = object()
@@ -72,7 +71,7 @@ class _HomeFiles:
 
     def read(self, *, is_hasty: bool) -> tuple[dict[str, Any] | None, dict[str, str] | None, tuple[str, ...]]:
         """Both files, None for one that nobody has ever read, and what is wrong with them."""
-        patience = PATIENCE_SECONDS if not is_hasty else HASTE_SECONDS if self.in_force is None else 0.0
+        patience = 0.0 if is_hasty and self.in_force is not None else PATIENCE_SECONDS
         document, first = self.document.read(patience)
         variables, second = self.variables.read(patience)
         before, self._told = self._told, (first, second)
@@ -212,11 +211,7 @@ def has_section(home: Path, names: tuple[str, ...]) -> bool:
 
 def section(home: Path, names: tuple[str, ...], default: Any = None) -> Any:
     """What config.yaml holds under this key, however deep; the default when it is not there or cannot be read."""
-    seen = files.look(home / "config.yaml")
-    try:
-        node: Any = parse_yaml(seen.data)
-    except ConfigError:
-        return default
+    node: Any = _of(home).document.read(PATIENCE_SECONDS)[0]
     for name in names:
         if not isinstance(node, Mapping) or name not in node:
             return default
@@ -226,49 +221,25 @@ def section(home: Path, names: tuple[str, ...], default: Any = None) -> Any:
 
 def current_provider(home: Path) -> str:
     """The host's memory provider according to config.yaml."""
-    path = home / "config.yaml"
-    seen = files.look(path)
-    if seen.problem:
-        raise ConfigError(f"{path} {seen.problem}")
-    try:
-        memory = parse_yaml(seen.data).get("memory")
-    except ConfigError as error:
-        raise ConfigError(f"{path} {error}") from None
-    return str(memory.get("provider") or "") if isinstance(memory, Mapping) else ""
+    _, trouble = _of(home).document.read(PATIENCE_SECONDS)
+    if trouble:
+        raise ConfigError(trouble)
+    return str(section(home, ("memory", "provider"), "") or "")
 
 
 def update(home: Path, section: tuple[str, ...], changes: Mapping[str, Any], *, remove: Collection[str] = ()) -> None:
-    """Change keys of one section of config.yaml, keeping comments, order and everything else; atomic.
-
-    Another program may write the file at the same time: we then read it again and keep its change.
-    """
-    path = home / "config.yaml"
-    _refuse_loss(home)
-    with _writing:
-        for _ in range(MOST_TRIES):
-            seen = files.look(path)
-            if seen.problem:
-                raise ConfigError(f"{path} {seen.problem}; nothing was changed")
-            if seen.is_steady:
-                text = _changed(path, seen.data, section, changes, remove)
-                if _replace(path, text, expected=seen.signature):
-                    break
-        else:
-            raise ConfigError(f"{path} keeps being rewritten by another program; nothing was changed")
-    seen = files.look(path)
-    if seen.data == text.encode():
-        _of(home).document.believe(seen.data, seen.signature)
-
-
-def _refuse_loss(home: Path) -> None:
-    """Writing to a file that has lost its settings would make the loss look intended."""
+    """Change keys of one section of config.yaml, keeping comments, order and everything else."""
+    file = _of(home).document
+    # Writing to a file that has lost its settings would make the loss look intended.
     for trouble in load(home).troubles:
         raise ConfigError(f"{trouble}; nothing was changed, fix it first")
+    with _writing:
+        file.edit(lambda data: _changed(file.path, data, section, changes, remove))
 
 
 def _changed(
     path: Path, data: bytes, section: tuple[str, ...], changes: Mapping[str, Any], remove: Collection[str]
-) -> str:
+) -> bytes:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -295,21 +266,43 @@ def _changed(
         node.pop(name, None)
     buffer = io.StringIO()
     round_trip.dump(document, buffer)
-    return buffer.getvalue()
+    return buffer.getvalue().encode()
 
 
 def dotenv(home: Path) -> dict[str, str]:
     """The variables of the home's .env file; the host loads them for its own processes, but not for ours."""
-    return _of(home).variables.read(HASTE_SECONDS)[0] or {}
+    return _of(home).variables.read(PATIENCE_SECONDS)[0] or {}
 
 
-def forget_read(home: Path) -> None:
-    """Take the home's files as they are: we have changed them ourselves."""
-    with _guard:
-        known = _homes.pop(home, None)
-    if known is not None:
-        # The host tells what its scope holds only once.
-        _of(home).scope = known.scope
+def set_variable(home: Path, name: str, value: str) -> bool:
+    """Set one variable in .env and leave every other line as it is; False when it already had that value."""
+    line = f"{name}={value}\n"
+
+    def changed(text: str) -> str:
+        if _lines_of(name).search(text):
+            return _lines_of(name).sub(lambda _: line, text, count=1)
+        return text + ("" if not text or text.endswith("\n") else "\n") + line
+
+    return _change_variables(home, changed)
+
+
+def remove_variable(home: Path, name: str) -> bool:
+    """Take one variable out of .env and leave every other line as it is; False when it was not there."""
+    return _change_variables(home, lambda text: _lines_of(name).sub("", text))
+
+
+def _lines_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]*(?:export[ \t]+)?{re.escape(name)}[ \t]*=.*(?:\n|$)", re.MULTILINE)
+
+
+def _change_variables(home: Path, change: Callable[[str], str]) -> bool:
+    def rewritten(data: bytes) -> bytes:
+        text, encoding = decoded_variables(data)
+        # In its own encoding, so that the other lines stay the same, byte for byte.
+        return change(text).encode(encoding)
+
+    with _writing:
+        return _of(home).variables.edit(rewritten, files.PRIVATE)
 
 
 def has_dsn_variable(home: Path) -> bool:
@@ -361,15 +354,3 @@ def _resolve(value: Any, environment: Mapping[str, str]) -> Any:
     if not isinstance(value, str) or "${" not in value:
         return value
     return REFERENCE.sub(lambda match: environment.get(match.group(1), match.group(0)), value)
-
-
-def _replace(path: Path, text: str, *, expected: files.Signature | None) -> bool:
-    """Replace the text that was read; False when the file has changed since."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        target = path.resolve()
-        mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE
-        return files.replace(target, text.encode("utf-8"), mode=mode, only_if=lambda: files.signature(path) == expected)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise ConfigError(f"{path} cannot be written: {reason}; nothing was changed") from None

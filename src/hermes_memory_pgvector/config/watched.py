@@ -6,6 +6,7 @@ is gone, changes nothing for a process that has read it before; a process that s
 
 from __future__ import annotations
 
+import codecs
 import io
 import threading
 import time
@@ -21,9 +22,8 @@ from hermes_memory_pgvector.errors import ConfigError
 
 QUIET_SECONDS: Final = 0.2
 """A file is believed when nobody has touched it for this long."""
-TROUBLE_SECONDS: Final = 1.0
-"""A file that makes no sense for this long is broken, not just being rewritten."""
 RETRY_SECONDS: Final = 0.02
+MOST_TRIES: Final = 20
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
@@ -40,33 +40,56 @@ class WatchedFile(Generic[T]):
         self._value: T | None = None
         self._signature: files.Signature | None = None
         self._was_empty = True
-        self._puzzled_at: float | None = None
-        """Since when it has made no sense."""
 
     def read(self, patience: float) -> tuple[T | None, str]:
         """What is in force, and what is wrong with the file now; waits so long for a file that is being rewritten."""
-        begun = time.monotonic()
+        until = time.monotonic() + patience
         while True:
-            is_last = time.monotonic() - begun >= patience
             with self._lock:
-                trouble, is_settled = self._look(is_last=is_last)
-                if is_settled or is_last:
-                    return self._value, trouble
+                if self._value is not None and files.signature(self.path) == self._signature:
+                    return self._value, ""
+            seen = files.look(self.path)
+            is_quiet = seen.is_steady and (seen.signature is None or not 0 <= seen.age < QUIET_SECONDS)
+            if is_quiet or time.monotonic() >= until:
+                with self._lock:
+                    return self._take(seen, is_quiet=is_quiet)
             time.sleep(RETRY_SECONDS)
 
-    def believe(self, data: bytes, signature: files.Signature | None) -> None:
-        """Take what we have written ourselves."""
-        with self._lock:
-            self._take(self._interpret(data), data, signature)
+    def edit(self, change: Callable[[bytes], bytes], mode: int | None = None) -> bool:
+        """Rewrite the file and believe it; False when nothing changes.
 
-    def _look(self, *, is_last: bool) -> tuple[str, bool]:
-        """What is wrong, and whether waiting would not change it."""
-        if self._value is not None and files.signature(self.path) == self._signature:
-            self._puzzled_at = None
-            return "", True
-        seen = files.look(self.path)
-        trouble = seen.problem
-        value: T | None = None
+        Another program may write it at the same time: it is then read again, and that program's change kept.
+        """
+        for _ in range(MOST_TRIES):
+            seen = files.look(self.path)
+            if seen.problem:
+                raise ConfigError(f"{self.path} {seen.problem}; nothing was changed")
+            if not seen.is_steady:
+                continue
+            data = change(seen.data)
+            if data == seen.data:
+                return False
+            if self._replace(seen, data, mode):
+                with self._lock:
+                    self._was_empty = True
+                    self._take(files.look(self.path), is_quiet=True)
+                return True
+        raise ConfigError(f"{self.path} keeps being rewritten by another program; nothing was changed")
+
+    def _replace(self, seen: files.Look, data: bytes, mode: int | None) -> bool:
+        """Put something else in the place of what was seen; False when the file has changed since."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            target = self.path.resolve()
+            if mode is None:
+                mode = target.stat().st_mode & 0o777 if target.exists() else files.PRIVATE
+            return files.replace(target, data, mode=mode, only_if=lambda: files.signature(self.path) == seen.signature)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise ConfigError(f"{self.path} cannot be written: {reason}; nothing was changed") from None
+
+    def _take(self, seen: files.Look, *, is_quiet: bool) -> tuple[T | None, str]:
+        value, trouble = None, seen.problem
         if not trouble and seen.is_steady:
             try:
                 value = self._interpret(seen.data)
@@ -74,19 +97,12 @@ class WatchedFile(Generic[T]):
                 trouble = str(error)
         if value is not None and not (self._was_empty or seen.data):
             trouble = "is gone" if seen.signature is None else "is empty, but was not before"
-        is_quiet = seen.signature is None or not 0 <= seen.age < QUIET_SECONDS
-        if value is not None and not trouble and (is_quiet or (is_last and self._value is None)):
-            self._take(value, seen.data, seen.signature)
-            return "", True
-        now = time.monotonic()
-        self._puzzled_at = now if self._puzzled_at is None else self._puzzled_at
-        is_broken = now - self._puzzled_at >= TROUBLE_SECONDS or (seen.is_steady and seen.age >= TROUBLE_SECONDS)
-        if self._value is None or (trouble and is_broken):
-            return f"{self.path} {trouble or 'is being rewritten'}", bool(trouble) and is_broken
-        return "", False
-
-    def _take(self, value: T, data: bytes, signature: files.Signature | None) -> None:
-        self._value, self._signature, self._was_empty, self._puzzled_at = value, signature, not data.strip(), None
+        if value is not None and not trouble and (is_quiet or self._value is None):
+            self._value, self._signature, self._was_empty = value, seen.signature, not seen.data.strip()
+            return value, ""
+        if self._value is None:
+            return None, f"{self.path} {trouble or 'is being rewritten'}"
+        return self._value, f"{self.path} {trouble}" if trouble and is_quiet else ""
 
 
 def parse_yaml(data: bytes) -> dict[str, Any]:
@@ -106,12 +122,18 @@ def parse_yaml(data: bytes) -> dict[str, Any]:
 
 
 def parse_variables(data: bytes) -> dict[str, str]:
-    """.env as the host reads it: UTF-8, else Latin-1, and what Windows editors write."""
-    if data.startswith(_UTF_32):
-        raise ConfigError("is not in UTF-8")
-    try:
-        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
+    """.env as the host reads it."""
+    text, _ = decoded_variables(data)
     found = dotenv_values(stream=io.StringIO(text.replace("\x00", "")))
     return {name: value for name, value in found.items() if value is not None}
+
+
+def decoded_variables(data: bytes) -> tuple[str, str]:
+    """The text of .env, and how it is encoded: UTF-8, else Latin-1, and what Windows editors write."""
+    if data.startswith(_UTF_32):
+        raise ConfigError("is not in UTF-8")
+    first = "utf-16" if data.startswith(_UTF_16) else "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
+    try:
+        return data.decode(first), first
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_memory_pgvector.config import env_file, settings_file
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.redaction import REFERENCE
 from hermes_memory_pgvector.config.settings import DECLARATIONS, is_shown
 from hermes_memory_pgvector.errors import ConfigError
@@ -43,8 +43,8 @@ def save_dsn(home: Path, dsn: str) -> bool:
             _close(home / "config.yaml")
         changed = settings_file.save(home, {"dsn": dsn})
     else:
-        env_file.put(home, env_file.PASSWORD_VARIABLE, password)
-        reference = f"${{{env_file.PASSWORD_VARIABLE}}}"
+        settings_file.set_variable(home, settings_file.PASSWORD_VARIABLE, password)
+        reference = f"${{{settings_file.PASSWORD_VARIABLE}}}"
         changed = settings_file.save(home, {"dsn": with_login(bare, user_of(bare), reference)})
     accept_configured(home)
     return bool(changed)
@@ -73,10 +73,8 @@ def unset_dsn(home: Path, *, keeps_password: bool = False) -> bool:
         settings_file.update(home, (layer, *section), {}, remove=("dsn",))
     # The host's form keeps the whole string in .env.
     variable = f"{settings_file.ENVIRONMENT_PREFIX}DSN"
-    names = (variable,) if keeps_password else (env_file.PASSWORD_VARIABLE, variable)
-    gone = [env_file.remove(home, name) for name in names]
-    if any(gone):
-        settings_file.forget_read(home)
+    names = (variable,) if keeps_password else (settings_file.PASSWORD_VARIABLE, variable)
+    gone = [settings_file.remove_variable(home, name) for name in names]
     if had or any(gone):
         accept_configured(home)
     return bool(had) or any(gone)

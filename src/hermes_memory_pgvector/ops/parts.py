@@ -134,7 +134,7 @@ def open_engine(home: Path) -> Iterator[Engine]:
     try:
         yield engine
     finally:
-        engine.close(Deadline.after(settings.shutdown_drain_timeout))
+        engine.close(Deadline.after(settings.drain_seconds))
         engine.pool.close()
         engine.embedder.close()
 

@@ -64,9 +64,7 @@ def join(home: Path) -> Joined:
     key = theirs.embed_api_key_env
     secret = settings_file.dotenv(root).get(key) if key and "embed_api_key_env" in wanted else None
     if secret and not settings_file.secret(home, key):
-        from hermes_memory_pgvector.config import env_file
-
-        env_file.put(home, key, secret)
+        settings_file.set_variable(home, key, secret)
     changed += new_settings.save(home, wanted) if wanted else []
     for name in other:
         if not theirs.is_set(name):

@@ -337,7 +337,7 @@ class PgvectorMemoryProvider(MemoryProvider):
     def shutdown(self) -> None:
         """Give the last turn a moment to be stored; nothing depends on it."""
         if self._engine is not None and not self._engine.is_retired:
-            self._engine.flush(Deadline.after(self._engine.settings.shutdown_drain_timeout))
+            self._engine.flush(Deadline.after(self._engine.settings.drain_seconds))
 
     @guarded([])
     def get_config_schema(self) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ from hermes_memory_pgvector.store.search import (
 from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope, is_private_theme
+from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
 
 logger = logging.getLogger(__name__)
 
@@ -170,19 +170,13 @@ class Recall:
         models: PendingModels | None = None
         with self._reading(deadline) as connection:
             pending = [
-                [
-                    send(connection, each, meaning, wording, self._settings.recency_half_life_days)
-                    for each in _by_theme(question)
-                ]
+                send(connection, question, meaning, wording, self._settings.recency_half_life_days)
                 for question in questions
             ]
             if self._embedders:
                 models = PendingModels(connection)
         # Results are read after the transaction, so that all statements and its end travel together.
-        answers = [
-            Answer(_best([each.receive() for each in sent], question.limit), ready.degraded)
-            for question, sent in zip(questions, pending, strict=True)
-        ]
+        answers = [Answer(tuple(each.receive()), ready.degraded) for each in pending]
         return answers, () if models is None else self._current_model.note(models.receive())
 
     def _could_do_better(self, ready: Prepared, models: tuple[EmbeddingModel, ...]) -> bool:
@@ -332,22 +326,6 @@ class GuardedRecall:
         self._breaker.succeeded()
         self.has_answered = True
         return answers
-
-
-def _by_theme(question: Question) -> list[Question]:
-    """What is searched for a question: every shared theme at once, or the asker's and each of those it may read."""
-    if question.scope is not Scope.ALL or question.others is None:
-        return [question]
-    shared = sorted(each for each in question.others if each != question.theme and not is_private_theme(each))
-    own = replace(question, scope=Scope.CURRENT)
-    return [own, *(replace(question, scope=Scope.NAMED, theme=each) for each in shared)]
-
-
-def _best(found: Sequence[Sequence[Hit]], limit: int) -> tuple[Hit, ...]:
-    """The best of what several searches have found."""
-    if len(found) == 1:
-        return tuple(found[0])
-    return tuple(sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.rank)[:limit])
 
 
 def _keywords_only(reason: str) -> str:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any
 
-from hermes_memory_pgvector.config.cross_theme import ALLOW
-from hermes_memory_pgvector.config.cross_theme import others as readable_by
 from hermes_memory_pgvector.errors import DatabaseRejected, MemoryPluginError
 from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Answer, Search
@@ -136,7 +134,7 @@ def answer(
     scope_default: str,
     max_query_chars: int,
     search: Search,
-    cross_theme: str = ALLOW,
+    cross_theme: str = "allow",
 ) -> str:
     """The JSON answer to one tool call."""
     try:
@@ -208,7 +206,7 @@ def parse(
     *,
     scope_default: str,
     max_query_chars: int,
-    cross_theme: str = ALLOW,
+    cross_theme: str = "allow",
 ) -> Question:
     """A question from a model's arguments; raises BadArgument when they make none."""
     if name not in TOOL_NAMES:
@@ -219,14 +217,12 @@ def parse(
     if not text:
         raise BadArgument("Give a query: a question, keywords, or an exact token to look for.")
     kind = Kind.MEMORY if name == MEMORY_TOOL else Kind.TURN
-    others = readable_by(cross_theme, session.theme)
-    scope, theme = _scope(given.get("scope"), session, kind, scope_default, others)
+    scope, theme = _scope(given.get("scope"), session, kind, scope_default, crosses=cross_theme != "deny")
     return Question(
         text=text[:max_query_chars],
         kind=kind,
         theme=theme,
         scope=scope,
-        others=others,
         session_id=session.session_id,
         targets=_targets(given.get("target")),
         limit=limit_of(given.get("limit")),
@@ -268,19 +264,19 @@ def is_by_session(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() == BY_SESSION
 
 
-def _scope(value: Any, session: Session, kind: Kind, default: str, others: frozenset[str] | None) -> tuple[Scope, str]:
+def _scope(value: Any, session: Session, kind: Kind, default: str, *, crosses: bool) -> tuple[Scope, str]:
     word = theme_name(value) or theme_name(default) or "current"
     if word == "current" or word == session.theme:
         return Scope.CURRENT, session.theme
     if word == "all":
-        return Scope.CURRENT if others is not None and not others else Scope.ALL, session.theme
+        return Scope.ALL if crosses else Scope.CURRENT, session.theme
     if word == "session":
         if kind is Kind.MEMORY:
             return Scope.CURRENT, session.theme
         return Scope.SESSION, session.theme
     if is_private_theme(word):
         raise BadArgument("That theme is private: only its own conversation can recall it.")
-    if others is not None and word not in others:
+    if not crosses:
         raise BadArgument("Your theme may not read that one. Ask in your own: scope 'current'.")
     return Scope.NAMED, word
 

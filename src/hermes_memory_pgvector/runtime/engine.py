@@ -185,7 +185,7 @@ class Engine:
             self.pool,
             self.embedder,
             self.current_model,
-            embed_seconds=self.settings.embed_write_timeout,
+            embed_seconds=self.settings.batch_embed_seconds,
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
             make_tables=SelfMigration(self.home, is_ours=not self.settings.dsn).run,
             following=self.next_embedder,

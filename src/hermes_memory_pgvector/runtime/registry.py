@@ -60,7 +60,7 @@ class Registry:
         """Flush the engines, but keep them: a host's own exit handlers may run after this one."""
         with self._lock:
             engines = list(self._engines.values())
-        deadline = Deadline.after(max((engine.settings.shutdown_drain_timeout for engine in engines), default=0.0))
+        deadline = Deadline.after(max((engine.settings.drain_seconds for engine in engines), default=0.0))
         for engine in engines:
             engine.rest(deadline)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config import env_file, settings_file
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import homes_of, root_of
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, EMBEDDER_PARTS, Settings
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, SECTIONS, load
@@ -158,7 +158,7 @@ def run(
             embedder,
             former,
             model,
-            embed_seconds=settings.embed_write_timeout,
+            embed_seconds=settings.batch_embed_seconds,
             throttle=Throttle(rate),
             watch=lambda progress: watch(f"waiting: {progress.problem}" if progress.problem else doing, progress),
         )
@@ -297,4 +297,4 @@ def _bring_key(home: Path, other: Path, described: Settings) -> None:
         return
     key = settings_file.dotenv(home).get(name)
     if key:
-        env_file.put(other, name, key)
+        settings_file.set_variable(other, name, key)

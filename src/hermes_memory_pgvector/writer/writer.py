@@ -99,7 +99,7 @@ class Writer(Service):
         self._journal = journal
         self._pool = pool
         self._home_id = home_id
-        self._batch_records = self._window = settings.write_queue_maxsize
+        self._batch_records = self._window = settings.batch_records
         self._portion = MAX_PORTION
         """Fewer records after a batch that took too long."""
         self._on_stored = on_stored

@@ -177,7 +177,7 @@ def set_up(folder: Path) -> Stage:
     migrate.apply(owner, runtime_role=RUNTIME_ROLE, model=ModelSpec("faults", 64))
     settings = {
         "dsn": runtime, "embed_url": "http://127.0.0.1:9/", "embed_on_write": False, "bulk_sync_on_init": False,
-        "turn_min_chars": 1, "journal_max_mb": 4096, "shutdown_drain_timeout": 1, "write_queue_maxsize": 512,
+        "turn_min_chars": 1, "journal_max_mb": 4096,
     }  # fmt: skip
     configuration.write(home, settings)
     proxy = Proxy(server.folder.socket_path())

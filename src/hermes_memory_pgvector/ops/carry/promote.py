@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_memory_pgvector.config import env_file, settings_file
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.home import home_id
 from hermes_memory_pgvector.config.settings_file import data_folder, has_dsn_variable, load
 from hermes_memory_pgvector.deadline import Deadline
@@ -249,7 +249,7 @@ def _login(ends: Ends, wanted: str | None) -> Login:
         dsn = load(each).settings.dsn
         if may_connect(dsn, CONNECT_SECONDS):
             return Login(dsn, user_of(dsn), None)
-    known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
+    known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
     base = ends.agents_login or admin
     named = wanted or (user_of(base) if user_of(base) != user_of(admin) else "")
     own = f"{DEFAULT_ROLE}_{home_id(home)[:8]}"
@@ -274,7 +274,7 @@ def _make_tables(ends: Ends, target: Side, login: Login, notes: list[Note]) -> L
 
     if login.password is not None:
         # A run that goes on after this one was killed finds the password there.
-        env_file.put(ends.source.folder.parent, env_file.PASSWORD_VARIABLE, login.password)
+        settings_file.set_variable(ends.source.folder.parent, settings_file.PASSWORD_VARIABLE, login.password)
     done = database.apply(
         target.dsn, login.role, None, role_password=login.password, adopt_model="", quiet=True, may_be_closed=True
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_memory_pgvector.config import env_file, settings_file
+from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.ops import new_settings
 from hermes_memory_pgvector.ops.migration import DEFAULT_ROLE
 
@@ -33,7 +33,7 @@ def choose(home: Path, settings: Settings, admin: str, wanted_role: str | None) 
     from hermes_memory_pgvector.config.home import home_id
     from hermes_memory_pgvector.postgres.conninfo import has_role, may_connect, user_of, with_login
 
-    known = settings_file.dotenv(home).get(env_file.PASSWORD_VARIABLE, "")
+    known = settings_file.dotenv(home).get(settings_file.PASSWORD_VARIABLE, "")
     before = user_of(settings.dsn) if settings.dsn else ""
     is_reusable = known and before and wanted_role in (None, before)
     if is_reusable and may_connect(with_login(admin, before, known), CONNECT_SECONDS):

@@ -15,16 +15,17 @@ from functools import partial
 from pathlib import Path
 
 from hermes_memory_pgvector import carried
-from hermes_memory_pgvector.config import env_file
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import (
     ENVIRONMENT_PREFIX,
+    PASSWORD_VARIABLE,
     PROVIDER_NAME,
     current_provider,
     data_folder,
     dotenv,
     has_section,
     load,
+    remove_variable,
     set_provider,
     update,
 )
@@ -133,7 +134,7 @@ def _forget_settings(home: Path) -> Iterator[Step]:
             yield Step(f"remove {layer}.{PROVIDER_NAME} from {home / 'config.yaml'}", remove)
     for name in dotenv(home):
         if name.startswith(ENVIRONMENT_PREFIX):
-            yield Step(f"remove {name} from {home / '.env'}", partial(env_file.remove, home, name))
+            yield Step(f"remove {name} from {home / '.env'}", partial(remove_variable, home, name))
 
 
 def _stop(home: Path) -> Iterator[Step]:
@@ -168,7 +169,7 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
         dump = _dump(home)
         if dump is not None:
             yield f"{dump} ({terminal.size(dump.stat().st_size)}): a dump of all memories, made for a backup"
-        if env_file.PASSWORD_VARIABLE in dotenv(home):
+        if PASSWORD_VARIABLE in dotenv(home):
             yield f"the password in {home / '.env'}"
 
 
