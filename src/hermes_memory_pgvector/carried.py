@@ -169,7 +169,10 @@ def _place(root: Path, version: Version) -> Path:
 
 
 def _all(root: Path, version: Version) -> list[Path]:
-    return sorted((root / SHELTER).glob(f"libraries-{_dotted(version)}-*{SUFFIX}"))
+    try:
+        return sorted((root / SHELTER).glob(f"libraries-{_dotted(version)}-*{SUFFIX}"))
+    except PermissionError:  # somebody else's home: the command says whose
+        return []
 
 
 def _dotted(version: Version) -> str:

@@ -174,21 +174,6 @@ def test_a_turn_is_not_edited(commands: Commands, stored: Stored) -> None:
     assert (done.code, "`mute` hides it, `forget` erases it" in done.err) == (1, True)
 
 
-def test_a_file_of_a_home_that_is_not_heard_of_any_more_does_not_win(commands: Commands, stored: Stored) -> None:
-    ids = dict(stored.rows("SELECT content, 'm' || id FROM memory_entries"))
-    words = ("edit", ids["Stands in the file"], "--text", "Other words", "--execute")
-    with psycopg.connect(stored.dsn) as owner:
-        owner.execute("UPDATE memory_files SET updated_at = now() - interval '31 days'")
-        owner.execute(
-            "INSERT INTO agents (agent_identity, home_id, host, kind, version) VALUES ('x', 'home-a', '', '', '')"
-        )
-    assert commands.call(*words).code == 3
-    with psycopg.connect(stored.dsn) as owner:
-        owner.execute("UPDATE agents SET last_seen = now() - interval '31 days'")
-    assert commands.call(*words).code == 0
-    assert "Other words" in contents(stored)
-
-
 def test_mute_keeps_rows_out_of_every_search_and_its_undo_brings_them_back(
     commands: Commands, stored: Stored, database: Database
 ) -> None:

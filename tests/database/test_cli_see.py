@@ -259,7 +259,6 @@ def test_what_a_command_would_ignore_is_refused_also_for_scripts(commands: Comma
         (("list", "sessions", "--origin", "web"), "list sessions does not go with --origin"),
         (("mute", "t101", "--since", "1d"), "name rows (m12, t34), or say which"),
         (("recall", " "), "Give a query"),
-        (("index", "create"), "create which index?"),
         (("config", "set", "prefetch_limit", "many"), "prefetch_limit expects a whole number"),
         (("config", "get", "prefetch_limt"), "did you mean prefetch_limit?"),
     ):

@@ -308,7 +308,7 @@ KILLS = {
     "compared": ("schema.moving", "_compare", "4", "after"),
     "new one open": ("schema.moving", "Side.tidy", "1", "before"),
     "before homes follow": ("ops.carry.promote", "_follow", "1", "before"),
-    "one home there": ("setup.new_settings", "save_dsn", "1", "after"),
+    "one home there": ("ops.new_settings", "save_dsn", "1", "after"),
     "all homes there": ("ops.carry.promote", "_stop", "1", "before"),
 }
 EVERYDAY = ("closed", "after the turns", "new one open", "one home there")

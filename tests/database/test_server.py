@@ -683,7 +683,7 @@ def test_data_of_another_major_version_is_refused_with_both_versions(home: Path)
     assert one(EmbeddedPostgres(home, extra_settings=FAST).ensure_running(soon()).owner_dsn, "select n from kept") == 42
 
 
-def test_without_a_server_package_the_error_names_the_extra() -> None:
+def test_without_a_server_package_the_error_names_the_command() -> None:
     source = str(Path(hermes_memory_pgvector.__file__).parent.parent)
     script = (
         f"import sys; sys.path.insert(0, {source!r})\n"
@@ -692,7 +692,7 @@ def test_without_a_server_package_the_error_names_the_extra() -> None:
     )
     result = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
     assert "ServerError" in result.stderr
-    assert "[embedded]" in result.stderr
+    assert "hermes-pgvector up fetches one" in result.stderr
 
 
 def test_a_disk_that_fills_up_during_creation_is_named_and_nothing_stays(home: Path) -> None:

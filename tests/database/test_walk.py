@@ -158,7 +158,7 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
 ) -> None:
     agent.handle_tool_call("recall_conversation", {"query": QUESTION})
     # The engine counts who asks, and the store remembers which model the question has to be embedded with.
-    assert [room for room in tracer.rooms() if room not in ("runtime", "postgres")] == [
+    assert [room for room in tracer.rooms() if room not in ("runtime", "postgres", "watchdog")] == [
         "provider",
         "recall",
         "store",
@@ -167,7 +167,7 @@ def test_a_question_goes_from_the_provider_through_recall_to_the_store(
     tracer.start_journey()
     agent.prefetch(QUESTION)
     # What the host shows anyway is left out: the engine knows it from the mirror.
-    assert [room for room in tracer.rooms() if room not in ("runtime", "mirror", "postgres")] == [
+    assert [room for room in tracer.rooms() if room not in ("runtime", "mirror", "postgres", "watchdog")] == [
         "provider",
         "recall",
         "store",
