@@ -60,7 +60,7 @@ def _load_ours(connection: Connection, turns: Corpus, memories: Corpus) -> None:
     for rows in _batches(memories):
         with connection.transaction():
             added = [Placed(_memory(memories, row), "bench", row + 1, 0) for row in rows]
-            _store_vectors(connection, memories, Kind.MEMORY, memory_rows.store(connection, added, None))
+            _store_vectors(connection, memories, Kind.MEMORY, memory_rows.store(connection, added))
     # Like the peer's graph, the key is built over the finished table.
     connection.execute("REINDEX TABLE turn_vectors_1")
     connection.execute("REINDEX TABLE memory_vectors_1")

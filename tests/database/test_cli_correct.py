@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -54,9 +55,9 @@ OPERATIONS: list[MemoryOperation] = [
 def stored(database: Database) -> Stored:
     with psycopg.connect(database.owner_dsn) as owner:
         for number, operation in enumerate(OPERATIONS, start=1):
-            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
-        mirror_files.open_file(owner, "home-a", "memory")
-        mirror_files.write_file(owner, "home-a", "memory", ["Stands in the file"])
+            memories.store(owner, [Placed(operation, "writer", number, 0)])
+        digests = [mirror_files.digest_of("Stands in the file")]
+        mirror_files.write_file(owner, "home-a", "memory", digests, datetime.now(UTC))
         owner.execute("DELETE FROM pending_vectors")
     return Stored(database.owner_dsn)
 
@@ -242,10 +243,10 @@ def test_a_hidden_memory_stays_hidden_when_a_change_comes_late_or_another_home_k
         ReplaceMemory("market", "memory", "Prices stay in spring", "Prices fall", minute(6), "home-b"),
     ]
     with psycopg.connect(database.owner_dsn) as owner:
-        memories.store(owner, [Placed(each, "other", n, 0) for n, each in enumerate(shared)], 1)
+        memories.store(owner, [Placed(each, "other", n, 0) for n, each in enumerate(shared)])
         owner.execute("UPDATE memory_entries SET hidden_by = 1, lexemes = '' WHERE content ~ '^(Fish|Prices)'")
         for number, operation in enumerate(changes, start=10):
-            memories.store(owner, [Placed(operation, "other", number, 0)], 1)
+            memories.store(owner, [Placed(operation, "other", number, 0)])
     assert stored.rows(
         "SELECT content, hidden_by IS NULL, lexemes = '' FROM memory_entries WHERE target = 'memory' ORDER BY content"
     ) == [
@@ -294,7 +295,7 @@ def test_what_a_mirrored_home_gets_back_stays_when_its_file_is_written_again(age
     stored = agent_home.stored
     ((event,),) = stored.rows("SELECT id FROM memory_operations WHERE action = 'replace'")
     engine = agent_home.engine
-    wait_until(lambda: stored.rows("SELECT count(*) FROM memory_files WHERE entries <> '[]'") == [(1,)])
+    wait_until(lambda: stored.rows("SELECT count(*) FROM memory_files WHERE digests <> '{}'") == [(1,)])
     hand = Hand(operator(agent_home.path), engine.clock.now, wants_vectors=False)
     with engine.pool.transaction(Deadline.after(30)) as connection:
         assert changes.undo(connection, event, hand, execute=True).executed

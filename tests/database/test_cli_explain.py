@@ -74,7 +74,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
     with new_database(postgres_server, template=migrated_template.name) as database:
         with psycopg.connect(database.owner_dsn) as owner:
             for number, operation in enumerate(OPERATIONS, start=1):
-                memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+                memories.store(owner, [Placed(operation, "writer", number, 0)])
             owner.execute(TURNS)
         yield database
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.store import memories, mirror_files
+from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.values import AddMemory, AddTurn, MemoryOperation, Moment, RemoveMemory, ReplaceMemory
@@ -50,7 +50,6 @@ INSERT INTO delegations (agent_identity, session_id, child_session_id, task_dige
 INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)
     VALUES ('market', now(), 'tool', 'turn', 'current', 'who uses %(secret)s?', 1);
 -- As only somebody who can write rows by hand leaves it.
-INSERT INTO memory_files (home_id, target, entries) VALUES ('odd', 'memory', '5'), ('odd', 'user', '["x", 5]');
 """
 
 
@@ -59,9 +58,7 @@ def stored(database: Database) -> Stored:
     turn = AddTurn("market", "s", "user", f"Refused: {SECRET}", 1, at(1), True)
     with psycopg.connect(database.owner_dsn) as owner:
         for number, operation in enumerate(OPERATIONS, start=1):
-            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
-        mirror_files.open_file(owner, "home-a", "memory")
-        mirror_files.write_file(owner, "home-a", "memory", [f"Sign in with {SECRET}", "Prices rise in spring"])
+            memories.store(owner, [Placed(operation, "writer", number, 0)])
         owner.execute((ROWS % {"secret": SECRET}).encode())
         owner.execute(
             "INSERT INTO dead_letters (writer, position, payload, reason) VALUES"
@@ -102,7 +99,7 @@ def test_a_dry_run_tells_and_changes_nothing(commands: Commands, stored: Stored)
     assert "gitlab-token" in told.out
     assert found["executed"] is False
     assert found["counts"] == {
-        "events": 4, "memories": 1, "turns": 2, "questions": 1, "delegations": 1, "files": 1, "dead letters": 1,
+        "events": 4, "memories": 1, "turns": 2, "questions": 1, "delegations": 1, "dead letters": 1,
     }  # fmt: skip
     assert found["themes"]["market"] == 10
     assert found["unreadable"] == 1
@@ -130,8 +127,7 @@ def test_memories_and_their_history_stay_what_they_were(commands: Commands, stor
             items = memories.history(owner, "market", target)
             told = fold(item.operation for item in items)
             assert set(told) == {content for (content,) in entries(stored, target)}
-    homes = stored.rows("SELECT home_id FROM memory_sources WHERE entry_id IN (SELECT id FROM memory_entries WHERE "
-                        "content LIKE 'Sign%%') ORDER BY 1")  # fmt: skip
+    homes = stored.rows("SELECT jsonb_object_keys(homes) FROM memory_entries WHERE content LIKE 'Sign%%' ORDER BY 1")
     assert homes == [("home-a",), ("home-b",)]
 
 

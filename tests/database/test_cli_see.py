@@ -57,7 +57,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
         with psycopg.connect(database.owner_dsn) as owner:
             owner.execute(TURNS)
             for number, operation in enumerate(OPERATIONS, start=1):
-                memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+                memories.store(owner, [Placed(operation, "writer", number, 0)])
             owner.execute("INSERT INTO hidden (id, rule, actor) VALUES (7, 'muted', 'somebody')")
             owner.execute("UPDATE conversations SET hidden_by = 7, lexemes = '' WHERE id = 104")
         yield database

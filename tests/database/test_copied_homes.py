@@ -59,8 +59,7 @@ def holders(home: AgentHome, content: str) -> set[str]:
     return {
         str(holder)
         for (holder,) in home.stored.rows(
-            "SELECT s.home_id FROM memory_sources s JOIN memory_entries e ON e.id = s.entry_id"
-            " AND e.agent_identity = s.agent_identity WHERE e.content = %s",
+            "SELECT jsonb_object_keys(homes) FROM memory_entries WHERE content = %s",
             content,
         )
     }
@@ -96,18 +95,49 @@ def test_what_waits_in_both_journals_is_stored_once(agent_home: AgentHome, copie
     assert agent_home.stored.rows("SELECT count(*) FROM dead_letters") == [(0,)]
 
 
+def test_a_copy_with_an_older_file_deletes_nothing(agent_home: AgentHome, copied: AgentHome) -> None:
+    """The original is stopped, and has written since the copy's file was made."""
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian", "Written later")
+    everything = start(agent_home)
+    agent_home.close()
+    copied.write_memories("Wifi is hummingbird")
+    assert start(copied) == everything
+    copied.write_memories("Wifi is kolibri")
+    assert compared(copied) == ["Servers run Debian", "Wifi is hummingbird", "Wifi is kolibri", "Written later"]
+
+
+def test_the_heir_of_a_home_that_is_gone_deletes_nothing_by_an_older_file(
+    agent_home: AgentHome, copied: AgentHome
+) -> None:
+    former = home_identity.home_id(agent_home.path)
+    agent_home.write_memories("Wifi is hummingbird", "Servers run Debian", "Written later")
+    everything = start(agent_home)
+    agent_home.close()
+    copied.write_memories("Wifi is kolibri", "Servers run Debian")
+    inherit(copied, former)
+    assert compared(copied) == sorted([*everything, "Wifi is kolibri"])
+    assert holders(copied, "Written later") == {former}
+    copied.write_memories("Servers run Debian")
+    assert compared(copied) == everything
+
+
+def inherit(home: AgentHome, former: str) -> None:
+    """What the first comparison of a home does that inherits from another."""
+    home.provider("marketing")
+    engine = home.engine
+    heir = Mirror(
+        home.path, engine.home_id, engine.pool, engine.clock, max_chars=1000, wants_vectors=False, inherits=(former,)
+    )
+    heir.run("hermes", lambda: engine.writer.flush(Deadline.after(30)))
+
+
 def test_the_heir_of_a_home_that_is_gone_lets_its_entries_go(agent_home: AgentHome, copied: AgentHome) -> None:
     """As after a restore into an embedded database, which nobody else uses."""
     former = home_identity.home_id(agent_home.path)
     agent_home.close()
-    copied.provider("marketing")
-    engine = copied.engine
-    heir = engine.home_id
+    inherit(copied, former)
+    heir = copied.engine.home_id
     assert heir != former
-    restored = Mirror(
-        copied.path, heir, engine.pool, engine.clock, max_chars=1000, wants_vectors=False, inherits=(former,)
-    )
-    restored.run("hermes", lambda: engine.writer.flush(Deadline.after(30)), None)
     assert holders(copied, "Wifi is hummingbird") == {heir}
     copied.write_memories("Servers run Debian")
     assert compared(copied) == ["Servers run Debian"]

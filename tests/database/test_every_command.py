@@ -91,7 +91,7 @@ def stored(database: Database) -> Stored:
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute(TURNS)
         for number, operation in enumerate(OPERATIONS, start=1):
-            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+            memories.store(owner, [Placed(operation, "writer", number, 0)])
         owner.execute(
             "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,)
         )

@@ -62,7 +62,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
                 " ('garden', 105, 's1', 'user', 'When do we cut the roses?', '2026-03-04 08:00Z')"
             )
             adding = AddMemory("market", "memory", "Prices rise in spring", Moment(AT, AT), "home-b")
-            memories.store(owner, [Placed(adding, "writer", 1, 0)], 1)
+            memories.store(owner, [Placed(adding, "writer", 1, 0)])
             owner.execute(
                 "INSERT INTO dead_letters (writer, position, payload, reason) VALUES ('w', 1, %s, 'x')", (letter,)
             )

@@ -130,11 +130,10 @@ def test_a_home_sweeps_only_themes_it_writes_to_or_names_and_memories_nobody_els
     with psycopg.connect(database.owner_dsn) as owner:
         owner.execute(ROWS)
         owner.execute(
-            "INSERT INTO memory_entries (agent_identity, target, content, updated_at)"
-            " SELECT theme, 'memory', 'held by another', now() - interval '400 days'"
-            " FROM unnest(ARRAY['market', 'vault']) AS theme;"
-            " INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin)"
-            " SELECT agent_identity, id, 'another', 'file' FROM memory_entries WHERE content = 'held by another'"
+            "INSERT INTO memory_entries (agent_identity, target, content, updated_at, homes)"
+            " SELECT theme, 'memory', 'held by another', now() - interval '400 days',"
+            ' \'{"another": {"o": "file", "s": 1}}\''
+            " FROM unnest(ARRAY['market', 'vault']) AS theme"
         )
     agent_home.provider("market").sync_turn("A word of today", "An answer of today", session_id="today")
     agent_home.settle()
@@ -169,7 +168,7 @@ def test_a_memory_that_somebody_added_again_stays_and_makes_no_receipt(
         ):
             at = Moment(*[int((now - timedelta(days=days)).timestamp() * 1e6)] * 2)
             added = AddMemory("market", "memory", text, at, home, Origin.FILE)
-            memories.store(owner, [Placed(added, "w", number, 0)], None)
+            memories.store(owner, [Placed(added, "w", number, 0)])
     stored, pool = agent_home.stored, agent_home.engine.pool
     for cut, count in ((350, 0), (30, 1), (30, 1)):
         sweep_once(pool, Rules(None, memories=now - timedelta(days=cut)), "home")

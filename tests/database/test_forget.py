@@ -274,8 +274,6 @@ def test_an_entry_is_withheld_until_the_file_was_seen_without_it(home: Home) -> 
          " ('marketing', 's', 'user', %s, '2020-01-01')"),
         ("memory_operations", "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part,"
          " action, previous, at) VALUES ('marketing', 'memory', 1, 'w', 1, 1, 'remove', %s, '2020-01-01')"),
-        ("memory_files", "INSERT INTO memory_files (home_id, target, entries) VALUES"
-         " ('h', 'memory', jsonb_build_array(%s::text))"),
     ],
 )  # fmt: skip
 def test_a_leftover_makes_the_proof_fail(home: Home, where: str, statement: str) -> None:

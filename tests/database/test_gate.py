@@ -37,7 +37,7 @@ def is_waiting(onlooker: Connection, waiter: Connection) -> bool:
 
 def add(connection: Connection, theme: str, content: str) -> int:
     operation = AddMemory(theme, "memory", content, Moment(1_000, 1_000), "")
-    ((_, row_id),) = memories.store(connection, [Placed(operation, "w", 1, 0)], None)
+    ((_, row_id),) = memories.store(connection, [Placed(operation, "w", 1, 0)])
     return row_id
 
 

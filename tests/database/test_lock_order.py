@@ -37,7 +37,7 @@ OPERATIONS: list[MemoryOperation] = [
 def commands(database: Database, tmp_path: Path) -> Commands:
     with psycopg.connect(database.owner_dsn) as owner:
         for number, operation in enumerate(OPERATIONS, start=1):
-            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+            memories.store(owner, [Placed(operation, "writer", number, 0)])
     runtime, password = with_password(database.runtime_dsn)
     made = Commands(tmp_path, [password])
     made.configure(dsn=runtime, embed_model=MODEL, ttl_days="history=0")
@@ -52,7 +52,7 @@ def test_restore_waits_for_a_mirror_of_any_home_before_it_takes_a_theme(commands
         restore = commands.start("restore", "--theme", "market", "--at", "2026-02-25T06:15:30", "--execute")
         wait_until(lambda: stored.rows(WAITING) != [(0,)])
         found = AddMemory("market", "memory", "Found in the file", minute(9), "home-a", Origin.FILE)
-        memories.store(mirror, [Placed(found, "mirror:home-a", 9, 0)], 1)
+        memories.store(mirror, [Placed(found, "mirror:home-a", 9, 0)])
     done = commands.finish(restore)
     assert done.code == 0, done
     assert [content for _, content in stored.memories("market")] == ["Opens at nine"]

@@ -254,7 +254,7 @@ def test_what_a_batch_of_memories_costs_grows_with_its_size(database: Database) 
         ]
         began = time.process_time()
         with pool.transaction(Deadline.after(60)) as connection:
-            memories.store(connection, adds, None)
+            memories.store(connection, adds)
         return time.process_time() - began
 
     cost("warm-up", 100)

@@ -92,7 +92,7 @@ def test_a_file_that_is_away_for_a_moment_was_not_deleted(
     path = agent_home.path / "memories" / "MEMORY.md"
     monkeypatch.setattr(mirror, "QUIET_SECONDS", 60.0)
     path.rename(path.with_suffix(".bak"))
-    assert agent_home.engine.mirror.run("hermes", lambda: True, None) > 0
+    assert agent_home.engine.mirror.run("hermes", lambda: True) > 0
     path.with_suffix(".bak").rename(path)
     monkeypatch.setattr(mirror, "QUIET_SECONDS", 0.0)
     assert rows(agent_home) == {"Launch is 14 March": ["marketing"]}
@@ -211,6 +211,16 @@ def test_a_replayed_announcement_takes_nothing_from_the_theme_that_holds_it_now(
     add(agent, "Something new")
     agent_home.write_memories("Launch is 14 March", "Something new")
     assert rows(agent_home) == {"Launch is 14 March": ["hermes"], "Something new": ["marketing"]}
+
+
+def test_what_a_tool_removed_is_stored_again_when_somebody_writes_it_into_the_file(agent_home: AgentHome) -> None:
+    agent = agent_home.provider("marketing")
+    agent_home.write_memories("Launch is 14 March", "Wifi is hummingbird")
+    rows(agent_home)
+    agent.on_memory_write("remove", "memory", "", metadata={"old_text": "14 March"})
+    agent_home.settle()
+    agent_home.write_memories("Wifi is hummingbird", "Launch is 14 March")
+    assert rows(agent_home) == {"Launch is 14 March": ["hermes"], "Wifi is hummingbird": ["hermes"]}
 
 
 def test_a_reset_takes_away_what_was_saved_and_never_compared(agent_home: AgentHome) -> None:

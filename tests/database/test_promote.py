@@ -48,11 +48,10 @@ SEED = (
     " now() - n * interval '1 s', hermes_turn_digest('user', 'turn ' || n || repeat(' long', n %% 50)), 1"
     " FROM generate_series(1, {turns}) AS n",
     "UPDATE conversations SET hidden_by = 1, lexemes = NULL WHERE id = 7",
-    "INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin)"
-    " SELECT agent_identity, id, 'home', 'tool' FROM memory_entries",
+    "UPDATE memory_entries SET homes = '{\"home\": {\"o\": \"tool\", \"s\": 1}}'",
     "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
     " SELECT agent_identity, target, id, 'w', id, 0, 'add', content, now() FROM memory_entries",
-    "INSERT INTO memory_files (home_id, target, entries) VALUES ('home', 'memory', '[\"a\"]')",
+    "INSERT INTO memory_files (home_id, target, digests) VALUES ('home', 'memory', ARRAY['\\x01'::bytea])",
     "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest)"
     " VALUES ('theme 1', 's', 'c', '\\x01')",
     "INSERT INTO theme_aliases (old, new) VALUES ('former', 'theme 1')",

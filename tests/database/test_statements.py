@@ -87,7 +87,7 @@ ACROSS_THEMES = {
     "erase/themes": "the names of all themes; no content",
     "erase/left_turns": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_memories": "counts what a receipt says is forgotten, wherever it is; no content",
-    "memories/guessed_elsewhere": "rows of this home that the mirror put into another theme",
+    "memories/held_elsewhere": "rows of this home that the mirror put into another theme",
 }
 # Commands of an operator, who names one theme or none for all; an agent's question never comes here.
 ONE_THEME_OR_ALL = frozenset(
@@ -159,7 +159,7 @@ GIVEN = {
 }  # fmt: skip
 GIVEN_SETS = {
     "themes": "mine", "session_ids": "s", "targets": "memory", "contents": "kept", "kinds": "turn", "homes": "home",
-    "home_ids": "home", "roles": "user", "digests": "00", "metadata": "{}",
+    "home_ids": "home", "roles": "user", "digests": "00", "metadata": "{}", "holders": "{}",
 }  # fmt: skip
 GIVEN_TYPES = {
     "bigint": "1", "integer": "1", "smallint": "1", "real": "1", "double precision": "1", "boolean": "t", "bytea": "x",
@@ -171,8 +171,8 @@ ROWS = """
 INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, digest, ordinal)
     SELECT 'mine', n, 's', CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END, 'said ' || n,
            now() - n * interval '1 hour', hermes_turn_digest('user', 'said ' || n), 1 FROM generate_series(1, 9) AS n;
-INSERT INTO memory_entries (agent_identity, id, target, content) VALUES ('mine', 1, 'memory', 'kept');
-INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin) VALUES ('mine', 1, 'home', 'file');
+INSERT INTO memory_entries (agent_identity, id, target, content, homes)
+    VALUES ('mine', 1, 'memory', 'kept', '{"home": {"o": "file", "s": 1}}');
 INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, at)
     VALUES ('mine', 'memory', 1, 'w', 1, 0, 'add', now());
 INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest) VALUES ('mine', 's', 'c', '');

@@ -180,7 +180,7 @@ def test_the_merged_history_leads_to_the_entries_that_are_there(database: Databa
                 if kind == "add"
                 else RemoveMemory(theme, "memory", "", at, home, previous=text)
             )
-            memories.store(connection, [Placed(operation, "w", number, 0)], None)
+            memories.store(connection, [Placed(operation, "w", number, 0)])
 
         put(0, "add", "old", "X", "h")
         put(1, "add", "new", "X", "")
@@ -199,7 +199,7 @@ def test_themes_that_were_merged_before_are_merged_again(database: Database) -> 
     with psycopg.connect(database.owner_dsn) as connection:
         for number, theme in enumerate("abcd"):
             added = AddMemory(theme, "memory", f"Text of {theme}", at, "h")
-            memories.store(connection, [Placed(added, "w", number, 0)], None)
+            memories.store(connection, [Placed(added, "w", number, 0)])
         for old, new in (("a", "b"), ("c", "d"), ("b", "d")):
             move(connection, old, new)
         told = fold(item.operation for item in memories.history(connection, "d", "memory"))

@@ -90,11 +90,11 @@ def test_an_edit_waits_for_vectors_that_are_being_stored_and_drops_them(
 
 def test_a_memory_replaced_while_its_vector_is_made_is_embedded_anew(connection: Connection) -> None:
     added = AddMemory("t", "memory", "Tea is green", Moment(1_000, 1_000), "")
-    changed = memories.store(connection, [Placed(added, "w", 1, 0)], 1)
+    changed = memories.store(connection, [Placed(added, "w", 1, 0)])
     vectors.enqueue(connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
     claimed = claim(connection)
     replaced = ReplaceMemory("t", "memory", "Tea is black", "green", Moment(2_000, 2_000), "")
-    changed = memories.store(connection, [Placed(replaced, "w", 2, 0)], 1)
+    changed = memories.store(connection, [Placed(replaced, "w", 2, 0)])
     vectors.enqueue(connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
     store(connection, claimed)
     assert counts(connection, "memory") == (0, 1)

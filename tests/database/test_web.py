@@ -110,7 +110,7 @@ def stored(database: Database) -> Stored:
 def fill(database: Database) -> None:
     with psycopg.connect(database.owner_dsn) as owner:
         for number, operation in enumerate(OPERATIONS, start=1):
-            memories.store(owner, [Placed(operation, "writer", number, 0)], 1)
+            memories.store(owner, [Placed(operation, "writer", number, 0)])
         for number, (theme, session, role, content) in enumerate(TURNS, start=1):
             owner.execute(
                 "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, lexemes)"

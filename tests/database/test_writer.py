@@ -18,7 +18,6 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres.pool import Pool
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
 from hermes_memory_pgvector.writer.writer import Writer
@@ -59,7 +58,6 @@ class Rig:
             self.writer = Writer(
                 self.journal,
                 self.pool,
-                CurrentModel(),
                 Settings(conversation_embed_policy="all"),
                 home_id="home",
                 on_stored=lambda: None,
@@ -461,7 +459,7 @@ def test_two_writers_on_one_journal_store_it_once(make: Callable[..., Rig], stor
     for number in range(300):
         rig.append(turn(number))
     with patch.object(Settings, "batch_records", 7):
-        second = Writer(rig.journal, rig.pool, CurrentModel(), Settings(), home_id="home", on_stored=lambda: None)
+        second = Writer(rig.journal, rig.pool, Settings(), home_id="home", on_stored=lambda: None)
     second.start()
     rig.flush()
     wait_until(lambda: second.flush(Deadline.after(1)))

@@ -15,7 +15,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import Journal, codec
 from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.server.binaries import find_binaries
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.values import AddTurn, Moment
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.agent import AgentHome
@@ -40,7 +39,6 @@ class Home:
             self.writer = Writer(
                 self.journal,
                 self.pool,
-                CurrentModel(),
                 Settings(conversation_embed_policy="all"),
                 home_id="home",
                 on_stored=lambda: None,

@@ -111,7 +111,7 @@ def test_the_rows_are_the_fold_in_any_order_of_arrival(connection: Connection, d
         size = data.draw(st.integers(1, len(arriving)))
         batch, arriving = arriving[:size], arriving[size:]
         with connection.transaction():
-            memories.store(connection, batch, None)
+            memories.store(connection, batch)
     expected = fold(item.operation for item in sorted(placed, key=lambda item: item.order))
     assert _rows(connection, theme) == {content: set(entry.homes) for content, entry in expected.items()}
 
@@ -125,15 +125,48 @@ def test_an_operation_that_arrives_twice_in_one_batch_is_applied_once(connection
     ]
     placed = [Placed(operation, "w1", seq, 0) for seq, operation in enumerate(made)]
     with connection.transaction():
-        memories.store(connection, [*placed, *placed], None)
+        memories.store(connection, [*placed, *placed])
     assert _rows(connection, theme) == {"Oslo harbour": {HOMES[0]}}
 
 
 def _rows(connection: Connection, theme: str) -> dict[str, set[str]]:
     found = connection.execute(
-        "SELECT content, ARRAY(SELECT home_id FROM memory_sources AS source"
-        " WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id)"
-        " FROM memory_entries AS entry WHERE agent_identity = %s",
+        "SELECT content, ARRAY(SELECT jsonb_object_keys(homes)) FROM memory_entries WHERE agent_identity = %s",
         (theme,),
     ).fetchall()
     return {str(content): set(homes) for content, homes in found}  # type: ignore[call-overload]
+
+
+def test_a_row_put_in_by_hand_survives_an_operation_that_arrives_late(connection: Connection) -> None:
+    theme = f"theme {next(_themes)}"
+    connection.execute(
+        "INSERT INTO memory_entries (agent_identity, target, content) VALUES (%s, 'memory', 'By hand')", (theme,)
+    )
+    for order in (5, 2):
+        with connection.transaction():
+            added = AddMemory(theme, "memory", f"Said at {order}", Moment(order, order), HOMES[0])
+            memories.store(connection, [Placed(added, "w1", order, 0)])
+    assert _rows(connection, theme) == {"By hand": set(), "Said at 2": {HOMES[0]}, "Said at 5": {HOMES[0]}}
+
+
+def test_entries_that_change_places_in_one_batch_keep_their_rows(connection: Connection) -> None:
+    theme = f"theme {next(_themes)}"
+    steps: list[MemoryOperation] = [
+        AddMemory(theme, "memory", "first", Moment(1, 1), HOMES[0]),
+        AddMemory(theme, "memory", "second", Moment(2, 2), HOMES[0]),
+        ReplaceMemory(theme, "memory", "aside", "", Moment(3, 3), HOMES[0], previous="first"),
+        ReplaceMemory(theme, "memory", "first", "", Moment(4, 4), HOMES[0], previous="second"),
+        ReplaceMemory(theme, "memory", "second", "", Moment(5, 5), HOMES[0], previous="aside"),
+    ]
+    placed = [Placed(operation, "w1", seq, 0) for seq, operation in enumerate(steps)]
+    with connection.transaction():
+        memories.store(connection, placed[:2])
+    before = _ids(connection, theme)
+    with connection.transaction():
+        memories.store(connection, placed[2:])
+    assert _ids(connection, theme) == {"first": before["second"], "second": before["first"]}
+
+
+def _ids(connection: Connection, theme: str) -> dict[object, object]:
+    query = "SELECT content, id FROM memory_entries WHERE agent_identity = %s"
+    return {row[0]: row[1] for row in connection.execute(query, (theme,)).fetchall()}

@@ -52,7 +52,7 @@ class Mirrored(RuleBasedStateMachine):
 
     @initialize()
     def empty_database(self) -> None:
-        tables = "memory_entries, memory_operations, memory_sources, memory_files, journal_writers, dead_letters"
+        tables = "memory_entries, memory_operations, memory_files, journal_writers, dead_letters"
         with psycopg.connect(self.database.owner_dsn, autocommit=True) as connection:
             connection.execute(f"TRUNCATE {tables} CASCADE".encode())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -94,19 +94,17 @@ class Rows:
         return Moment(self.clock, self.clock)
 
     def take(self, operation: MemoryOperation) -> None:
-        memories.store(self.connection, [Placed(operation, "w", operation.when.order_us, 0)], 1)
+        memories.store(self.connection, [Placed(operation, "w", operation.when.order_us, 0)])
         self.write_file()
 
     def write_file(self) -> None:
         held = [content for content, homes in self.homes_of().items() if MIRRORED in homes]
-        mirror_files.open_file(self.connection, MIRRORED, "memory")
-        mirror_files.write_file(self.connection, MIRRORED, "memory", held)
+        digests = [mirror_files.digest_of(each) for each in held]
+        mirror_files.write_file(self.connection, MIRRORED, "memory", digests, datetime.now(UTC))
 
     def homes_of(self) -> dict[str, set[str]]:
         rows = self.connection.execute(
-            "SELECT e.content, array_remove(array_agg(s.home_id), NULL) FROM memory_entries AS e"
-            " LEFT JOIN memory_sources AS s ON s.agent_identity = e.agent_identity AND s.entry_id = e.id"
-            " WHERE e.agent_identity = %s GROUP BY 1",
+            "SELECT content, ARRAY(SELECT jsonb_object_keys(homes)) FROM memory_entries WHERE agent_identity = %s",
             (self.theme,),
         ).fetchall()
         return {str(content): set(homes) for content, homes in rows}  # type: ignore[call-overload]

@@ -34,6 +34,7 @@ EXCEPTIONS |= {
         ("move_history", "memory_operations"),
         ("move_turns", "conversations"),
         ("move_waiting", "pending_vectors"),
+        ("share_homes", "memory_entries"),
     )
 }
 FORMER_TRIM = """
@@ -83,7 +84,7 @@ def test_the_files_are_read_indeed() -> None:
             "something that is empty or missing widens it",
         ),
         ("UPDATE memory_entries AS e SET content = %(content)s WHERE e.id = %(id)s", "no bound theme"),
-        ("WITH gone AS (DELETE FROM memory_sources RETURNING 1) SELECT FROM gone WHERE 1 = 1", "there is no WHERE"),
+        ("WITH gone AS (DELETE FROM memory_operations RETURNING 1) SELECT FROM gone WHERE 1 = 1", "there is no WHERE"),
         ("CREATE FUNCTION f() AS $$ BEGIN DELETE FROM {schema}.conversations; END $$", "there is no WHERE"),
         ("INSERT INTO memory_entries (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET id = 1", "its key has no theme"),
         ("TRUNCATE conversations", "TRUNCATE names no rows"),

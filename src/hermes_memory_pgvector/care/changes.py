@@ -20,7 +20,6 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import gate, memories, vectors
 from hermes_memory_pgvector.store import history as events_store
 from hermes_memory_pgvector.store.browse import StoredMemory, StoredTurn
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.memory_state import State
@@ -310,8 +309,7 @@ def _apply(
     )
     writer = f"operator:{hand.actor.home_id}"
     placed = [Placed(operation, writer, when.order_us, part) for part, operation in enumerate(made)]
-    model = current_model(connection)
-    changed = memories.store(connection, placed, None if model is None else model.id)
+    changed = memories.store(connection, placed)
     if hand.wants_vectors:
         vectors.enqueue(connection, [(name, Kind.MEMORY.value, row_id) for name, row_id in changed])
 

@@ -199,11 +199,6 @@ class Forgetting:
             self.progress("memories")
             self._erase_histories(selection, begun, erased)
             self._erase_stamps(selection, begun, erased)
-            with self.pool.transaction(Deadline.after(STEP_SECONDS)) as connection:
-                places = erasure.named_files(connection, selection, erasure.key(connection))
-            for place in places:
-                with self._closed() as connection:
-                    erasure.erase_file(connection, selection, begun.id, begun.until.at, place, erased)
 
     def _erase_turns(self, selection: Selection, begun: Begun, erased: Erased) -> None:
         with self.pool.transaction(Deadline.after(SCAN_SECONDS)) as connection:

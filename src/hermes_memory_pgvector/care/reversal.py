@@ -14,6 +14,7 @@ from typing import Any
 
 from hermes_memory_pgvector.care.timeline import Effect
 from hermes_memory_pgvector.store.memory_state import Entry, State
+from hermes_memory_pgvector.store.mirror_files import digest_of
 from hermes_memory_pgvector.values import (
     AddMemory,
     MemoryOperation,
@@ -24,8 +25,8 @@ from hermes_memory_pgvector.values import (
     Target,
 )
 
-Files = Mapping[str, frozenset[str]]
-"""The entries of each home's file."""
+Files = Mapping[str, frozenset[bytes]]
+"""The digests of the entries of each home's file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +141,5 @@ def _blocked(contents: Iterable[str], now: State, files: Files, instead: str | N
 
 
 def _standing(entry: Entry, files: Files) -> tuple[str, ...]:
-    return tuple(sorted(home for home in entry.homes if entry.content in files.get(home, ())))
+    digest = digest_of(entry.content)
+    return tuple(sorted(home for home in entry.homes if digest in files.get(home, ())))

@@ -14,7 +14,6 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import browse, corrections, gate, other_words, vectors
-from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.other_words import Text
 from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker
 from hermes_memory_pgvector.values import Kind, MemoryOperation, Target
@@ -42,7 +41,7 @@ class Findings:
     """What a scan has found so far."""
 
     rows: Counter[str] = field(default_factory=Counter)
-    """By what they are: turns, memories, events, questions, delegations, files, dead letters."""
+    """By what they are: turns, memories, events, questions, delegations, dead letters."""
     kinds: Counter[str] = field(default_factory=Counter)
     themes: Counter[str] = field(default_factory=Counter)
     samples: list[Sample] = field(default_factory=list)
@@ -83,7 +82,6 @@ class Scan:
         self._walk(self._questions)
         self._walk(self._edges)
         if self._theme is None:
-            self._files()
             self._dead_letters()
         return self._found
 
@@ -117,10 +115,7 @@ class Scan:
             self._note("memories", theme, len(concerned), Counter())
             self._found.samples += [Sample(f"{theme}/{target}", theme, masked.text) for masked in concerned]
             if self._execute:
-                model = current_model(connection)
-                changed = other_words.reword_memories(
-                    connection, theme, target, self._masked, self._hand.now(), None if model is None else model.id
-                )
+                changed = other_words.reword_memories(connection, theme, target, self._masked)
                 if self._hand.wants_vectors:
                     vectors.enqueue(connection, [(name, Kind.MEMORY.value, row_id) for name, row_id in changed])
                 self._record(connection, theme, {"events": events, "memories": len(concerned)})
@@ -172,18 +167,6 @@ class Scan:
                     other_words.set_edge(connection, theme, row_id, masked)
                     self._record(connection, theme, {"delegations": 1})
         return page[-1][:2] if page else None
-
-    def _files(self) -> None:
-        """What homes' files said when they were last compared; the files themselves are their owners'."""
-        with self._step() as connection:
-            for home_id, target, entries in other_words.files(connection):
-                counts: Counter[str] = Counter()
-                masked = self._masker.mask_all(entries, counts)
-                if counts:
-                    self._note("files", "", 1, counts)
-                    if self._execute:
-                        other_words.set_file(connection, home_id, target, entries, list(dict.fromkeys(masked)))
-                        self._record(connection, "", {"files": 1})
 
     def _dead_letters(self) -> None:
         after: int | None = -1

@@ -88,10 +88,11 @@ def compare(
     """The changes that make the rows equal to the file.
 
     `before` is the file as last compared, `held` maps the content of this home's rows to their themes. An entry edited
-    in place stays in its themes; a new entry belongs to the profile's own theme.
+    in place stays in its themes; a new entry belongs to the profile's own theme. One that was there before and that no
+    row holds any more is no news: somebody has taken the row away.
     """
-    present = set(now)
-    fresh = [content for content in now if content not in held]
+    present, seen = set(now), set(before)
+    fresh = [content for content in now if content not in held and content not in seen]
     gone = [content for content in held if content not in present]
     edited: dict[str, str] = {}
     wanted = set(fresh)

@@ -2,15 +2,15 @@
 
 Hooks report writes of the memory tool, but not background review, approvals, `hermes memory reset` or an editor. So
 the files are compared with this home's rows: by their stamps whenever something may have happened, in full when a stamp
-has changed. A hook that reports an entry after a comparison has already found it wins: see
-`memories/guessed_elsewhere`.
+has changed. A hook that reports an entry after a comparison has already found it wins: a
+tool's word beats a file's (`memories/held_elsewhere`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class Mirror:
             known = self._entries = (stamps, frozenset(entry for entries in found for entry in entries))
         return known[1]
 
-    def run(self, own_theme: str, has_drained: Callable[[], bool], model_id: int | None) -> float:
+    def run(self, own_theme: str, has_drained: Callable[[], bool]) -> float:
         """Compare what has changed; return the seconds until the next look, 0 when everything was compared."""
         pause = 0.0
         requested = self._requested
@@ -112,86 +112,51 @@ class Mirror:
             if entries is None and self._folder.exists():
                 logger.warning("%s cannot be read; its entries stay as they are", FILE_NAMES[target])
             elif entries is not None:
-                written = datetime.fromtimestamp(self._changed_at(target, stamp), UTC)
-                self._make_equal(target, entries, written, own_theme, model_id)
+                written_us = int(self._changed_at(target, stamp) * 1_000_000)
+                self._make_equal(target, entries, written_us, own_theme)
             self._seen[target] = stamp
         if not pause:
             self._completed = requested
         return pause
 
-    def _make_equal(
-        self, target: Target, entries: list[str], written: datetime, own_theme: str, model_id: int | None
-    ) -> None:
+    def _make_equal(self, target: Target, entries: list[str], written_us: int, own_theme: str) -> None:
         with self._pool.transaction(Deadline.after(MIRROR_SECONDS)) as connection:
             # First of all: whoever erases holds the gate while waiting for the file.
             opened = gate.enter(connection)
-            known = mirror_files.open_file(connection, self._home_id, target)
             mirror_files.lock_home(connection, self._home_id)
-            before = known
+            known = mirror_files.last_comparison(connection, self._home_id, target)
             for former in self._inherits if not known else ():
-                inherited = self._inherit(connection, target, former, model_id)
-                before = before or inherited
-            held, unwritten = self._held(connection, target, before, written)
-            if opened.keys:
-                entries = self._without_forgotten(connection, opened, target, entries, held, own_theme)
+                take_over(connection, self._clock.now(), former, self._home_id, target, entries)
+            before, held, unwritten = self._held(connection, target, known or [], entries, written_us)
+            if known is None:
+                before = self._forgotten(connection, opened, entries, held, own_theme)
             changes = memory_file.compare(before, entries, held, own_theme)
             changes = [change for change in changes if change.old is None or change.old not in unwritten]
             if changes:
-                self._apply(connection, target, changes, model_id)
-            if changes or known != entries:
-                mirror_files.write_file(connection, self._home_id, target, entries)
+                self._apply(connection, target, changes)
+            digests = [mirror_files.digest_of(entry) for entry in entries]
+            if known != digests:
+                mirror_files.write_file(connection, self._home_id, target, digests, datetime.now(UTC))
         if changes:
             self.changes_made += len(changes)
             logger.info("%s: %d stored entries were changed to match the file", FILE_NAMES[target], len(changes))
 
-    def _without_forgotten(
-        self,
-        connection: Connection,
-        opened: gate.Gate,
-        target: Target,
-        entries: list[str],
-        held: Mapping[str, object],
-        own_theme: str,
+    def _forgotten(
+        self, connection: Connection, opened: gate.Gate, entries: list[str], held: Mapping[str, object], own_theme: str
     ) -> list[str]:
-        """The entries of a file that may be stored.
-
-        A forgotten entry that has stood in the file ever since is withheld. One that a comparison has seen gone was
-        written again by somebody, and one that is held was reported again by the memory tool: both are new.
-        """
+        """Entries of a file that is compared for the first time which are no news, because they were forgotten."""
+        if not opened.keys:
+            return []
         known = tombstones.of_files(connection, opened.keys, entries, opened.aliases)
-        last = mirror_files.last_comparison(connection, self._home_id, target)
-        withheld: dict[str, set[bytes]] = {}
-        for entry in entries:
-            since = known.forgets_entry(entry, own_theme)
-            if since is None or entry in held:
-                continue
-            own = known.of_entry(entry)
-            if last.at is None or last.at <= since or own & last.withheld:
-                withheld[entry] = own
-        hashes = {each for own in withheld.values() for each in own}
-        mirror_files.note_comparison(connection, self._home_id, target, hashes)
-        if withheld and hashes != last.withheld:
-            logger.warning(
-                "%s still holds %d entries that were forgotten: they stay out of the database; to see which: "
-                "hermes-pgvector doctor",
-                FILE_NAMES[target],
-                len(withheld),
-            )
-        return [entry for entry in entries if entry not in withheld]
+        return [entry for entry in entries if entry not in held and known.forgets_entry(entry, own_theme) is not None]
 
-    def _inherit(self, connection: Connection, target: Target, former: str, model_id: int | None) -> list[str]:
-        """Take over what a home holds that this one is a copy of; return its file as last compared."""
-        entries = mirror_files.read_file(connection, former, target)
-        take_over(connection, self._clock.now(), former, self._home_id, target, model_id)
-        return entries
-
-    def _apply(self, connection: Connection, target: Target, changes: list[Change], model_id: int | None) -> None:
+    def _apply(self, connection: Connection, target: Target, changes: list[Change]) -> None:
         when = self._clock.now()
         placed = [
             Placed(self._operation(target, change, when), f"mirror:{self._home_id}", when.order_us, part)
             for part, change in enumerate(changes)
         ]
-        changed = memories.store(connection, placed, model_id)
+        changed = memories.store(connection, placed)
         if self._wants_vectors:
             vectors.enqueue(connection, [(theme, "memory", row_id) for theme, row_id in changed])
 
@@ -207,21 +172,25 @@ class Mirror:
         return ReplaceMemory(change.theme, target, change.new, "", previous=change.old, **common)
 
     def _held(
-        self, connection: Connection, target: Target, before: list[str], written: datetime
-    ) -> tuple[dict[str, list[str]], set[str]]:
-        """The themes of each entry this home holds, and the entries that are not in the file yet.
+        self, connection: Connection, target: Target, known: Sequence[bytes], entries: Sequence[str], written_us: int
+    ) -> tuple[list[str], dict[str, list[str]], set[str]]:
+        """The file as last compared, the themes of each entry this home holds, and which are not in the file yet.
 
-        If a hook reported an entry after the file was last written, and no comparison has seen it there, then it was
-        not deleted: the host has yet to write it.
+        Of an entry that is neither held nor in the file only its place is known, and nobody asks for more. If a hook
+        reported an entry after the file was last written, and no comparison has seen it there, then it was not deleted:
+        the host has yet to write it.
         """
+        found = mirror_files.held_entries(connection, self._home_id, target)
+        texts = {mirror_files.digest_of(text): text for text in (*entries, *(entry.content for entry in found))}
+        before = [texts.get(digest, f"\0{digest.hex()}") for digest in known]
         seen = set(before)
         held: dict[str, list[str]] = {}
         unwritten = set()
-        for entry in mirror_files.held_entries(connection, self._home_id, target):
+        for entry in found:
             held.setdefault(entry.content, []).append(entry.theme)
-            if entry.content not in seen and entry.since >= written:
+            if entry.content not in seen and entry.since_us >= written_us:
                 unwritten.add(entry.content)
-        return held, unwritten
+        return before, held, unwritten
 
     def _changed_at(self, target: Target, stamp: Stamp | None) -> float:
         """When the file was last written; a missing file was deleted no later than its folder last changed.
@@ -237,36 +206,24 @@ class Mirror:
 
 
 def take_over(
-    connection: Connection, when: Moment, former: str, heir: str, target: Target, model_id: int | None
-) -> int:
-    """Make one home the holder of every entry another home holds; return how many there are.
+    connection: Connection, when: Moment, former: str, heir: str, target: Target, entries: Collection[str]
+) -> None:
+    """Make a home the holder of those entries of its file that the home it is a copy of holds.
 
-    These are operations like any other, so that one which arrives late does not bring the former holder back.
+    What does not stand in the file stays with the former home: the copy may have an older file, and would delete what
+    was written since. These are operations like any other, so that one which arrives late does not bring the former
+    holder back.
     """
     mirror_files.lock_home(connection, former)
-    entries = mirror_files.held_entries(connection, former, target)
-    placed = []
-    for number, entry in enumerate(entries):
-        operations: tuple[MemoryOperation, ...] = (
-            AddMemory(
-                entry.theme,
-                target,
-                entry.content,
-                when=when,
-                home_id=heir,
-                origin=Origin.FILE,
-                written_by=RowOrigin.FILE,
-            ),
-            RemoveMemory(
-                entry.theme, target, "", previous=entry.content, when=when, home_id=former, origin=Origin.FILE
-            ),
-        )
-        placed += [
-            Placed(operation, f"heir:{heir}", when.order_us, number * len(operations) + part)
-            for part, operation in enumerate(operations)
-        ]
-    memories.store(connection, placed, model_id)
-    return len(entries)
+    common: dict[str, Any] = {"when": when, "origin": Origin.FILE, "written_by": RowOrigin.FILE}
+    made: list[MemoryOperation] = []
+    for entry in mirror_files.held_entries(connection, former, target):
+        if entry.content in entries:
+            made += [
+                AddMemory(entry.theme, target, entry.content, home_id=heir, **common),
+                RemoveMemory(entry.theme, target, "", home_id=former, previous=entry.content, **common),
+            ]
+    memories.store(connection, [Placed(each, f"heir:{heir}", when.order_us, part) for part, each in enumerate(made)])
 
 
 _NEVER = Stamp(-1, -1, -1)

@@ -208,7 +208,6 @@ class Engine:
         return Writer(
             self.journal,
             self.pool,
-            self.current_model,
             self.settings,
             home_id=self.home_id,
             on_stored=self._rows_stored,
@@ -256,8 +255,6 @@ class Engine:
     def _make_mirror_files(self, predecessor: Engine | None) -> tasks.MirrorFiles:
         made = tasks.MirrorFiles(
             self.mirror,
-            self.pool,
-            self.current_model,
             self.writer,
             on_changed=self._rows_stored,
             is_wanted=self.settings.bulk_sync_on_init,

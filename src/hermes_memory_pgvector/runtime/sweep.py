@@ -16,7 +16,6 @@ from hermes_memory_pgvector.store import audit_log, erasure, expiry, gate, named
 from hermes_memory_pgvector.store.erasure import Erased
 from hermes_memory_pgvector.store.expiry import Expired, Rules
 from hermes_memory_pgvector.store.named_rows import Until
-from hermes_memory_pgvector.store.selection import Selection
 from hermes_memory_pgvector.writer.writer import Writer
 
 ACTOR = "sweep"
@@ -66,9 +65,6 @@ def _expire_memories(
         selection = expiry.selection_of(theme, entries, cut)
         planned = named_rows.plan_history(connection, selection, until, theme, target)
         erasure.erase_history(connection, selection, planned, begun.id, until, erased)
-    everything = Selection(before=cut)
-    for place in erasure.named_files(connection, everything, erasure.key(connection)):
-        erasure.erase_file(connection, everything, begun.id, until.at, place, erased)
     receipts.finish(connection, begun.id, erased.counts, [])
     expired.add("memories", erased.counts.get("memories", 0))
 

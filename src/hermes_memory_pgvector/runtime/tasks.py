@@ -25,7 +25,6 @@ from hermes_memory_pgvector.runtime.recorder import Recorder
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import theme_names
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
 from hermes_memory_pgvector.writer.writer import Writer
 
@@ -161,8 +160,6 @@ class MirrorFiles:
     def __init__(
         self,
         mirror: Mirror,
-        pool: Pool,
-        current_model: CurrentModel,
         writer: Writer,
         *,
         on_changed: Callable[[], None],
@@ -171,8 +168,6 @@ class MirrorFiles:
         self.theme: str | None = None
         """Where new entries belong; nothing is compared before it is known."""
         self._mirror = mirror
-        self._pool = pool
-        self._current_model = current_model
         self._writer = writer
         self._on_changed = on_changed
         self._is_wanted = is_wanted
@@ -183,10 +178,8 @@ class MirrorFiles:
             return FILES_SECONDS
         if self._writer.breaker.is_open:
             return IDLE_SECONDS
-        with self._pool.connection(Deadline.after(DATABASE_SECONDS)) as connection:
-            model = self._current_model.get(connection)
         before = self._mirror.changes_made
-        pause = self._mirror.run(self.theme, lambda: self._writer.has_delivered, None if model is None else model.id)
+        pause = self._mirror.run(self.theme, lambda: self._writer.has_delivered)
         if self._mirror.changes_made != before:
             self._on_changed()
         return pause or FILES_SECONDS

@@ -330,23 +330,6 @@ CREATE INDEX conversations_distrusted ON conversations (agent_identity, id) INCL
 CREATE INDEX memory_entries_distrusted ON memory_entries (agent_identity, id) INCLUDE (trust)
     WHERE trust IN ('untrusted', 'exposed');
 
--- Until memories know their homes: which homes hold an entry. It disappears when its last home drops it.
-CREATE TABLE memory_sources (
-    agent_identity text        NOT NULL,
-    entry_id       bigint      NOT NULL,
-    home_id        text        NOT NULL,
-    origin         text        NOT NULL CHECK (origin IN ('tool', 'file')),
-    since          timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (agent_identity, entry_id, home_id),
-    FOREIGN KEY (agent_identity, entry_id) REFERENCES memory_entries (agent_identity, id) ON UPDATE CASCADE ON DELETE CASCADE
-);
-CREATE INDEX memory_sources_home ON memory_sources (home_id, agent_identity);
-ALTER TABLE memory_files
-    ADD COLUMN entries    jsonb       NOT NULL DEFAULT '[]'::jsonb,
-    ADD COLUMN updated_at timestamptz NOT NULL DEFAULT now(),
-    ADD COLUMN withheld   bytea[]     NOT NULL DEFAULT '{}';
-ALTER TABLE memory_files ALTER COLUMN entries SET STATISTICS 0, ALTER COLUMN withheld SET STATISTICS 0;
-
 -- Until a delegation is a turn's metadata.
 CREATE SEQUENCE delegations_id_seq;
 CREATE TABLE delegations (

@@ -33,13 +33,11 @@ class Batch:
         self,
         connection: Connection,
         *,
-        model_id: int | None,
         retry_window: float,
         wants_vector: Callable[[AddTurn], bool],
         memories_want_vectors: bool,
     ) -> None:
         self._connection = connection
-        self._model_id = model_id
         self._retry_window = retry_window
         self._wants_vector = wants_vector
         self._memories_want_vectors = memories_want_vectors
@@ -76,7 +74,7 @@ class Batch:
     def store(self) -> None:
         """Store the items."""
         self._store_turns()
-        changed = memories.store(self._connection, self._memories, self._model_id)
+        changed = memories.store(self._connection, self._memories)
         if self._memories_want_vectors:
             vectors.enqueue(self._connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
         self._memories = []

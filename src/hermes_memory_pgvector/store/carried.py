@@ -67,11 +67,6 @@ def tombstones(connection: Connection) -> Iterator[Sequence[Any]]:
     return _rows(connection, "transfer/tombstones", {})
 
 
-def withheld(connection: Connection) -> Iterator[Sequence[Any]]:
-    """(home, target, hash) of each forgotten entry that a file still holds."""
-    return _rows(connection, "transfer/withheld", {})
-
-
 def store_aliases(connection: Connection, brought: Sequence[Alias]) -> tuple[int, int]:
     """Take over other names; how many were new, and how many stay out because their name means something else here."""
     gate.close(connection)
@@ -126,12 +121,6 @@ def seal(connection: Connection, numbers: Collection[int]) -> None:
             hashes = receipts.hashes(connection, number)
             digest = receipts.seal(number, found.forgotten_at, found.named, found.counts, hashes)
             connection.execute(statement("transfer/seal_receipt"), {"id": number, "digest": digest})
-
-
-def withhold(connection: Connection, home_id: str, target: str, hashes: Sequence[bytes]) -> None:
-    """Note forgotten entries that a home's file still holds."""
-    values = {"home_id": home_id, "target": target, "hashes": list(hashes)}
-    connection.execute(statement("transfer/withhold"), values)
 
 
 def _rows(connection: Connection, name: str, values: Mapping[str, Any]) -> Iterator[Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""Erasing what was found: rows, histories, queues, rejected records and files as last compared, each with tombstones.
+"""Erasing what was found: rows, histories, queues and rejected records, each with tombstones.
 
 Everything that sets tombstones runs within a transaction that has the gate closed (see `gate`), so that nothing is
 stored beside it on the word of an earlier look. Every write of every home waits meanwhile: so whoever calls this looks
@@ -7,7 +7,6 @@ and works out what is to be done before, and what happens here concerns a few hu
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any, LiteralString
 
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
-from hermes_memory_pgvector.store import mirror_files, tombstones, vectors
+from hermes_memory_pgvector.store import tombstones, vectors
 from hermes_memory_pgvector.store.memories import ACTIONS, Placed
 from hermes_memory_pgvector.store.memory_state import fold
 from hermes_memory_pgvector.store.named_rows import (
@@ -349,50 +348,6 @@ def _withdrawn(planned: History) -> Iterator[AddMemory | ReplaceMemory]:
 def _size(connection: Connection, theme: str, target: Target) -> tuple[int, tuple[int, str, int, int]]:
     row: Any = connection.execute(statement("erase/history_size"), {"theme": theme, "target": target}).fetchone()
     return (0, (0, "", 0, 0)) if row is None else (int(row[0]), (int(row[1]), str(row[2]), int(row[3]), int(row[4])))
-
-
-# Files as last compared.
-
-
-def named_files(connection: Connection, selection: Selection, own: bytes) -> list[tuple[str, Target]]:
-    """The files (home, target) that hold an entry which is forgotten, as they were last compared."""
-    rows: list[Any] = connection.execute(statement("erase/files")).fetchall()
-    hashes = {tombstones.of_file_entry(own, entry) for _, _, entries in rows for entry in entries}
-    known = tombstones.look_up(connection, hashes)
-    return [
-        (home_id, target)
-        for home_id, target, entries in rows
-        if any(_is_gone(entry, selection, own, known) for entry in entries)
-    ]
-
-
-def erase_file(
-    connection: Connection, selection: Selection, receipt: int, at: datetime, place: tuple[str, Target], erased: Erased
-) -> None:
-    """Take forgotten entries out of a home's file as last compared."""
-    own, (home_id, target) = key(connection), place
-    names = {"home_id": home_id, "target": target}
-    row: Any = connection.execute(statement("erase/lock_file"), names).fetchone()
-    if row is None:
-        return
-    entries, withheld = row
-    held = {each.content for each in mirror_files.held_entries(connection, home_id, target)}
-    known = tombstones.look_up(connection, {tombstones.of_file_entry(own, entry) for entry in entries})
-    gone = {entry for entry in entries if _is_gone(entry, selection, own, known)} - held
-    if not gone:
-        return
-    hashes = {tombstones.of_file_entry(own, entry) for entry in gone}
-    set_tombstones(connection, receipt, {at: hashes})
-    kept = [entry for entry in entries if entry not in gone]
-    values = {"entries": json.dumps(kept), "withheld": sorted({*map(bytes, withheld), *hashes})}
-    connection.execute(statement("erase/set_file"), {**names, **values})
-    erased.add("file_entries", len(gone))
-    erased.texts.update(gone)
-
-
-def _is_gone(entry: str, selection: Selection, own: bytes, known: Mapping[bytes, datetime]) -> bool:
-    is_named = selection.theme is None and selection.names_words and selection.tells(entry)
-    return is_named or tombstones.of_file_entry(own, entry) in known
 
 
 # Rejected records.

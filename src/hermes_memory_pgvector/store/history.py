@@ -104,11 +104,11 @@ def lock(connection: Connection, theme: str, targets: Collection[Target], home_i
         connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
 
 
-def files(connection: Connection, target: Target, home_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The entries of these homes' MEMORY.md or USER.md, as last compared; homes never compared are missing."""
+def files(connection: Connection, target: Target, home_ids: Sequence[str]) -> dict[str, frozenset[bytes]]:
+    """The digests of these homes' MEMORY.md or USER.md, as last compared; homes never compared are missing."""
     values = {"target": target, "home_ids": list(home_ids)}
     rows: list[Any] = connection.execute(statement("history/files"), values).fetchall()
-    return {str(home_id): frozenset(entries) for home_id, entries in rows}
+    return {str(home_id): frozenset(map(bytes, digests)) for home_id, digests in rows}
 
 
 def _event(row: Any) -> Event:

@@ -76,4 +76,6 @@ def _state(events: Sequence[Event]) -> State:
 
 
 def _shape(state: State) -> dict[str, dict[str, str]]:
-    return {content: {home: origin.value for home, origin in entry.homes.items()} for content, entry in state.items()}
+    return {
+        content: {home: held.origin.value for home, held in entry.homes.items()} for content, entry in state.items()
+    }

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.store import gate, vectors
+from hermes_memory_pgvector.postgres.statements import statement
+from hermes_memory_pgvector.store import gate, mirror_files
 from hermes_memory_pgvector.store.memory_erasure import pinned
-from hermes_memory_pgvector.store.memory_state import Entry, State, apply, fold
+from hermes_memory_pgvector.store.memory_state import Entry, Held, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
 from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
@@ -43,7 +43,7 @@ class Placed:
         return (self.operation.when.order_us, self.writer, self.seq, self.part)
 
 
-def store(connection: Connection, placed: Sequence[Placed], model_id: int | None) -> list[tuple[str, int]]:
+def store(connection: Connection, placed: Sequence[Placed]) -> list[tuple[str, int]]:
     """Apply operations exactly once; return (theme, id) of entries that are new or have new content."""
     placed = _admitted(connection, placed)
     homes = sorted({item.operation.home_id for item in placed if item.operation.origin is Origin.TOOL})
@@ -58,13 +58,21 @@ def store(connection: Connection, placed: Sequence[Placed], model_id: int | None
     # A fixed order of locks keeps two writers with the same themes from waiting for each other.
     for (theme, target), items in sorted(groups.items()):
         connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
-        rows = _Rows(connection, theme, target, model_id)
         # A batch may bring an operation twice, and a removal done twice would take an entry nobody named.
         once = {item.order: item for item in items}
-        fresh, state = _store_group(connection, rows, [once[order] for order in sorted(once)])
-        changed += rows.changed
-        moved += _withdrawn_guesses(connection, rows, fresh, state)
-    return changed + (store(connection, moved, model_id) if moved else [])
+        last: Any = connection.execute(
+            statement("memories/last_operation"), {"theme": theme, "target": target}
+        ).fetchone()
+        fresh = record(connection, theme, target, [once[order] for order in sorted(once)])
+        if not fresh:
+            continue
+        before = entries(connection, theme, target)
+        is_late = last is not None and fresh[0].order < tuple(last)
+        after = _folded(connection, theme, target, before) if is_late else _applied(before, fresh)
+        changed += set_entries(connection, theme, target, before, after)
+        _unsee(connection, target, fresh, before, after)
+        moved += _given_up(connection, theme, target, fresh, after)
+    return changed + (store(connection, moved) if moved else [])
 
 
 def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
@@ -96,55 +104,64 @@ def _admitted(connection: Connection, placed: Sequence[Placed]) -> list[Placed]:
     return kept
 
 
-def _store_group(connection: Connection, rows: _Rows, items: Sequence[Placed]) -> tuple[list[Placed], State]:
-    """Apply the operations of one theme and target; which of them were new, and what the theme holds now."""
-    last: Any = connection.execute(statement("memories/last_operation"), rows.key).fetchone()
-    fresh = record(connection, rows.theme, rows.target, items)
-    if not fresh:
-        return [], {}
-    if last is not None and fresh[0].order < tuple(last):
-        before = rows.load(everything=True)
-        hidden = {content: entry.hidden_by for content, entry in before.items() if entry.hidden_by is not None}
-        everything = fold((item.operation for item in history(connection, rows.theme, rows.target)), hidden)
-        rows.make_equal(before, everything, fresh[-1].operation.when)
-        rows.flush(everything)
-        return fresh, everything
-    state = rows.load(operations=[item.operation for item in fresh])
+def _applied(before: State, fresh: Sequence[Placed]) -> State:
+    after = dict(before)
     for item in fresh:
-        if not isinstance(item.operation, AddMemory) or rows.is_new(item.operation.content):
-            # It may mean an entry that has no row yet.
-            rows.flush_new(state)
-        # Only what the operation concerns is compared: a theme may hold thousands of entries.
-        touched = apply(state, item.operation)
-        before = {content: entry for content, entry in touched.items() if entry is not None}
-        after = {content: state[content] for content in touched if content in state}
-        rows.make_equal(before, after, item.operation.when)
-        state.update(after)
-    rows.flush(state)
-    return fresh, state
+        apply(after, item.operation)
+    return after
 
 
-def _withdrawn_guesses(connection: Connection, rows: _Rows, items: Sequence[Placed], state: State) -> list[Placed]:
-    """Removals of entries the mirror put into another theme just before the theme that wrote them reported them."""
+def _folded(connection: Connection, theme: str, target: Target, before: State) -> State:
+    """What all operations make, and what stands there without one: rows that somebody has inserted by hand."""
+    told = [item.operation for item in history(connection, theme, target)]
+    said = {_content(operation) for operation in told}
+    hidden = {content: entry.hidden_by for content, entry in before.items() if entry.hidden_by is not None}
+    state = fold(told, hidden, {content: entry for content, entry in before.items() if content not in said})
+    return {
+        content: replace(before[content], homes=entry.homes) if content in before else entry
+        for content, entry in state.items()
+    }
+
+
+def _unsee(connection: Connection, target: Target, items: Sequence[Placed], before: State, after: State) -> None:
+    """Entries that a home's tool took out of its file are news when they stand there again."""
+    homes = {item.operation.home_id for item in items if item.operation.origin is Origin.TOOL} - {""}
+    for home in sorted(homes):
+        left = [
+            content
+            for content, entry in before.items()
+            if home in entry.homes and (content not in after or home not in after[content].homes)
+        ]
+        if left:
+            mirror_files.unsee(connection, home, target, left)
+
+
+def _given_up(
+    connection: Connection, theme: str, target: Target, items: Sequence[Placed], state: State
+) -> list[Placed]:
+    """Removals of what a home holds in other themes by its file alone, now that a tool has said which theme it is of.
+
+    A home holds an entry in one theme, and a tool's word beats a file's.
+    """
     announced = [(item, item.operation) for item in items if _is_announced(item.operation, state)]
     if not announced:
         return []
     found: list[Any] = connection.execute(
-        statement("memories/guessed_elsewhere"),
+        statement("memories/held_elsewhere"),
         {
-            **rows.key,
+            "theme": theme,
+            "target": target,
             "home_ids": [operation.home_id for _, operation in announced],
             "contents": [_content(operation) for _, operation in announced],
-            "ats": [time_of(operation.when) for _, operation in announced],
         },
     ).fetchall()
     moved = []
-    for number, (place, theme, newest) in enumerate(found):
+    for number, (place, other, newest) in enumerate(found):
         item, operation = announced[place - 1]
-        # It takes back the guess, so it comes after it, however late the report has arrived.
-        when = Moment(operation.when.wall_us, int(newest) + 1)
+        # It takes back what the file said, so it comes after it, however late the report has arrived.
+        when = Moment(operation.when.wall_us, int(newest or 0) + 1)
         removal = RemoveMemory(
-            str(theme), rows.target, "", when, operation.home_id, previous=_content(operation), origin=Origin.FILE
+            str(other), target, "", when, operation.home_id, previous=_content(operation), origin=Origin.FILE
         )
         moved.append(Placed(removal, item.writer, item.seq, item.part + 10_000 + number))
     return moved
@@ -269,188 +286,85 @@ def judge(connection: Connection, item: JudgeMemories) -> int:
 
 def entries(connection: Connection, theme: str, target: Target) -> State:
     """The entries of a theme and target as they are."""
-    return _Rows(connection, theme, target, None).load(everything=True)
+    rows: list[Any] = connection.execute(statement("memories/entries"), {"theme": theme, "target": target}).fetchall()
+    return {
+        content: Entry(
+            content,
+            {home: Held(Origin(held["o"]), int(held["s"])) for home, held in homes.items()},
+            _microseconds(created),
+            _microseconds(updated),
+            metadata,
+            row_id,
+            hidden_by,
+            origin and RowOrigin(origin),
+            home_id or "",
+            trust and Trust(trust),
+        )
+        for row_id, content, created, updated, metadata, hidden_by, origin, home_id, trust, homes in rows
+    }
 
 
 def set_entries(
-    connection: Connection, theme: str, target: Target, before: State, after: State, when: Moment, model_id: int | None
+    connection: Connection, theme: str, target: Target, before: State, after: State
 ) -> list[tuple[str, int]]:
-    """Turn the entries of a theme and target into others; return (theme, id) of those with new words."""
-    rows = _Rows(connection, theme, target, model_id)
-    rows.make_equal(before, after, when)
-    rows.flush(after)
-    for content, entry in after.items():
-        if content in before and before[content].metadata != entry.metadata:
-            rows.update(entry)
-    return rows.changed
+    """Turn the entries of a theme and target into others; return (theme, id) of those with new words.
 
-
-class _Rows:
-    """The rows of one theme and target, changed step by step to the state the operations lead to.
-
-    Rows that consecutive operations add, or remove, go to the server together: thousands of entries at once must not
-    cost thousands of round trips.
+    An entry that gets other words keeps its number, and leaves its vectors behind.
     """
-
-    def __init__(self, connection: Connection, theme: str, target: Target, model_id: int | None) -> None:
-        self._connection = connection
-        self.theme = theme
-        self.target = target
-        self.key = {"theme": theme, "target": target}
-        self._model_id = model_id
-        self.changed: list[tuple[str, int]] = []
-        self._new: dict[str, tuple[Entry, Moment]] = {}
-        """Entries that wait to be added, with the moment since which their homes hold them."""
-        self._held: dict[tuple[int, str], tuple[Origin, Moment]] = {}
-        """By entry and home: how the home came to hold it, and since when."""
-        self._gone: list[int] = []
-        self._dropped: list[tuple[int, str]] = []
-
-    def is_new(self, content: str) -> bool:
-        """Whether an entry waits to be added."""
-        return content in self._new
-
-    def load(self, *, operations: Sequence[MemoryOperation] = (), everything: bool = False) -> State:
-        contents = [item.content for item in operations if not isinstance(item, RemoveMemory)]
-        contents += [item.previous for item in operations if not isinstance(item, AddMemory) and item.previous]
-        olds = [item.old_text.strip() for item in operations if not isinstance(item, AddMemory)]
-        rows: list[Any] = self._connection.execute(
-            statement("memories/candidates"),
-            {
-                "theme": self.theme,
-                "target": self.target,
-                "contents": contents,
-                "old_texts": [old for old in olds if old],
-                "everything": everything,
-            },
-        ).fetchall()
-        return {
-            content: Entry(
-                content,
-                {home: Origin(origin) for home, origin in homes.items()},
-                _microseconds(created),
-                _microseconds(updated),
-                metadata,
-                row_id,
-                hidden_by,
-                written_by and RowOrigin(written_by),
-                home_id or "",
-                trust and Trust(trust),
-            )
-            for row_id, content, created, updated, metadata, hidden_by, written_by, home_id, trust, homes in rows
+    by_id = {entry.id: entry for entry in before.values()}
+    new: list[Entry] = []
+    kept: list[Entry] = []
+    for content, entry in after.items():
+        known = by_id[entry.id] if entry.id is not None else before.get(content)
+        if known is None or known.content != content:
+            new.append(entry)
+        else:
+            kept.append(replace(entry, id=known.id))
+    staying = {entry.id for entry in kept}
+    gone = [entry.id for entry in before.values() if entry.id not in staying]
+    if gone:
+        connection.execute(statement("memories/delete"), {"theme": theme, "ids": gone})
+    noted = [entry for entry in kept if _notes(entry) != _notes(before[entry.content])]
+    if noted:
+        values = {
+            "ids": [entry.id for entry in noted],
+            "holders": [_homes(entry) for entry in noted],
+            "metadata": [_json(entry.metadata) for entry in noted],
         }
+        connection.execute(statement("memories/note"), {"theme": theme, **values})
+    return [(theme, row_id) for row_id in _insert(connection, theme, target, new)]
 
-    def make_equal(self, before: State, after: State, when: Moment) -> None:
-        """Turn the rows of `before` into those of `after`, which receives the row ids that are known."""
-        kept = {entry.id for entry in after.values() if entry.id is not None}
-        for content, entry in before.items():
-            if entry.id not in kept and content not in after:
-                assert entry.id is not None
-                self.flush_new()
-                self._gone.append(entry.id)
-        by_id = {entry.id: entry for entry in before.values()}
-        for content, entry in list(after.items()):
-            known = by_id.get(entry.id) if entry.id is not None else before.get(content)
-            if known is None:
-                self._flush_gone()
-                self._new[content] = (entry, when)
-                continue
-            row_id = known.id
-            assert row_id is not None
-            entry = after[content] = replace(entry, id=row_id)
-            if known.content != content:
-                self.update(entry)
-                # It is another entry now, held since this moment.
-                known = replace(known, homes={})
-            self._set_homes(row_id, known, entry, when)
 
-    def flush(self, state: State | None = None) -> None:
-        """Tell the server everything that waits; entries of the state receive the ids of their new rows."""
-        self._flush_gone()
-        self.flush_new(state)
+def _insert(connection: Connection, theme: str, target: Target, new: Sequence[Entry]) -> list[int]:
+    if not new:
+        return []
+    rows: list[Any] = connection.execute(
+        statement("memories/insert"),
+        {
+            "theme": theme,
+            "target": target,
+            "ids": [entry.id for entry in new],
+            "contents": [entry.content for entry in new],
+            "created": [time_of(Moment(entry.created_us, 0)) for entry in new],
+            "updated": [time_of(Moment(entry.updated_us, 0)) for entry in new],
+            "metadata": [_json(entry.metadata) for entry in new],
+            "holders": [_homes(entry) for entry in new],
+            "lexemes": [memory_lexemes(theme, entry.content) for entry in new],
+            "hidden": [entry.hidden_by for entry in new],
+            "origins": [entry.origin for entry in new],
+            "home_ids": [entry.home_id for entry in new],
+            "trusts": [entry.trust for entry in new],
+        },
+    ).fetchall()
+    return [int(row_id) for (row_id,) in rows]
 
-    def flush_new(self, state: State | None = None) -> None:
-        """Tell the server what was added."""
-        new, held = self._new, self._held
-        self._new, self._held = {}, {}
-        for content, row_id in self._insert([entry for entry, _ in new.values()]):
-            entry, when = new[content]
-            self.changed.append((self.theme, row_id))
-            held |= {(row_id, home): (origin, when) for home, origin in entry.homes.items()}
-            if state is not None and content in state:
-                state[content] = replace(state[content], id=row_id)
-        if held:
-            self._execute(
-                "memories/set_sources",
-                ids=[row_id for row_id, _ in held],
-                home_ids=[home for _, home in held],
-                origins=[origin.value for origin, _ in held.values()],
-                sinces=[time_of(since) for _, since in held.values()],
-            )
 
-    def _flush_gone(self) -> None:
-        gone, dropped = self._gone, self._dropped
-        self._gone, self._dropped = [], []
-        if dropped:
-            ids, homes = [row_id for row_id, _ in dropped], [home for _, home in dropped]
-            self._execute("memories/drop_sources", ids=ids, home_ids=homes)
-        if gone:
-            self._execute("memories/delete", ids=gone)
+def _notes(entry: Entry) -> tuple[Any, Any]:
+    return entry.homes, entry.metadata
 
-    def _insert(self, entries: Sequence[Entry]) -> list[tuple[str, int]]:
-        if not entries:
-            return []
-        rows: list[Any] = self._execute(
-            "memories/insert",
-            target=self.target,
-            contents=[entry.content for entry in entries],
-            created=[time_of(Moment(entry.created_us, 0)) for entry in entries],
-            updated=[time_of(Moment(entry.updated_us, 0)) for entry in entries],
-            metadata=[_json(entry.metadata) for entry in entries],
-            lexemes=[memory_lexemes(self.theme, entry.content) for entry in entries],
-            hidden=[entry.hidden_by for entry in entries],
-            origins=[entry.origin for entry in entries],
-            home_ids=[entry.home_id for entry in entries],
-            trusts=[entry.trust for entry in entries],
-        ).fetchall()
-        return [(str(content), int(row_id)) for content, row_id in rows]
 
-    def update(self, entry: Entry) -> None:
-        """Tell the server the words and metadata of an entry that has a row."""
-        assert entry.id is not None
-        # The content it gets may have been another entry's until now.
-        self.flush()
-        self._execute("memories/update", id=entry.id, **self._columns(entry))
-        if self._model_id is not None:
-            # Of every model: while the model changes, the next one's vectors are already being made.
-            for model_id in vectors.model_ids(self._connection):
-                query = model_statement("memories/drop_vectors", model_id)
-                self._connection.execute(query, {"theme": self.theme, "id": entry.id})
-        self.changed.append((self.theme, entry.id))
-
-    def _set_homes(self, row_id: int, before: Entry, after: Entry, when: Moment) -> None:
-        held = [(home, origin) for home, origin in after.homes.items() if before.homes.get(home) is not origin]
-        dropped = [home for home in before.homes if home not in after.homes]
-        if held:
-            self._flush_gone()
-            self._held |= {(row_id, home): (origin, when) for home, origin in held}
-        if dropped:
-            self.flush_new()
-            self._dropped += [(row_id, home) for home in dropped]
-
-    def _columns(self, entry: Entry) -> dict[str, Any]:
-        return {
-            "content": entry.content,
-            "updated_at": time_of(Moment(entry.updated_us, 0)),
-            "metadata": _json(entry.metadata),
-            "lexemes": memory_lexemes(self.theme, entry.content),
-            "origin": entry.origin,
-            "home_id": entry.home_id,
-            "trust": entry.trust,
-        }
-
-    def _execute(self, name: str, **values: Any) -> Any:
-        return self._connection.execute(statement(name), {"theme": self.theme, **values})
+def _homes(entry: Entry) -> str:
+    return _json({home: {"o": held.origin.value, "s": held.since_us} for home, held in entry.homes.items()})
 
 
 def _json(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -21,12 +21,19 @@ from hermes_memory_pgvector.values import (
 )
 
 
+class Held(NamedTuple):
+    """How a home came to hold an entry, and since when."""
+
+    origin: Origin
+    since_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One memory, and the homes that hold it with how each came to hold it."""
 
     content: str
-    homes: Mapping[str, Origin]
+    homes: Mapping[str, Held]
     created_us: int
     updated_us: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -44,13 +51,20 @@ State = dict[str, Entry]
 """Entries by content: within a theme and target the same content exists once."""
 
 
+_EMPTY: Mapping[str, Entry] = {}
+
 Touched = dict[str, Entry | None]
 """What a state held under the contents that an operation concerns, before it; None where it held nothing."""
 
 
-def fold(operations: Iterable[MemoryOperation], hidden: Mapping[str, int] | None = None) -> State:
-    """The state after all operations, given in their order; `hidden` says which contents which rule hides."""
-    state: State = {}
+def fold(
+    operations: Iterable[MemoryOperation], hidden: Mapping[str, int] | None = None, base: Mapping[str, Entry] = _EMPTY
+) -> State:
+    """The state after all operations, given in their order.
+
+    `hidden` says which contents which rule hides; `base` is what no operation has put there.
+    """
+    state: State = dict(base)
     for operation in operations:
         for content in apply(state, operation):
             if hidden and content in hidden and content in state:
@@ -95,7 +109,7 @@ def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
     if known is None:
         state[operation.content] = Entry(
             operation.content,
-            {operation.home_id: operation.origin} if operation.home_id else {},
+            _held_by(operation),
             operation.when.wall_us,
             operation.when.wall_us,
             operation.metadata,
@@ -103,12 +117,19 @@ def _hold(state: State, operation: AddMemory | ReplaceMemory) -> None:
             home_id=operation.home_id,
             trust=operation.trust,
         )
-    elif operation.home_id and known.homes.get(operation.home_id) is not Origin.TOOL:
-        state[operation.content] = replace(known, homes={**known.homes, operation.home_id: operation.origin})
+        return
+    before = known.homes.get(operation.home_id)
+    if before is None or before.origin is not Origin.TOOL:
+        state[operation.content] = replace(known, homes={**known.homes, **_held_by(operation)})
+
+
+def _held_by(operation: AddMemory | ReplaceMemory) -> dict[str, Held]:
+    home = operation.home_id
+    return {home: Held(operation.origin, operation.when.wall_us)} if home else {}
 
 
 def _drop(state: State, entry: Entry, home_id: str) -> None:
-    homes = {home: origin for home, origin in entry.homes.items() if home != home_id}
+    homes = {home: held for home, held in entry.homes.items() if home != home_id}
     if homes:
         state[entry.content] = replace(entry, homes=homes)
     else:
@@ -130,11 +151,10 @@ def _replace(state: State, operation: ReplaceMemory, entry: Entry | None) -> Non
             state[operation.content] = replace(state[operation.content], hidden_by=entry.hidden_by)
         return
     del state[entry.content]
-    homes = {operation.home_id: operation.origin} if operation.home_id else {}
     state[operation.content] = replace(
         entry,
         content=operation.content,
-        homes=homes,
+        homes=_held_by(operation),
         updated_us=operation.when.wall_us,
         metadata={**{key: value for key, value in entry.metadata.items() if key != "tools"}, **operation.metadata},
         origin=operation.written_by,

@@ -9,6 +9,7 @@ from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.memory_state import Held
 from hermes_memory_pgvector.values import TARGETS, AddMemory, Moment, Origin, Target
 
 SAME_SECONDS = 600.0
@@ -83,10 +84,10 @@ def flatten(connection: Connection, theme: str, target: Target) -> None:
     connection.execute(statement("themes/drop_history"), {"theme": theme, "target": target})
     rows = memories.entries(connection, theme, target)
     additions = [
-        AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, origin,
+        AddMemory(theme, target, entry.content, Moment(entry.updated_us, entry.updated_us), home, held.origin,
                   entry.metadata, entry.origin, entry.trust)
         for entry in rows.values()
-        for home, origin in sorted(entry.homes.items()) or [("", Origin.FILE)]
+        for home, held in sorted(entry.homes.items()) or [("", Held(Origin.FILE, entry.updated_us))]
     ]  # fmt: skip
     placed = [Placed(addition, WRITER, number, 0) for number, addition in enumerate(additions)]
     memories.record(connection, theme, target, placed)

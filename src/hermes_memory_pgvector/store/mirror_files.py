@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,61 +14,41 @@ from hermes_memory_pgvector.values import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What the last comparison of a file left behind."""
-
-    withheld: frozenset[bytes]
-    """Keyed hashes of forgotten entries that the file held."""
-    at: datetime | None
-    """When it was; None when the file was never compared."""
-
-
-@dataclass(frozen=True, slots=True)
 class HeldEntry:
     """An entry that a home holds."""
 
     theme: str
     content: str
-    since: datetime
+    since_us: int
+
+
+def digest_of(entry: str) -> bytes:
+    """What stands for an entry in a file as last compared."""
+    return hashlib.sha256(entry.encode("utf-8", "surrogatepass")).digest()
 
 
 def lock_home(connection: Connection, home_id: str) -> None:
-    """Wait for memory writes of this home that are being stored, and hold back new ones until the transaction ends."""
+    """Wait for whoever compares or announces memories of this home, and keep them out until the transaction ends."""
     connection.execute(statement("mirror/lock_home"), {"home_id": home_id})
 
 
-def open_file(connection: Connection, home_id: str, target: Target) -> list[str]:
-    """A home's file as last compared, created if it is new; locked against the home's other processes."""
-    key = {"home_id": home_id, "target": target}
-    connection.execute(statement("mirror/create_file"), key)
-    row: Any = connection.execute(statement("mirror/lock_file"), key).fetchone()
-    return list(row[0])
+def last_comparison(connection: Connection, home_id: str, target: Target) -> list[bytes] | None:
+    """The digests of the entries of a home's file as last compared; None when it never was."""
+    values = {"home_id": home_id, "target": target}
+    row: Any = connection.execute(statement("mirror/last_comparison"), values).fetchone()
+    return None if row is None else list(map(bytes, row[0]))
 
 
-def read_file(connection: Connection, home_id: str, target: Target) -> list[str]:
-    """A home's file as last compared, locked; empty when there is none."""
-    row: Any = connection.execute(statement("mirror/lock_file"), {"home_id": home_id, "target": target}).fetchone()
-    return [] if row is None else list(row[0])
-
-
-def write_file(connection: Connection, home_id: str, target: Target, entries: list[str]) -> None:
+def write_file(connection: Connection, home_id: str, target: Target, digests: Sequence[bytes], now: datetime) -> None:
     """Remember what a home's file holds now."""
-    values = {"home_id": home_id, "target": target, "entries": json.dumps(entries)}
+    values = {"home_id": home_id, "target": target, "digests": list(digests), "now": now}
     connection.execute(statement("mirror/set_file"), values)
 
 
-def last_comparison(connection: Connection, home_id: str, target: Target) -> Comparison:
-    """What the last comparison of a home's file left behind."""
-    row: Any = connection.execute(
-        statement("mirror/last_comparison"), {"home_id": home_id, "target": target}
-    ).fetchone()
-    return Comparison(frozenset(), None) if row is None else Comparison(frozenset(map(bytes, row[0])), row[1])
-
-
-def note_comparison(connection: Connection, home_id: str, target: Target, withheld: Collection[bytes]) -> None:
-    """Remember which forgotten entries a home's file still holds, and that it was compared now."""
-    values = {"home_id": home_id, "target": target, "withheld": sorted(withheld)}
-    connection.execute(statement("mirror/note_comparison"), values)
+def unsee(connection: Connection, home_id: str, target: Target, entries: Iterable[str]) -> None:
+    """A home's tool has taken these entries out: when they stand in its file again, they are news."""
+    values = {"home_id": home_id, "target": target, "digests": [digest_of(entry) for entry in entries]}
+    connection.execute(statement("mirror/unsee"), values)
 
 
 def held_entries(connection: Connection, home_id: str, target: Target) -> list[HeldEntry]:

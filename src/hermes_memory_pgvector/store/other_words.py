@@ -55,12 +55,6 @@ def dead_letters(connection: Connection, after: int, limit: int) -> list[tuple[i
     return [(int(row_id), bytes(payload)) for row_id, payload in rows]
 
 
-def files(connection: Connection) -> list[tuple[str, Target, list[str]]]:
-    """Each home's files as last compared."""
-    rows: list[Any] = connection.execute(statement("scan/files")).fetchall()
-    return [(home_id, target, list(entries)) for home_id, target, entries in rows]
-
-
 def histories(connection: Connection, theme: str | None) -> list[tuple[str, Target]]:
     """The themes and targets that have memories."""
     rows: list[Any] = connection.execute(statement("scan/histories"), {"theme": theme}).fetchall()
@@ -76,12 +70,6 @@ def set_edge(connection: Connection, theme: str, row_id: int, metadata: Mapping[
     """Give a delegation other metadata."""
     values = {"theme": theme, "id": row_id, "metadata": json.dumps(dict(metadata), ensure_ascii=False)}
     connection.execute(statement("scan/set_delegation"), values)
-
-
-def set_file(connection: Connection, home_id: str, target: Target, former: list[str], entries: list[str]) -> None:
-    """Give a home's file as last compared other entries."""
-    values = {"former": json.dumps(former, ensure_ascii=False), "entries": json.dumps(entries, ensure_ascii=False)}
-    connection.execute(statement("scan/set_file"), {"home_id": home_id, "target": target, **values})
 
 
 def set_dead_letter(connection: Connection, row_id: int, payload: bytes) -> None:
@@ -104,9 +92,7 @@ def lock_memories(connection: Connection, theme: str, target: Target) -> None:
     connection.execute(statement("memories/lock"), {"theme": theme, "target": target})
 
 
-def reword_memories(
-    connection: Connection, theme: str, target: Target, reword: Reword, when: Moment, model_id: int | None
-) -> list[tuple[str, int]]:
+def reword_memories(connection: Connection, theme: str, target: Target, reword: Reword) -> list[tuple[str, int]]:
     """Give the entries and the history of a theme and target other words; return (theme, id) of the entries changed.
 
     Two entries that say the same afterwards become one. Whoever calls has locked them.
@@ -116,9 +102,7 @@ def reword_memories(
         if new != item.operation:
             change_operation(connection, theme, target, item, new)
     before = memories.entries(connection, theme, target)
-    return memories.set_entries(
-        connection, theme, target, before, _after(before, theme, target, reword), when, model_id
-    )
+    return memories.set_entries(connection, theme, target, before, _after(before, theme, target, reword))
 
 
 def reworded(operations: list[MemoryOperation], reword: Reword) -> list[MemoryOperation]:

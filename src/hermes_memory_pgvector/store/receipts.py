@@ -131,7 +131,6 @@ def leftovers(connection: Connection, receipt: int) -> dict[str, int]:
         ("erase/left_memories", "memory_entries"),
         ("erase/left_history", "memory_operations"),
         ("erase/left_delegations", "delegations"),
-        ("erase/left_files", "memory_files"),
     ):
         row: Any = connection.execute(statement(name), values).fetchone()
         found[table] = int(row[0])

@@ -66,8 +66,6 @@ def _forgotten(connection: Connection) -> Iterator[dict[str, Any]]:
     for place, own, at, length in carried.tombstones(connection):
         part = {} if length is None else {"length": length}
         yield {"kind": "tombstone", "receipt": place, "hash": bytes(own).hex(), "at": time_text(at), **part}
-    for home, target, own in carried.withheld(connection):
-        yield {"kind": "withheld", "home": home, "target": target, "hash": bytes(own).hex()}
 
 
 def time_text(at: datetime) -> str:

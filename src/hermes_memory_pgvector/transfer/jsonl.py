@@ -135,8 +135,6 @@ class _Import:
                     self._store_receipts(connection, values, documents)
                 case "tombstone":
                     self._store_tombstones(connection, values)
-                case _:
-                    _withhold(connection, values)
 
     def finish(self) -> None:
         """Everything has been read."""
@@ -175,7 +173,7 @@ class _Import:
         self._apply(connection, operations)
 
     def _apply(self, connection: Connection, operations: list[Placed]) -> None:
-        changed = memories.store(connection, operations, None if self._model is None else self._model.id)
+        changed = memories.store(connection, operations)
         if self._settings.embed_on_write:
             vectors.enqueue(connection, [(theme, Kind.MEMORY.value, row_id) for theme, row_id in changed])
         self._fresh.update(changed)
@@ -311,8 +309,6 @@ def _understood(document: Mapping[str, Any], number: int, name: str) -> _Read:
                     _moment(document["at"]),
                     None if length is None else int(length),
                 )
-            case "withheld":
-                value = (_text(document, "home"), _target(document), bytes.fromhex(document["hash"]))
             case str() if kind == HEADER:
                 value = int(document["format"])
             case _:
@@ -475,14 +471,6 @@ def _receipt(document: Mapping[str, Any]) -> CarriedReceipt:
         tuple(clean(str(each)) for each in document.get("unreached") or ()),
         key,
     )
-
-
-def _withhold(connection: Connection, values: list[tuple[str, str, bytes]]) -> None:
-    files: dict[tuple[str, str], list[bytes]] = {}
-    for home_id, target, own in values:
-        files.setdefault((home_id, target), []).append(own)
-    for (home_id, target), hashes in files.items():
-        carried.withhold(connection, home_id, target, hashes)
 
 
 def _moment_or_none(document: Mapping[str, Any], name: str) -> datetime | None:

@@ -17,7 +17,6 @@ from hermes_memory_pgvector.journal import Journal, Record, codec
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.batch import Batch
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import (
     AddMemory,
@@ -53,12 +52,10 @@ class Intake:
         self,
         journal: Journal,
         pool: Pool,
-        current_model: CurrentModel,
         settings: Settings,
     ) -> None:
         self._journal = journal
         self._pool = pool
-        self._current_model = current_model
         self._settings = settings
         self._masker = masker_for(settings)
         self.themes: set[str] = set()
@@ -74,11 +71,9 @@ class Intake:
         return [without_secrets(item, self._masker) for item in codec.decode(payload)]
 
     def new_batch(self, connection: Connection) -> Batch:
-        """An empty batch, with the model that is in use now."""
-        model = self._current_model.get(connection)
+        """An empty batch."""
         return Batch(
             connection,
-            model_id=None if model is None else model.id,
             retry_window=self._settings.turn_retry_window,
             wants_vector=functools.partial(wants_vector, self._settings),
             memories_want_vectors=self._settings.embed_on_write,

@@ -33,7 +33,6 @@ from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, ROWS, 
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import schema, watermarks
-from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.intake import Intake, Outcome
 
@@ -86,7 +85,6 @@ class Writer(Service):
         self,
         journal: Journal,
         pool: Pool,
-        current_model: CurrentModel,
         settings: Settings,
         *,
         home_id: str,
@@ -107,7 +105,7 @@ class Writer(Service):
         self._on_adopted = on_adopted
         self._meters = meters or Meters()
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._intake = Intake(journal, pool, current_model, settings)
+        self._intake = Intake(journal, pool, settings)
         self._retired_at = 0.0
         self._marks: dict[str, int] = {}
         self._progress = threading.Condition()

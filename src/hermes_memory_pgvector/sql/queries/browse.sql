@@ -11,8 +11,7 @@ ORDER BY edge.ts, edge.id;
 -- theme: null to look into all; id.
 SELECT entry.agent_identity, entry.id, entry.target, entry.content, entry.created_at, entry.updated_at, entry.metadata,
        entry.hidden_by, pending.attempts, hermes_origin_of_memory(entry.origin, entry.metadata), entry.trust, entry.home_id,
-       coalesce((SELECT jsonb_object_agg(source.home_id, source.origin) FROM memory_sources AS source
-                 WHERE source.agent_identity = entry.agent_identity AND source.entry_id = entry.id), '{}'::jsonb)
+       coalesce((SELECT jsonb_object_agg(held.home, held.how -> 'o') FROM jsonb_each(entry.homes) AS held (home, how)), '{}'::jsonb)
 FROM (SELECT theme AS agent_identity FROM hermes_themes WHERE %(theme)s::text IS NULL OR theme = %(theme)s::text) AS theme
 JOIN memory_entries AS entry ON entry.agent_identity = theme.agent_identity AND entry.id = %(id)s::bigint
 LEFT JOIN pending_vectors AS pending
@@ -134,8 +133,9 @@ ORDER BY edge.ts DESC, edge.id DESC LIMIT %(limit)s::integer;
 
 -- theme_homes --
 -- Which homes hold memories of each of these themes?
-SELECT DISTINCT agent_identity, home_id FROM memory_sources
-WHERE agent_identity = ANY (%(themes)s::text[]) AND home_id NOT IN ('', 'mcp')
+SELECT DISTINCT entry.agent_identity, held.home
+FROM memory_entries AS entry, jsonb_object_keys(entry.homes) AS held (home)
+WHERE entry.agent_identity = ANY (%(themes)s::text[]) AND held.home <> 'mcp'
 ORDER BY 1, 2;
 
 

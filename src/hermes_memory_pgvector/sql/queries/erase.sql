@@ -98,11 +98,6 @@ USING unnest(%(themes)s::text[], %(ids)s::bigint[]) AS gone (theme, id)
 WHERE turn.agent_identity = gone.theme AND turn.id = gone.id;
 
 
--- files --
--- Every home's files as last compared.
-SELECT home_id, target, entries FROM memory_files WHERE entries <> '[]'::jsonb ORDER BY home_id, target;
-
-
 -- find_delegations --
 -- Delegations that somebody names by theme, session and time; null for any.
 SELECT edge.agent_identity, edge.id
@@ -242,9 +237,9 @@ ORDER BY order_us DESC, writer DESC, seq DESC, part DESC LIMIT 1;
 -- What other agents wrote through `mcp` is held by no home.
 SELECT sign.home_id, max(sign.at)
 FROM (
-    SELECT home_id, since AS at FROM memory_sources
+    SELECT held.home AS home_id, NULL::timestamptz AS at FROM memory_entries AS entry, jsonb_object_keys(entry.homes) AS held (home)
     UNION ALL
-    SELECT home_id, greatest(updated_at, compared_at) FROM memory_files
+    SELECT home_id, compared_at FROM memory_files
     UNION ALL
     SELECT home_id, updated_at FROM journal_writers
 ) AS sign
@@ -289,18 +284,6 @@ WHERE EXISTS (
           hermes_tombstone(one.key, ARRAY['scope', '', edge.session_id]),
           hermes_tombstone(one.key, ARRAY['scope', edge.agent_identity, edge.session_id]),
           hermes_tombstone(one.key, ARRAY['task', edge.agent_identity, edge.session_id, encode(edge.task_digest, 'hex')])));
-
-
--- left_files --
--- How many entries of files as last compared does a receipt say are forgotten?
-SELECT count(*) FROM memory_files AS file, jsonb_array_elements_text(file.entries) AS entry, (SELECT coalesce(receipt.key, own.key) AS key FROM erasure_receipts AS receipt, erasure_key AS own
-      WHERE receipt.id = %(receipt)s) AS one
-WHERE EXISTS (SELECT FROM tombstones AS known
-              WHERE known.receipt_id = %(receipt)s AND file.compared_at <= known.forgotten_at
-                AND known.hash = hermes_tombstone(one.key, ARRAY['entry', entry]))
-  AND NOT EXISTS (SELECT FROM memory_sources AS source JOIN memory_entries AS held
-                      ON held.agent_identity = source.agent_identity AND held.id = source.entry_id
-                  WHERE source.home_id = file.home_id AND held.content = entry);
 
 
 -- left_history --
@@ -374,11 +357,6 @@ WHERE EXISTS (
                AS place (theme, session_id)
     ) AS told (hash) JOIN tombstones AS known ON known.hash = told.hash
     WHERE known.receipt_id = %(receipt)s AND turn.ts <= known.forgotten_at);
-
-
--- lock_file --
--- A home's file as last compared, and which forgotten entries it was seen to hold.
-SELECT entries, withheld FROM memory_files WHERE home_id = %(home_id)s AND target = %(target)s FOR UPDATE;
 
 
 -- metadata_of_conversations --
@@ -507,12 +485,6 @@ SELECT turn.agent_identity, turn.session_id, turn.id,
 FROM unnest(%(themes)s::text[], %(session_ids)s::text[]) AS asked (theme, session_id)
 JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.session_id = asked.session_id
 ORDER BY turn.agent_identity, turn.session_id, turn.ts, turn.id;
-
-
--- set_file --
--- A home's file as last compared, without what was forgotten.
-UPDATE memory_files SET entries = %(entries)s::jsonb, withheld = %(withheld)s::bytea[]
-WHERE home_id = %(home_id)s AND target = %(target)s;
 
 
 -- stamp_conversations --

@@ -54,8 +54,8 @@ SELECT id FROM hidden WHERE actor = %(actor)s AND at = %(at)s::timestamptz AND N
 -- in_files --
 -- How many of these memories some home has in its file.
 SELECT count(*) FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
-WHERE EXISTS (SELECT FROM memory_sources AS source
-              WHERE source.agent_identity = given.theme AND source.entry_id = given.id AND source.home_id NOT IN ('', 'mcp'));
+JOIN memory_entries AS entry ON entry.agent_identity = given.theme AND entry.id = given.id
+WHERE entry.homes - 'mcp' <> '{}'::jsonb;
 
 
 -- list --
@@ -82,8 +82,7 @@ ORDER BY rule.id DESC LIMIT %(limit)s::integer;
 -- same_memories --
 -- A memory of the theme, and those of the same words, each with whether it is hidden and whose file has it.
 SELECT same.agent_identity, same.id, same.hidden_by IS NOT NULL,
-       CASE WHEN EXISTS (SELECT FROM memory_sources AS source WHERE source.agent_identity = same.agent_identity
-                         AND source.entry_id = same.id AND source.home_id NOT IN ('', 'mcp')) THEN same.target END
+       CASE WHEN same.homes - 'mcp' <> '{}'::jsonb THEN same.target END
 FROM memory_entries AS named
 JOIN memory_entries AS same ON same.agent_identity = named.agent_identity AND same.content = named.content
 WHERE named.agent_identity = coalesce((SELECT alias.new FROM theme_aliases AS alias WHERE alias.old = %(theme)s::text), %(theme)s::text)

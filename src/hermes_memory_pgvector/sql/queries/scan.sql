@@ -11,13 +11,6 @@ WHERE metadata <> '{}'::jsonb AND (agent_identity, id) > (%(theme_after)s, %(id_
 ORDER BY agent_identity, id LIMIT %(limit)s::integer;
 
 
--- files --
--- The last state of every home's MEMORY.md and USER.md; what is no list of texts was not written by a home.
-SELECT home_id, target, entries FROM memory_files
-WHERE jsonb_typeof(entries) = 'array' AND NOT jsonb_path_exists(entries, '$[*] ? (@.type() != "string")')
-ORDER BY home_id, target;
-
-
 -- histories --
 -- The themes and targets that have memories or a history of them.
 SELECT agent_identity, target FROM memory_operations WHERE %(theme)s::text IS NULL OR agent_identity = %(theme)s
@@ -42,12 +35,6 @@ UPDATE dead_letters SET payload = %(payload)s WHERE id = %(id)s;
 -- set_delegation --
 -- Gives an edge between sessions other metadata.
 UPDATE delegations SET metadata = %(metadata)s::jsonb WHERE agent_identity = %(theme)s AND id = %(id)s;
-
-
--- set_file --
--- Gives a home's file, as last compared, other entries, unless it was compared anew meanwhile.
-UPDATE memory_files SET entries = %(entries)s::jsonb
-WHERE home_id = %(home_id)s AND target = %(target)s AND entries = %(former)s::jsonb;
 
 
 -- set_recall --

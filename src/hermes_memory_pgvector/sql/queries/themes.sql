@@ -115,11 +115,7 @@ UPDATE pending_vectors SET agent_identity = %(other)s WHERE agent_identity = %(t
 
 -- share_homes --
 -- Of a memory that two themes have, the homes that hold it in one hold it in the other.
-INSERT INTO memory_sources (agent_identity, entry_id, home_id, origin, since)
-SELECT %(other)s, same.id, source.home_id, source.origin, source.since
-FROM memory_sources AS source
-JOIN memory_entries AS entry ON entry.agent_identity = %(theme)s AND entry.id = source.entry_id
-JOIN memory_entries AS same ON same.agent_identity = %(other)s AND same.target = entry.target
-    AND hermes_digest(same.content) = hermes_digest(entry.content)
-WHERE source.agent_identity = %(theme)s
-ON CONFLICT (agent_identity, entry_id, home_id) DO NOTHING;
+UPDATE memory_entries AS same SET homes = entry.homes || same.homes
+FROM memory_entries AS entry
+WHERE entry.agent_identity = %(theme)s AND same.agent_identity = %(other)s AND same.target = entry.target
+  AND hermes_digest(same.content) = hermes_digest(entry.content);

@@ -109,7 +109,7 @@ SELECT old, new FROM theme_aliases WHERE old = ANY (%(olds)s::text[]);
 -- may_read_forgotten --
 -- May this login read what was forgotten, and the key of it?
 SELECT has_table_privilege('erasure_key', 'SELECT') AND has_table_privilege('erasure_receipts', 'SELECT')
-   AND has_table_privilege('tombstones', 'SELECT') AND has_table_privilege('memory_files', 'SELECT');
+   AND has_table_privilege('tombstones', 'SELECT');
 
 
 -- memories --
@@ -119,8 +119,7 @@ SELECT has_table_privilege('erasure_key', 'SELECT') AND has_table_privilege('era
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
        (SELECT rule.at FROM hidden AS rule WHERE rule.id = memory.hidden_by) AS hidden,
        memory.origin, memory.home_id, memory.trust,
-       (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{}') FROM memory_sources AS held
-        WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
+       (SELECT coalesce(jsonb_object_agg(held.home, held.how -> 'o'), '{}') FROM jsonb_each(memory.homes) AS held (home, how)) AS homes,
        NULL::text[] AS vectors
 FROM memory_entries AS memory
 WHERE (%(theme)s::text IS NULL OR memory.agent_identity = %(theme)s::text)
@@ -138,8 +137,7 @@ ORDER BY memory.agent_identity COLLATE "C", memory.target, memory.created_at, me
 SELECT memory.agent_identity, memory.target, memory.content, memory.created_at, memory.updated_at, memory.metadata,
        (SELECT rule.at FROM hidden AS rule WHERE rule.id = memory.hidden_by) AS hidden,
        memory.origin, memory.home_id, memory.trust,
-       (SELECT coalesce(jsonb_object_agg(held.home_id, held.origin), '{{}}') FROM memory_sources AS held
-        WHERE held.agent_identity = memory.agent_identity AND held.entry_id = memory.id) AS homes,
+       (SELECT coalesce(jsonb_object_agg(held.home, held.how -> 'o'), '{{}}') FROM jsonb_each(memory.homes) AS held (home, how)) AS homes,
        (SELECT array_agg(own.chunk || ' ' || own.embedding::text ORDER BY own.chunk)
         FROM {memory_vectors} AS own
         WHERE own.agent_identity = memory.agent_identity AND own.id = memory.id) AS vectors
@@ -270,17 +268,3 @@ WITH given AS (
 )
 DELETE FROM pending_vectors AS pending USING given
 WHERE pending.agent_identity = given.agent_identity AND pending.kind = 'turn' AND pending.id = given.id;
-
-
--- withheld --
--- Which forgotten entries do files of homes still hold?
-SELECT home_id, target, hash FROM memory_files, unnest(withheld) AS hash
-ORDER BY home_id COLLATE "C", target, hash;
-
-
--- withhold --
--- Notes which forgotten entries a home's file still holds; a file that was never compared here is compared anew.
-INSERT INTO memory_files AS known (home_id, target, entries, withheld)
-VALUES (%(home_id)s, %(target)s, '[]'::jsonb, %(hashes)s::bytea[])
-ON CONFLICT (home_id, target) DO UPDATE
-SET withheld = ARRAY(SELECT unnest(known.withheld) UNION SELECT unnest(excluded.withheld));
