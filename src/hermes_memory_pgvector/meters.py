@@ -35,12 +35,6 @@ class Meter:
 
 BATCHES = Meter("batches", "Transactions that stored records of the journal.")
 RECORDS = Meter("records_stored", "Records of the journal that were stored.")
-ROWS = Meter(
-    "rows_stored",
-    "Write items that were stored, by what they are.",
-    "kind",
-    ("turn", "memory", "delegation", "correction"),
-)
 DEAD_LETTERS = Meter("dead_letters", "Records that Postgres rejected and that are kept as dead letters.")
 REFUSED = Meter("refused_writes", "Writes the journal had no room for, by what they are.", "kind",
                 ("turn", "memory"))  # fmt: skip
@@ -62,7 +56,7 @@ BREAKERS = ("database writes", "database reads", "embedding of new rows", "embed
 BREAKS = Meter("breaker_openings", "Outages that a breaker has seen begin, by breaker.", "breaker", BREAKERS)
 
 METERS: Final = (
-    BATCHES, RECORDS, ROWS, DEAD_LETTERS, REFUSED, RECOVERED, LOST, FAILED_HOOKS,
+    BATCHES, RECORDS, DEAD_LETTERS, REFUSED, RECOVERED, LOST, FAILED_HOOKS,
     EMBEDDING_FAILURES, EMBEDDED_ROWS, RECALLS, HITS, DEGRADED_RECALLS, FAILED_RECALLS, BREAKS,
 )  # fmt: skip
 
