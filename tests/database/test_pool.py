@@ -12,9 +12,10 @@ import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, DatabaseRejected, DatabaseUnavailable
+from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
 from hermes_memory_pgvector.postgres.conventions import EARLIEST, LATEST
 from hermes_memory_pgvector.postgres.errors import translate
-from hermes_memory_pgvector.postgres.pool import Pool, complete_conninfo
+from hermes_memory_pgvector.postgres.pool import Pool
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import promptly, wait_until

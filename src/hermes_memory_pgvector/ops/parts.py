@@ -31,7 +31,7 @@ def obstacle(settings: Settings) -> str:
     if settings.hold:
         return ""
     if settings.dsn:
-        from hermes_memory_pgvector.postgres.pool import check_conninfo
+        from hermes_memory_pgvector.postgres.conninfo import check_conninfo
 
         if check_conninfo(settings.dsn) is None:
             return ""

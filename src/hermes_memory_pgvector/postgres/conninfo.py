@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,24 +10,39 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.errors import ConfigError, DatabaseError
+from hermes_memory_pgvector.postgres.conventions import ENCODING
 from hermes_memory_pgvector.postgres.errors import translate
-from hermes_memory_pgvector.postgres.pool import complete_conninfo
+
+APPLICATION_NAME = "hermes-pgvector"
+KEEPALIVES = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+
+
+def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
+    """The operator's connection string with our defaults for what it leaves open."""
+    given = conninfo_to_dict(conninfo)
+    wanted = {
+        "application_name": APPLICATION_NAME,
+        "connect_timeout": str(max(2, round(connect_seconds))),
+        **KEEPALIVES,
+    }
+    open_ones = {key: value for key, value in wanted.items() if key not in given}
+    return make_conninfo(conninfo, **open_ones, client_encoding=ENCODING)
+
+
+@functools.lru_cache(maxsize=16)
+def check_conninfo(conninfo: str) -> DatabaseError | None:
+    """What is wrong with a connection string, without connecting; remembered, because every request asks."""
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.Error as error:
+        return translate(error)
+    return None
 
 
 def user_of(conninfo: str) -> str:
     """The role a connection string names; empty when it names none."""
     with _readable():
         return str(conninfo_to_dict(conninfo).get("user") or "")
-
-
-def brief(conninfo: str) -> str:
-    """A connection string in words: which database, where, as whom; never with a password."""
-    with _readable():
-        parts = conninfo_to_dict(conninfo)
-    where = str(parts.get("host") or parts.get("hostaddr") or parts.get("service") or "the default host")
-    port = f":{parts['port']}" if parts.get("port") else ""
-    user = f" as {parts['user']}" if parts.get("user") else ""
-    return f"{parts.get('dbname') or 'the default database'} on {where}{port}{user}"
 
 
 def place_of(conninfo: str) -> str:
@@ -36,6 +52,12 @@ def place_of(conninfo: str) -> str:
     where = str(parts.get("host") or parts.get("hostaddr") or parts.get("service") or "the default host")
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{parts.get('dbname') or parts.get('user') or 'the default database'} on {where}{port}"
+
+
+def brief(conninfo: str) -> str:
+    """A connection string in words: which database, where, as whom; never with a password."""
+    user = user_of(conninfo)
+    return f"{place_of(conninfo)} as {user}" if user else place_of(conninfo)
 
 
 def split_password(conninfo: str) -> tuple[str, str]:

@@ -8,35 +8,30 @@ connections nor threads. Connections carry no session state, so pgbouncer's tran
 from __future__ import annotations
 
 import copy
-import functools
 import logging
-import select
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import (
-    DatabaseError,
     DatabaseUnavailable,
     MemoryPluginError,
     ThreadUnavailable,
 )
 from hermes_memory_pgvector.fork import renew_after_fork
 from hermes_memory_pgvector.postgres import conventions
+from hermes_memory_pgvector.postgres.conninfo import complete_conninfo
 from hermes_memory_pgvector.postgres.errors import translate, translated
+from hermes_memory_pgvector.postgres.socket import Connection, is_usable, watched
 from hermes_memory_pgvector.service import start_thread
-from hermes_memory_pgvector.watchdog import WATCHDOG
 
-Connection = psycopg.Connection[tuple[object, ...]]
-APPLICATION_NAME = "hermes-pgvector"
-KEEPALIVES = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+__all__ = ["Connection", "Pool"]
 MAX_IDLE_SECONDS = 30.0
 MAX_CONNECTING = 2
 MAX_CONNECTING_IN_ALL = 3
@@ -136,7 +131,7 @@ class Pool:
         """
         connection, database = self._take(deadline)
         try:
-            with translated(), _watched(connection, deadline):
+            with translated(), watched(connection, deadline):
                 self._check(connection, database)
                 yield connection
         finally:
@@ -236,7 +231,7 @@ class Pool:
                 database = self._database
                 while database.idle:
                     connection = database.idle.pop().connection
-                    if _is_usable(connection):
+                    if is_usable(connection):
                         database.in_use += 1
                         return connection, database
                     connection.close()
@@ -333,65 +328,3 @@ class Pool:
 
 
 _IDLE_STATUS = psycopg.pq.TransactionStatus.IDLE
-
-
-def complete_conninfo(conninfo: str, connect_seconds: float) -> str:
-    """The operator's connection string with our defaults for what it leaves open."""
-    given = conninfo_to_dict(conninfo)
-    wanted = {
-        "application_name": APPLICATION_NAME,
-        "connect_timeout": str(max(2, round(connect_seconds))),
-        **KEEPALIVES,
-    }
-    open_ones = {key: value for key, value in wanted.items() if key not in given}
-    return make_conninfo(conninfo, **open_ones, client_encoding=conventions.ENCODING)
-
-
-@contextmanager
-def _watched(connection: Connection, deadline: Deadline) -> Iterator[None]:
-    """Have the socket cut when the deadline passes: psycopg waits for ever on a server that is alive but silent."""
-    with ExitStack() as watching:
-        try:
-            was_cut = watching.enter_context(WATCHDOG.watching(connection.fileno(), deadline))
-        except ThreadUnavailable as error:
-            raise DatabaseUnavailable(f"{error} to watch the connection to Postgres") from None
-        try:
-            yield
-        except psycopg.OperationalError:
-            if was_cut():
-                # To the driver it looks as if the server had gone.
-                raise DatabaseUnavailable("Postgres has not answered within the time given") from None
-            raise
-
-
-def send_all(connection: Connection) -> None:
-    """Hand everything queued in a pipeline to the server, so that it works while we do something else.
-
-    A server that does not take it ends the wait when the watchdog cuts the socket.
-    """
-    poller = select.poll()
-    poller.register(connection.fileno(), select.POLLOUT)
-    while connection.pgconn.flush():
-        poller.poll()
-
-
-@functools.lru_cache(maxsize=16)
-def check_conninfo(conninfo: str) -> DatabaseError | None:
-    """What is wrong with a connection string, without connecting; remembered, because every request asks."""
-    try:
-        conninfo_to_dict(conninfo)
-    except psycopg.Error as error:
-        return translate(error)
-    return None
-
-
-def _is_usable(connection: Connection) -> bool:
-    """Whether an idle connection is still there: a server that went away has left something to read."""
-    if connection.closed:
-        return False
-    poller = select.poll()
-    try:
-        poller.register(connection.fileno(), select.POLLIN)
-        return not poller.poll(0)
-    except (OSError, ValueError, psycopg.Error):
-        return False

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hermes_memory_pgvector.postgres.pool import Connection, send_all
+from hermes_memory_pgvector.postgres.pool import Connection
+from hermes_memory_pgvector.postgres.socket import send_all
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.postgres.vector_types import (
     BOOLEAN_OID,

@@ -77,7 +77,7 @@ def _prompt_setting(home: Path, settings: Settings, name: str, nothing: str) -> 
 
 
 def _prompt_dsn(home: Path, settings: Settings) -> None:
-    from hermes_memory_pgvector.postgres.pool import check_conninfo
+    from hermes_memory_pgvector.postgres.conninfo import check_conninfo
 
     for _ in range(MOST_TRIES):
         current = shown(settings, "dsn") if settings.dsn else EMBEDDED
