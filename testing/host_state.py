@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class HostState:
     connection: sqlite3.Connection
     clock: float = 1_790_000_000.0
     started: dict[str, float] = field(default_factory=dict)
+    is_now: bool = False
 
     def session(self, id_: str, source: str = "cli", *, marks: Mapping[str, Any] | None = None, **columns: Any) -> None:
         """Add a session; `marks` is its model_config."""
@@ -46,7 +48,7 @@ class HostState:
 
     def say(self, session_id: str, role: str, content: Any, **columns: Any) -> None:
         """Add a message."""
-        self.clock += 1.0
+        self.clock = time.time() if self.is_now else self.clock + 1.0
         if isinstance(content, list):
             content = "\x00json:" + json.dumps(content)
         values = {"session_id": session_id, "role": role, "content": content, "timestamp": self.clock, **columns}
@@ -56,6 +58,24 @@ class HostState:
         """Add a question and its answer."""
         self.say(session_id, "user", question, **columns)
         self.say(session_id, "assistant", answer, **columns)
+
+    def rewind(self, session_id: str, exchanges: int = 1) -> None:
+        """Take back the last exchanges of a session, as the host does."""
+        asked = self.connection.execute(
+            "SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND active = 1 ORDER BY id DESC LIMIT ?",
+            [session_id, exchanges],
+        ).fetchall()
+        for (first,) in asked[-1:]:
+            self.run(
+                "UPDATE messages SET active = 0 WHERE session_id = ? AND active = 1 AND id >= ?", session_id, first
+            )
+        self.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ?", session_id)
+
+    def compact(self, session_id: str, *kept: tuple[str, str]) -> None:
+        """Summarise what a session holds, in place: some of it is written once more behind the summary."""
+        self.run("UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", session_id)
+        for role, content in (("user", "[CONTEXT COMPACTION — REFERENCE ONLY] What was said before."), *kept):
+            self.say(session_id, role, content)
 
     def run(self, statement: str, *values: Any) -> None:
         """Change what is there, as the host does."""
@@ -67,8 +87,8 @@ class HostState:
 
 
 @contextmanager
-def host_state(home: Path, *, is_old: bool = False) -> Iterator[HostState]:
-    """A state.db in this home, in WAL mode; what the block adds is committed at its end."""
+def host_state(home: Path, *, is_old: bool = False, is_now: bool = False) -> Iterator[HostState]:
+    """A state.db in this home, in WAL mode; what the block adds is committed at its end; `is_now`: it is said now."""
     home.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(home / "state.db")) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -77,7 +97,7 @@ def host_state(home: Path, *, is_old: bool = False) -> Iterator[HostState]:
         connection.execute("CREATE INDEX IF NOT EXISTS idx_messages_session ON messages (session_id, timestamp)")
         connection.commit()
         row = connection.execute("SELECT max(timestamp) FROM messages").fetchone()
-        yield HostState(connection, row[0] or 1_790_000_000.0)
+        yield HostState(connection, row[0] or 1_790_000_000.0, is_now=is_now)
         connection.commit()
 
 

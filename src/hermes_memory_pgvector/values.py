@@ -167,7 +167,9 @@ MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
 
 @dataclass(frozen=True, slots=True)
 class AddTurn:
-    """A turn. `ordinal` is 2 for the second occurrence of the same words by the same role in the session."""
+    """A turn. `ordinal` is 2 for the second occurrence of the same words by the same role in the session, where whoever
+    brings it knows that; 0 has the database number it.
+    """
 
     theme: str
     session_id: str
@@ -189,33 +191,15 @@ class AddTurn:
     """False when `when` says only when it was found: a transcript does not say when its words were said."""
 
 
-ONLY_OCCURRENCE = 0
-"""In place of an ordinal: the words, if they occur only once in the session."""
-
-
 @dataclass(frozen=True, slots=True)
-class ForgetTurns:
-    """Turns the user has undone."""
+class UndoTurns:
+    """The user has taken back the end of a session; the host's own store says which turns."""
 
     theme: str
     session_id: str
-    turns: tuple[tuple[str, int], ...]
-    """(hex digest, ordinal or ONLY_OCCURRENCE) of each."""
+    turns: tuple[str, ...]
+    """Hex digests of the last exchange that was reported there: it counts where the host's store cannot be read."""
     when: Moment
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetTail:
-    """The last exchanges that a session had stored before it was resumed were undone, unseen by this process."""
-
-    theme: str
-    session_id: str
-    exchanges: int
-    """So many, at most."""
-    kept: tuple[tuple[str, int], ...]
-    """(hex digest, ordinal or ONLY_OCCURRENCE) of turns that remain: only what was stored after all of them goes."""
-    when: Moment
-    """When the session was resumed; what was said later stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +230,7 @@ class JudgeMemories:
     when: Moment
 
 
-WriteItem = MemoryOperation | AddTurn | ForgetTurns | ForgetTail | RecordDelegation | JudgeMemories
+WriteItem = MemoryOperation | AddTurn | UndoTurns | RecordDelegation | JudgeMemories
 
 
 class Scope(StrEnum):

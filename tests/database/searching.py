@@ -56,7 +56,7 @@ class Store:
     def say(self, *turns: Said | str) -> list[int]:
         """Store turns; their ids in order."""
         items = [Said(turn) if isinstance(turn, str) else turn for turn in turns]
-        numbers = range(self.said, self.said + len(items))
+        numbers = range(self.said + 1, self.said + len(items) + 1)
         self.said += len(items)
         rows: list[Any] = self.connection.execute(
             statement("turns/insert"),
@@ -76,15 +76,16 @@ class Store:
                     TSVECTOR_OID,
                     [lexemes_of(item.theme, item.content, item.before, item.author).binary for item in items],
                 ),
-                "wishes": [False] * len(items),
+                "lives": [False] * len(items),
+                "window": 0.0,
                 "home_ids": [""] * len(items),
                 "origins": [""] * len(items),
                 "trusts": [item.trust for item in items],
             },
         ).fetchall()
-        assert [row[0] for row in rows] == list(range(1, len(items) + 1))
-        self.embed([(item.theme, row[1], item.vector) for item, row in zip(items, rows, strict=True)])
-        return [row[1] for row in rows]
+        ids = [row[-1] for row in rows]
+        self.embed([(item.theme, row_id, item.vector) for item, row_id in zip(items, ids, strict=True)])
+        return ids
 
     def embed(self, rows: Sequence[tuple[str, int, Sequence[float] | None]]) -> None:
         """Store vectors of turns."""

@@ -1,120 +1,195 @@
-"""What was undone before anybody reported it stays away, and a transcript belongs to the session it was spoken in."""
+"""What a user takes back is hidden, as the host's own store tells, and shown again when it is active there again."""
 
 from __future__ import annotations
 
-import time
-from typing import Any
+import pytest
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.store import hidden
 from testing.agent import AgentHome
+from testing.host_state import host_state
+from testing.shell import SUMMARY, Shell
 
-Message = dict[str, Any]
-
-
-def question(name: str) -> str:
-    return f"Question {name}: how many barrels are there?"
+FIRST = ("The very first question is about the barrels in the cellar.", "The very first answer is forty-four barrels.")
 
 
-def said(*names: str, **more: Any) -> list[Message]:
-    pairs = [(("user", question(name)), ("assistant", f"Answer {name}: a few.")) for name in names]
-    return [{"role": role, "content": text, **more} for pair in pairs for role, text in pair]
+@pytest.fixture(params=[True, False], ids=["told", "not told"])
+def shell(agent_home: AgentHome, request: pytest.FixtureRequest) -> Shell:
+    """A session with one exchange, of a host that tells of an undo or does not."""
+    made = Shell(agent_home, tells_of_undo=request.param)
+    made.say(*FIRST)
+    return made
 
 
-def stored(home: AgentHome) -> dict[str, list[str]]:
-    """What each session holds."""
-    home.settle()
-    found: dict[str, list[str]] = {}
-    for _, session, text in home.stored.turns("marketing"):
-        found.setdefault(session, []).append(text)
-    return found
+def test_an_undo_hides_the_last_exchange_and_leaves_an_audit_row(shell: Shell) -> None:
+    second = shell.say()
+    shell.undo()
+    assert shell.found() == [*FIRST]
+    assert shell.found(is_hidden=True) == [*second]
+    audit = shell.home.stored.rows("SELECT action, actor, counts FROM audit_log WHERE theme = 'marketing'")
+    assert audit == [("undo", "user", {"turns": 2})]
 
 
-def texts(messages: list[Message]) -> list[str]:
-    return [message["content"] for message in messages]
+def test_undos_one_by_one_and_several_at_once_hide_what_they_name(shell: Shell) -> None:
+    for _ in range(4):
+        shell.say()
+    shell.undo()
+    shell.undo(2)
+    fifth = shell.say()
+    kept = [*FIRST, "Question 2 is about the barrels of cider in cellar number 2."]
+    assert [text for text in shell.found() if "Answer 2" not in text] == [*kept, *fifth]
 
 
-def test_an_interrupted_question_that_was_undone_stays_away(agent_home: AgentHome) -> None:
-    """The host ends with the transcript of its last turn, from before the undo, whatever session it is in by then."""
-    interrupted = [said("one")[0], {"role": "assistant", "content": "Let me count the barrels, one by"}]
-    for session, is_seen, goes_elsewhere in (("s1", True, True), ("s2", False, True), ("s3", False, False)):
-        agent = agent_home.provider(session=session)
-        agent.on_turn_start(1, question("one"))
-        agent.on_session_switch(session, rewound=True)
-        if is_seen:
-            agent.on_session_end([])
-        if goes_elsewhere:
-            agent.on_session_switch(f"{session}-new", parent_session_id=session, reset=True, reason="new_session")
-        agent.on_session_end(interrupted)
-    assert stored(agent_home) == {}
+def test_what_was_undone_and_is_said_again_is_stored_again(shell: Shell) -> None:
+    for _ in range(2):
+        shell.undo()
+        shell.age(60)
+        shell.say(*FIRST)
+    assert shell.found() == [*FIRST]
+    assert shell.found(is_hidden=True) == [*FIRST, *FIRST]
 
 
-def test_what_was_interrupted_is_kept_when_the_same_question_is_asked_once_more_and_undone(
-    agent_home: AgentHome,
-) -> None:
-    begun = {"role": "assistant", "content": "Let me count the barrels, one by"}
-    kept, undone = [said("one")[0], begun], [said("one")[0], begun | {"content": "There are four barrels in"}]
-    for session, shown in (("s1", kept), ("s2", [*kept, *undone])):
-        agent = agent_home.provider(session=session)
-        for number in (1, 2):
-            agent.on_turn_start(number, question("one"))
-        agent.on_session_switch(session, rewound=True)
-        agent.on_session_end(shown)
-    found = stored(agent_home)
-    assert found["s1"][-1] == begun["content"]
-    assert undone[-1]["content"] not in found.get("s2", [])
+def test_words_said_before_stay_when_they_are_said_again_and_undone(shell: Shell) -> None:
+    shell.age(3600)
+    shell.say(*FIRST)
+    assert shell.found() == [*FIRST, *FIRST]
+    shell.undo()
+    assert shell.found() == [*FIRST]
 
 
-def test_a_turn_undone_before_its_report_stays_away_unless_it_is_said_again(agent_home: AgentHome) -> None:
+def test_an_undone_turn_of_which_the_report_comes_later_is_hidden_when_it_arrives(shell: Shell) -> None:
     """The host reports turns from a queue; the user may be faster."""
-    agent = agent_home.provider(session="s1")
-    first, second = said("one"), said("one", "two")
-    agent.on_turn_start(1, question("one"))
-    agent.sync_turn(*texts(first), session_id="s1", messages=first)
-    agent.on_turn_start(2, question("two"))
-    agent.on_session_switch("s1", rewound=True)
-    agent.sync_turn(*texts(second[2:]), session_id="s1", messages=second)
-    agent.on_session_end(second)
-    assert stored(agent_home) == {"s1": texts(first)}
-    agent.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
-    agent.on_session_switch("s1", parent_session_id="s2", reset=False, reason="resume")
-    agent.on_session_end(second)
-    assert stored(agent_home) == {"s1": texts(first)}
-    agent.on_turn_start(2, question("two"))
-    agent.sync_turn(*texts(second[2:]), session_id="s1", messages=second)
-    assert stored(agent_home) == {"s1": texts(second)}
+    asked, told = "A second question about the barrels in the other cellar?", "There are none in the other one."
+    shell.ask(asked)
+    shell._append("assistant", told)
+    before = list(shell.transcript)
+    shell.undo()
+    shell.transcript, left = before, shell.transcript
+    shell.report(asked, told)
+    shell.transcript = left
+    shell.agent.on_session_end(before)
+    assert shell.found() == [*FIRST]
 
 
-def test_a_question_interrupted_undone_and_asked_again_is_stored(agent_home: AgentHome) -> None:
-    """Its first time was never reported, so the report that comes is that of the second; a picture hides the words."""
-    for session, again in (("s1", question("one")), ("s2", "")):
-        agent = agent_home.provider(session=session)
-        agent.on_turn_start(1, question("one"))
-        agent.on_session_switch(session, rewound=True)
-        agent.on_turn_start(1, again)
-        agent.sync_turn(*texts(said("one")), session_id=session, messages=said("one"))
-    assert stored(agent_home) == {"s1": texts(said("one")), "s2": texts(said("one"))}
+def test_an_interrupted_question_that_was_undone_stays_away(shell: Shell) -> None:
+    asked = shell.interrupt()
+    stale = list(shell.transcript)
+    shell.undo()
+    shell.agent.on_session_end(stale)
+    shell.start_anew()
+    shell.agent.on_session_end(stale)
+    assert shell.found() == [*FIRST]
+    shell.ask(asked)
+    shell.agent.on_session_end(list(shell.transcript))
+    assert shell.found() == [*FIRST, asked]
 
 
-def test_the_transcript_of_the_session_a_call_has_named_is_not_stored_under_the_one_at_the_start(
-    agent_home: AgentHome,
+@pytest.mark.parametrize("in_place", [True, False], ids=["in place", "another session"])
+def test_an_undo_reaches_what_a_compression_has_carried_over_and_nothing_before_it(
+    shell: Shell, in_place: bool
 ) -> None:
-    """The gateway serves several sessions with one agent and tells nobody but sync_turn."""
-    agent = agent_home.provider(session="s1")
-    for session, name in (("s1", "one"), ("s7", "seven")):
-        agent.on_turn_start(1, question(name))
-        agent.sync_turn(*texts(said(name)), session_id=session, messages=said(name))
-    agent.on_session_end(said("seven"))
-    assert stored(agent_home) == {"s1": texts(said("one")), "s7": texts(said("seven"))}
+    second = shell.say()
+    shell.compress(in_place=in_place)
+    third = shell.say()
+    shell.undo()
+    assert shell.found() == [*FIRST, *second]
+    shell.undo()
+    assert shell.found() == [*FIRST]
+    assert shell.found(is_hidden=True) == [*second, *third]
 
 
-def test_a_resumed_session_is_not_taken_for_the_one_just_left_because_they_share_words(agent_home: AgentHome) -> None:
-    agent = agent_home.provider(session="s1")
-    agent.on_turn_start(1, question("one"))
-    agent.sync_turn(*texts(said("one")), session_id="s1", messages=said("one"))
-    agent.on_turn_start(1, question("same"))
-    agent.sync_turn(*texts(said("same")), session_id="s1", messages=said("one", "same"))
-    agent.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
-    agent.on_turn_start(1, question("same"))
-    agent.sync_turn(*texts(said("same")), session_id="s2", messages=said("same"))
-    agent.on_session_switch("s1", parent_session_id="s2", reset=False, reason="resume")
-    agent.on_session_end(said("one", "same", timestamp=time.time()))
-    assert stored(agent_home) == {"s1": texts(said("one", "same")), "s2": texts(said("same"))}
+def test_an_undo_in_a_branch_leaves_the_session_it_was_copied_from(shell: Shell) -> None:
+    shell.branch()
+    second = shell.say()
+    shell.undo(2)
+    assert shell.found() == [*FIRST]
+    assert shell.found(is_hidden=True) == [*second]
+
+
+def test_an_undo_leaves_other_sessions_and_themes_alone(shell: Shell) -> None:
+    other = shell.home.provider("trading", shell.session)
+    other.sync_turn(*FIRST, session_id=shell.session)
+    shell.agent.sync_turn(*FIRST, session_id="s9")
+    shell.undo()
+    assert shell.found() == [*FIRST]
+    hidden = shell.home.stored.rows(
+        "SELECT agent_identity, session_id FROM conversations WHERE hidden_by IS NOT NULL ORDER BY id"
+    )
+    assert set(hidden) == {("marketing", "s0"), ("trading", "s0")}, "the host has one session of this name"
+
+
+def test_what_is_active_again_is_shown_again_and_found(shell: Shell) -> None:
+    shell.undo()
+    assert shell.found() == []
+    with shell.state() as state:
+        state.run("UPDATE messages SET active = 1 WHERE active = 0 AND compacted = 0")
+    assert shell.found() == [*FIRST]
+    answer = shell.home.provider("marketing", "other").handle_tool_call(
+        "recall_conversation", {"query": "the very first question about barrels"}
+    )
+    assert FIRST[0] in answer
+
+
+def test_what_an_operator_has_shown_again_stays_shown_and_a_later_undo_counts(shell: Shell) -> None:
+    shell.undo()
+    assert shell.found() == []
+    with shell.home.engine.pool.transaction(Deadline.after(10)) as connection:
+        for rule in hidden.listed(connection):
+            hidden.end(connection, rule.id, wants_vectors=False)
+    shell.restart(politely=True)
+    second = shell.say()
+    assert shell.found() == [*FIRST, *second]
+    shell.undo()
+    assert shell.found() == [*FIRST]
+
+
+def test_an_undo_of_another_process_counts(agent_home: AgentHome) -> None:
+    """Killed before it could look; the next one to store a turn of the session does."""
+    shell = Shell(agent_home, tells_of_undo=False)
+    shell.say(*FIRST)
+    agent_home.settle()
+    with shell.state() as state:
+        state.rewind(shell.session)
+    shell.restart(politely=False)
+    second = shell.say()
+    assert shell.found() == [*second]
+
+
+def test_a_summary_hides_nothing(agent_home: AgentHome) -> None:
+    shell = Shell(agent_home)
+    shell.say(*FIRST)
+    with shell.state() as state:
+        state.compact(shell.session)
+        state.rewind(shell.session)
+    shell.transcript = [SUMMARY]
+    shell.say()
+    assert set(FIRST) <= set(shell.found())
+
+
+def test_where_the_host_keeps_no_store_the_last_exchange_reported_is_hidden(agent_home: AgentHome) -> None:
+    agent = agent_home.provider()
+    second, third = ("A second question about barrels?", "A second answer."), ("A third question?", "A third answer.")
+    for asked, told in (FIRST, second, third):
+        agent.on_turn_start(1, asked)
+        agent.sync_turn(asked, told, session_id="s1")
+    agent.on_session_switch("s1", rewound=True)
+    agent.on_turn_start(1, "A question that nobody reports, because the user has stopped it.")
+    agent.on_session_switch("s1", rewound=True)
+    agent_home.settle()
+    rows = agent_home.stored.rows("SELECT content FROM conversations WHERE hidden_by IS NULL ORDER BY id")
+    assert [text for (text,) in rows] == [*FIRST, *second]
+    agent.on_session_switch("s1", rewound=True)
+    agent_home.settle()
+    rows = agent_home.stored.rows("SELECT content FROM conversations WHERE hidden_by IS NULL ORDER BY id")
+    assert [text for (text,) in rows] == [*FIRST]
+
+
+def test_a_store_without_marks_of_undo_hides_nothing(agent_home: AgentHome) -> None:
+    with host_state(agent_home.path, is_old=True) as state:
+        state.session("s1", "cli")
+        state.exchange("s1", *FIRST)
+    agent = agent_home.provider()
+    agent.sync_turn(*FIRST, session_id="s1")
+    agent_home.settle()
+    agent_home.engine.watch_undo.finish(Deadline.after(10))
+    assert agent_home.stored.rows("SELECT 1 FROM conversations WHERE hidden_by IS NOT NULL") == []

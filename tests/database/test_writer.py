@@ -21,6 +21,7 @@ from hermes_memory_pgvector.postgres.pool import Pool
 from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, WriteItem
 from hermes_memory_pgvector.writer import writer
 from hermes_memory_pgvector.writer.writer import Writer
+from testing.no_undo import no_undo
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -60,6 +61,7 @@ class Rig:
                 self.pool,
                 Settings(conversation_embed_policy="all"),
                 home_id="home",
+                undone=no_undo(),
                 on_stored=lambda: None,
             )
         self.journal.on_append = self.writer.nudge
@@ -459,7 +461,7 @@ def test_two_writers_on_one_journal_store_it_once(make: Callable[..., Rig], stor
     for number in range(300):
         rig.append(turn(number))
     with patch.object(Settings, "batch_records", 7):
-        second = Writer(rig.journal, rig.pool, Settings(), home_id="home", on_stored=lambda: None)
+        second = Writer(rig.journal, rig.pool, Settings(), home_id="home", undone=no_undo(), on_stored=lambda: None)
     second.start()
     rig.flush()
     wait_until(lambda: second.flush(Deadline.after(1)))

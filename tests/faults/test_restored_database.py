@@ -19,6 +19,7 @@ from hermes_memory_pgvector.values import AddTurn, Moment
 from hermes_memory_pgvector.writer.writer import Writer
 from testing.agent import AgentHome
 from testing.command import Commands, with_password
+from testing.no_undo import no_undo
 from testing.postgres import Database
 from testing.stored import Stored
 from testing.waiting import wait_until
@@ -41,6 +42,7 @@ class Home:
                 self.pool,
                 Settings(conversation_embed_policy="all"),
                 home_id="home",
+                undone=no_undo(),
                 on_stored=lambda: None,
             )
         self.journal.on_append = self.writer.nudge

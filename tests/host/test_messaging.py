@@ -37,7 +37,6 @@ sys.stdout.flush()
 os._exit(0)
 """
 ADA, BEA = "4915100000001", "4915100000002"
-UNREAD = "the gateway tells no provider of an undo: reading it from the host's store is not built"
 
 
 def question(number: int) -> str:
@@ -85,12 +84,10 @@ def test_what_nobody_undid_in_a_messaging_chat_is_recalled(home: HermesHome) -> 
     assert "cellar number 4" not in found
 
 
-@pytest.mark.xfail(strict=True, reason=UNREAD)
 def test_what_was_undone_in_a_messaging_chat_is_recalled_no_more(home: HermesHome) -> None:
     assert "cellar number 2" not in recalled(home, ADA)
 
 
-@pytest.mark.xfail(strict=True, reason=UNREAD)
 def test_an_undo_as_the_last_act_of_a_messaging_chat_counts(home: HermesHome) -> None:
     found = recalled(home, BEA)
     assert "cellar number 4" not in found

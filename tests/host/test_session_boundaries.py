@@ -16,9 +16,22 @@ manager = MemoryManager()
 manager.add_provider(load_memory_provider("pgvector"))
 manager.initialize_all(session_id=session, platform="cli", hermes_home=os.environ["HERMES_HOME"],
                        agent_context="primary", agent_identity="default", agent_workspace="hermes")
+class Store:
+    # The host's own store, by its own code.
+    def said(self, session, question, answer):
+        from hermes_state import SessionDB
+        store = SessionDB()
+        store.create_session(session_id=session, source="cli")
+        store.append_message(session, "user", question)
+        store.append_message(session, "assistant", answer)
+    def rewind(self, session, exchanges):
+        from hermes_state import SessionDB
+        store = SessionDB()
+        recent = store.list_recent_user_messages(session, limit=10)
+        store.rewind_to_message(session, recent[exchanges - 1]["id"])
 told = []
 for name, arguments, keywords in steps:
-    told.append(getattr(manager, name)(*arguments, **keywords))
+    told.append(getattr(Store() if name in ("said", "rewind") else manager, name)(*arguments, **keywords))
 manager.shutdown_all()
 print(json.dumps([repr(answer) for answer in told]))
 sys.stdout.flush()
@@ -53,7 +66,7 @@ def drive(home: HermesHome, session: str, *steps: Step) -> list[str]:
 
 
 def stored(home: HermesHome) -> list[str]:
-    return [content for _, _, content in home.stored.turns("hermes")]
+    return [content for (content,) in home.stored.rows("SELECT content FROM conversations WHERE hidden_by IS NULL")]
 
 
 def words(*numbers: int) -> list[str]:
@@ -92,13 +105,15 @@ def test_undo_takes_back_the_last_turn(hermes_home: HermesHome) -> None:
 
 
 def test_undo_of_several_turns_takes_back_all_of_them(hermes_home: HermesHome) -> None:
-    """The host does not say how much it cut; the next turn's messages show it."""
+    """The host does not say how much it cut; its own store does."""
     undo: Step = ("on_session_switch", ["s1"], {"parent_session_id": "", "reset": False, "rewound": True})
+    said: list[Step] = [("said", ["s1", *words(number)], {}) for number in (1, 2, 3)]
     drive(
         hermes_home, "s1",
-        reported("s1", 1, turn(1)), reported("s1", 2, turn(1) + turn(2)),
-        reported("s1", 3, turn(1) + turn(2) + turn(3)), FLUSHED, undo,
-        reported("s1", 4, turn(1) + turn(4)), FLUSHED, ("on_session_end", [turn(1) + turn(4)], {}),
+        said[0], reported("s1", 1, turn(1)), said[1], reported("s1", 2, turn(1) + turn(2)),
+        said[2], reported("s1", 3, turn(1) + turn(2) + turn(3)), FLUSHED, ("rewind", ["s1", 2], {}), undo,
+        ("said", ["s1", *words(4)], {}), reported("s1", 4, turn(1) + turn(4)), FLUSHED,
+        ("on_session_end", [turn(1) + turn(4)], {}),
     )  # fmt: skip
     assert sorted(stored(hermes_home)) == sorted(words(1, 4))
 

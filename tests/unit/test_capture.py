@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_memory_pgvector.capture.transcript import (
-    Turn,
     is_noise,
+    lines,
     metadata_of,
-    transcript,
     turn_of,
-    with_ordinals,
 )
 from hermes_memory_pgvector.text.clean import capped, clean, text_of
 
@@ -88,7 +86,7 @@ def test_a_transcript_holds_what_was_said_and_nothing_else() -> None:
         "nonsense",
         None,
     ]
-    assert [(said.role, said.content) for said in transcript(messages, 1000)] == [
+    assert [line.turn for line in lines(messages, 1000) if line.turn is not None] == [
         ("user", "question one"),
         ("assistant", "answer one"),
         ("user", "see"),
@@ -97,14 +95,9 @@ def test_a_transcript_holds_what_was_said_and_nothing_else() -> None:
 
 def test_messages_of_an_earlier_process_are_left_out() -> None:
     messages = [{"role": "user", "content": "old", "timestamp": 5.0}, {"role": "user", "content": "new"}]
-    assert [said.content for said in transcript(messages, 100, not_before=10.0)] == ["new"]
+    assert [line.is_reloaded for line in lines(messages, 100, not_before=10.0)] == [True, False]
 
 
 @given(ANYTHING)
 def test_no_transcript_raises(messages: Any) -> None:
-    transcript(messages, 100)
-
-
-def test_the_same_words_again_are_a_further_saying() -> None:
-    turns = [Turn("user", "again"), Turn("assistant", "again"), Turn("user", "again")]
-    assert [ordinal for _, ordinal in with_ordinals(turns)] == [1, 1, 2]
+    lines(messages, 100)

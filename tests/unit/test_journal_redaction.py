@@ -18,7 +18,7 @@ from hermes_memory_pgvector.journal import Journal, Urgency, codec, redaction
 from hermes_memory_pgvector.journal.frame import Frame
 from hermes_memory_pgvector.journal.redaction import redact_folder, redact_payload
 from hermes_memory_pgvector.journal.segment import list_directory, walk_file
-from hermes_memory_pgvector.values import AddMemory, AddTurn, ForgetTurns, Moment, RecordDelegation, WriteItem
+from hermes_memory_pgvector.values import AddMemory, AddTurn, Moment, RecordDelegation, UndoTurns, WriteItem
 
 WHEN = Moment(1_760_000_000_000_000, 1_760_000_000_000_001)
 SECRET = "quokka"
@@ -60,7 +60,7 @@ def test_an_item_becomes_one_that_does_nothing_and_the_record_keeps_its_length()
     assert SECRET.encode() not in new
     found = codec.decode(new)
     assert [found[0], found[4]] == [items[0], items[4]]
-    assert all(isinstance(each, ForgetTurns) and each.turns == () for each in found[1:4])
+    assert all(isinstance(each, UndoTurns) and each.turns == () for each in found[1:4])
 
 
 def test_a_record_that_would_grow_is_refused() -> None:

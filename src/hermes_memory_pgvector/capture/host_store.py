@@ -1,9 +1,7 @@
-"""The host's own session store, `state.db`, read only: the text of turns that did not fit here, and whole pasts.
+"""The host's own session store, `state.db`, read only.
 
-A turn that did not fit is found by the digest of its words, so a row need not be trusted: one that is torn, foreign,
-rewound or summarised either has exactly these words or does not match. Only three columns are read for that, which
-every host has. Whoever reads a whole past gets each column that this host's version has, in short statements: a reader
-that stays in one would keep the host from tidying up its log.
+Whoever reads a whole past gets each column that this host's version has, in short statements: a reader that stays in
+one would keep the host from tidying up its log.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from hermes_memory_pgvector.capture.transcript import Turn, turn_of
 from hermes_memory_pgvector.errors import MemoryPluginError
 from hermes_memory_pgvector.text.clean import text_of
 
@@ -83,26 +80,6 @@ class HostMessage(NamedTuple):
     """It is rewound, or summarised in place: the agent no longer sees it."""
     is_observed: bool
     """Somebody said it in a room, but not to the agent."""
-
-
-def find_words(
-    home: Path, session_id: str, digests: Collection[str], *, max_chars: int, clean_user: CleanUser | None
-) -> dict[str, str]:
-    """The text behind these digests, as far as the session or one of its ancestors has it."""
-    wanted = set(digests)
-    found: dict[str, str] = {}
-    try:
-        with closing(_opened(home / FILE_NAME)) as store:
-            for each in _lineage(store, session_id):
-                for turn in _turns(store, each, max_chars, clean_user):
-                    digest = turn.digest
-                    if digest in wanted:
-                        found[digest] = turn.content
-                if len(found) == len(wanted):
-                    break
-    except (sqlite3.Error, OSError) as error:
-        raise _unreadable(error) from None
-    return found
 
 
 class HostStore:
@@ -176,11 +153,11 @@ class HostStore:
 def reading(path: Path, *, wait_seconds: float) -> Iterator[HostStore]:
     """A host's store for the length of the block; waits that long for a lock."""
     try:
-        opened = _opened(path, wait_seconds)
+        store = opened(path, wait_seconds)
     except (sqlite3.Error, OSError) as error:
         raise _unreadable(error) from None
-    with closing(opened):
-        yield HostStore(opened)
+    with closing(store):
+        yield HostStore(store)
 
 
 def wordings(role: Literal["user", "assistant"], content: Any, clean_user: CleanUser) -> tuple[str, ...]:
@@ -231,7 +208,7 @@ def _message(row: Sequence[Any]) -> HostMessage:
     id_, role, content, tool_calls, tool_call_id, at, active, compacted, observed = row
     is_hidden = active is not None and not active
     return HostMessage(
-        id_, _text(role), _decoded(content), _text(tool_calls), _text(tool_call_id), _time(at),
+        id_, _text(role), decoded(content), _text(tool_calls), _text(tool_call_id), _time(at),
         is_hidden and not compacted, is_hidden, bool(observed),
     )  # fmt: skip
 
@@ -252,7 +229,8 @@ def _json_object(value: Any) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _opened(path: Path, wait_seconds: float = READ_SECONDS) -> sqlite3.Connection:
+def opened(path: Path, wait_seconds: float = READ_SECONDS) -> sqlite3.Connection:
+    """A store for reading; an OSError or sqlite3.Error where there is none that can be read."""
     if not stat.S_ISREG(path.stat().st_mode):
         # Opening a named pipe would wait for somebody to write to it.
         raise HostStoreUnreadable(f"the host's {FILE_NAME} is not a file")
@@ -283,36 +261,7 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def _lineage(store: sqlite3.Connection, session_id: str) -> Iterator[str]:
-    """The session and its ancestors, the nearest first: a turn may begin in one and end in the next."""
-    seen: set[str] = set()
-    current: Any = session_id
-    while isinstance(current, str) and current and current not in seen and len(seen) < MAX_ANCESTORS:
-        yield current
-        seen.add(current)
-        try:
-            row = store.execute("SELECT parent_session_id FROM sessions WHERE id = ?", (current,)).fetchone()
-        except sqlite3.OperationalError:
-            # A host without lineage.
-            return
-        current = row[0] if row else None
-
-
-def _turns(store: sqlite3.Connection, session_id: str, max_chars: int, clean_user: CleanUser | None) -> Iterator[Turn]:
-    """Every form in which the rows of a session may have been reported."""
-    rows = store.execute(
-        "SELECT role, content FROM messages"
-        " WHERE session_id = ? AND role IN ('user', 'assistant') AND content IS NOT NULL",
-        (session_id,),
-    )
-    for role, content in rows:
-        for text in _wordings(role, _decoded(content), clean_user):
-            turn = turn_of(role, text, max_chars)
-            if turn is not None:
-                yield turn
-
-
-def _decoded(content: Any) -> Any:
+def decoded(content: Any) -> Any:
     """A message's content as the host had it: a list of parts is stored as marked JSON."""
     if not isinstance(content, str) or not content.startswith(_JSON_MARK):
         return content

@@ -33,6 +33,8 @@ MEMORY_CHARS = 256 * 1024
 BESIDE_CHARS = 100_000
 """How much injected text a message may hold before the part that was said."""
 MAX_INTEGER = 2**63 - 1
+CleanUser = Callable[[str], str | None]
+"""Recovers what a user typed from what the host made of it."""
 
 
 class Turn(NamedTuple):
@@ -52,10 +54,6 @@ class Line(NamedTuple):
 
     turn: Turn | None
     """None when the message is empty, or the host wrote it itself."""
-    is_user: bool
-    """Whether an undo can cut the transcript here."""
-    is_note: bool
-    """Whether it is the host's summary of turns that are no longer in the transcript."""
     is_loaded: bool
     """Whether it comes from the host's store: only there messages carry their time."""
     is_reloaded: bool
@@ -101,30 +99,17 @@ def is_noise(content: str, min_chars: int) -> bool:
     return stripped[:1].lower() in _FIRST_LETTERS and _ACKNOWLEDGEMENT.fullmatch(stripped) is not None
 
 
-def transcript(
-    messages: Any,
-    max_chars: int,
-    *,
-    clean_user: Callable[[str], str | None] | None = None,
-    not_before: float = 0.0,
-) -> list[Turn]:
-    """The turns of user and assistant in order, without tool traffic, drafts before tool calls and the host's notes.
-
-    `clean_user` recovers what a user typed from what the host made of it. Messages with a timestamp before `not_before`
-    were reloaded: an earlier process has reported them.
-    """
-    read = lines(messages, max_chars, clean_user=clean_user, not_before=not_before)
-    return [line.turn for line in read if line.turn is not None and not line.is_reloaded]
-
-
 def lines(
     messages: Any,
     max_chars: int,
     *,
-    clean_user: Callable[[str], str | None] | None = None,
+    clean_user: CleanUser | None = None,
     not_before: float = 0.0,
 ) -> list[Line]:
-    """A transcript's messages by user and assistant in order, without tool traffic and drafts before tool calls."""
+    """A transcript's messages by user and assistant in order, without tool traffic and drafts before tool calls.
+
+    Messages with a time before `not_before` were reloaded: an earlier process has reported them.
+    """
     if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | Mapping):
         return []
     found = []
@@ -135,9 +120,8 @@ def lines(
         if role not in ("user", "assistant") or message.get("tool_calls"):
             continue
         is_user = role == "user"
-        is_note = is_host_text(message)
         turn = None
-        if not is_note:
+        if not is_host_text(message):
             content = message.get("content")
             if is_user and clean_user is not None:
                 typed = text_of(content, 2 * max_chars + BESIDE_CHARS)
@@ -147,7 +131,7 @@ def lines(
         sent_at = message.get("timestamp")
         sent_at = sent_at if isinstance(sent_at, int | float) and not isinstance(sent_at, bool) else None
         is_reloaded = sent_at is not None and sent_at < not_before
-        found.append(Line(turn, is_user, is_note, is_loaded=sent_at is not None, is_reloaded=is_reloaded))
+        found.append(Line(turn, is_loaded=sent_at is not None, is_reloaded=is_reloaded))
     return found
 
 
@@ -157,16 +141,6 @@ def is_host_text(message: Mapping[Any, Any]) -> bool:
         return True
     content = message.get("content")
     return isinstance(content, str) and (content.startswith(_HOST_NOTES) or _MERGED_NOTE in content)
-
-
-def with_ordinals(turns: Iterable[Turn]) -> list[tuple[Turn, int]]:
-    """Each turn with its ordinal: n for the n-th occurrence of the same words by the same role."""
-    counts: dict[Turn, int] = {}
-    numbered = []
-    for turn in turns:
-        counts[turn] = counts.get(turn, 0) + 1
-        numbered.append((turn, counts[turn]))
-    return numbered
 
 
 def target_of(value: Any) -> Target | None:

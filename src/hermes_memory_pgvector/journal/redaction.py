@@ -29,7 +29,7 @@ from hermes_memory_pgvector.values import WriteItem
 
 LOCK_NAME = ".redaction-lock"
 DRAFT_PREFIX = ".redacted-"
-NOTHING = {"k": "ForgetTurns", "theme": "", "session_id": "", "turns": [], "when": [0, 0]}
+NOTHING = {"k": "UndoTurns", "theme": "", "session_id": "", "turns": [], "when": [0, 0]}
 """An item that does nothing: it takes no turns back."""
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hermes_memory_pgvector.capture import identity, memory_events
-from hermes_memory_pgvector.capture.exchanges import Exchanges
-from hermes_memory_pgvector.capture.session_ledger import ReportCounts
-from hermes_memory_pgvector.capture.turns import CleanUser, TurnCapture
+from hermes_memory_pgvector.capture.transcript import CleanUser
+from hermes_memory_pgvector.capture.turns import TurnCapture
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
 from hermes_memory_pgvector.config.settings import Settings
@@ -48,9 +46,6 @@ except ImportError:
 
 logger = logging.getLogger(__name__)
 
-MAX_CONVERSATIONS = 8
-"""For how many sessions at once a provider knows what an undo would delete."""
-
 
 class PgvectorMemoryProvider(MemoryProvider):
     """Postgres + pgvector behind the host's memory hooks."""
@@ -63,8 +58,6 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._named = self._session
         self._key: bytes | None = None
         self._started_at = 0.0
-        self._report_counts = ReportCounts()
-        self._conversations: OrderedDict[str, Exchanges] = OrderedDict()
         self._spoken: Session | None = None
         """The session of the last turn: the host keeps that turn's transcript, and shows it even in another session."""
         self._block: str | None = None
@@ -127,8 +120,6 @@ class PgvectorMemoryProvider(MemoryProvider):
         )
         self._unresolved = None
         self._spoken = None
-        self._conversations.clear()
-        self._follow(self._session.session_id)
         self._block = None
         tell = kwargs.get("warning_callback")
         self._engine.begin_session(self._session, tell if callable(tell) else None)
@@ -211,21 +202,18 @@ class PgvectorMemoryProvider(MemoryProvider):
         author = identity.author(turn_author, self._pseudonym_key)
         items = self._turns(engine).report(
             session,
-            self._exchanges(session),
             user_content,
             assistant_content,
             messages,
             author or ({"id": session.author} if session.author else {}),
-            self._report_counts,
         )
         engine.record(items, Urgency.TURN)
 
     @guarded(None)
     def on_turn_start(self, turn_number: Any = 0, message: Any = "", **_: Any) -> None:  # noqa: ARG002
-        """A turn starts: remember the question, so that an undo knows whether it was ever stored."""
-        turns = self._turns(self._current())
+        """A turn starts: remember the question, which nobody reports if the user interrupts."""
         self._spoken = self._session
-        turns.begin(self._session, self._exchanges(self._session), message)
+        self._turns(self._current()).begin(self._session, message)
 
     @guarded(None)
     def on_session_end(self, messages: Any = None, **_: Any) -> None:
@@ -259,18 +247,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         if rewound:
             named = replace(session, session_id=new_id)
             engine.shown.clear(named)
-            engine.record(self._turns(engine).undo(named, self._exchanges(named)), Urgency.TURN)
-        elif not goes_on:
-            self._follow(new_id, is_new=bool(reset))
-        else:
-            engine.ledger.continue_as(old, new)
+            if session.may_write:
+                engine.record(self._turns(engine).undo(named), Urgency.TURN)
+        elif goes_on:
+            engine.said.continue_as(old, new, is_copy=reason == "branch")
             engine.shown.clear(replace(session, session_id=new_id))
-            exchanges = self._exchanges(session)
-            exchanges.go_on_as(new_id, is_copy=reason == "branch")
-            self._conversations.pop(session.session_id, None)
-            self._conversations[new_id] = exchanges
         if new != old:
-            self._report_counts.clear()
             self._session = replace(
                 session,
                 session_id=new_id,
@@ -382,7 +364,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         return self._engine
 
     def _turns(self, engine: Engine) -> TurnCapture:
-        return TurnCapture(engine.settings, engine.clock, engine.ledger, _strip_scaffolding, engine.home_id)
+        return TurnCapture(engine.settings, engine.clock, engine.said, _strip_scaffolding, engine.home_id)
 
     def _settings(self) -> Settings:
         """The configuration in force, read now."""
@@ -401,30 +383,12 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._named = replace(session, session_id=named, parent_session_id="")
         return self._named
 
-    def _exchanges(self, session: Session) -> Exchanges:
-        """The exchanges of a session; the host may keep one agent for several sessions."""
-        return self._conversations.get(session.session_id) or self._follow(session.session_id)
-
-    def _follow(self, session_id: str, *, is_new: bool = False) -> Exchanges:
-        """Follow a session from now on; it may have earlier turns that this provider has not seen."""
-        exchanges = Exchanges(session_id, self._current().clock.now().wall_us, is_new=is_new)
-        self._conversations[session_id] = exchanges
-        if len(self._conversations) > MAX_CONVERSATIONS:
-            self._conversations.popitem(last=False)
-        return exchanges
-
     def _backstop(self, messages: Any) -> None:
         """Store the turns of a transcript that no hook has reported."""
         engine = self._current()
         if not engine.settings.sync_turns or not self._session.may_write or messages is None:
             return
-        turns = self._turns(engine)
-        lines = turns.lines(messages, self._started_at)
-        session = self._session
-        spoken = self._spoken or session
-        if spoken.session_id != session.session_id and turns.is_of_last_turn(spoken, lines):
-            session = spoken
-        items = turns.read_transcript(session, self._exchanges(session), messages, lines)
+        items = self._turns(engine).read_transcript(self._session, self._spoken, messages, self._started_at)
         engine.record(items, Urgency.TURN)
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
-from hermes_memory_pgvector.capture.session_ledger import SessionLedger
+from hermes_memory_pgvector.capture.rewinds import Rewinds
+from hermes_memory_pgvector.capture.said import Said
 from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.config import home as home_identity
 from hermes_memory_pgvector.config import settings_file
@@ -45,6 +46,7 @@ from hermes_memory_pgvector.server.logins import logins_of
 from hermes_memory_pgvector.service import start_thread
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
+from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import Session, WriteItem
 from hermes_memory_pgvector.writer.embed_pending import Backlog
@@ -62,7 +64,7 @@ class CarriedOver(NamedTuple):
     """What an engine hands to its successor when the settings change."""
 
     clock: Clock
-    ledger: SessionLedger
+    said: Said
     shown: ShownHits
     journal: Journal
     refusals: Refusals
@@ -92,7 +94,7 @@ class Engine:
         self._identity = home_identity.identity(home)
         self.home_id = self._identity.id
         self._carried_over = self._what_outlives_settings(predecessor)
-        self.clock, self.ledger, self.shown, self.journal, self.refusals, self._recorder, self.life = self._carried_over
+        self.clock, self.said, self.shown, self.journal, self.refusals, self._recorder, self.life = self._carried_over
         meters = self.life.meters
 
         self._database_guard = DatabaseGuard(
@@ -131,11 +133,13 @@ class Engine:
         self.recall_log = self._make_recall_log()
         self.backlog = self._make_backlog()
         self.mirror = self._make_mirror()
+        self._undone = self._make_undone()
         self.writer = self._make_writer()
         self.cleaning = CleanFiles(self.folder, self.pool, self.journal, masker_for(settings))
         self.status = self._make_status()
         self._mirror_files = self._make_mirror_files(predecessor)
         self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
+        self.watch_undo = tasks.WatchUndo(self._undone, self.pool, self.writer)
         self._heartbeat = self._make_heartbeat()
         self.tasks = self._make_tasks(check_configuration)
 
@@ -164,7 +168,7 @@ class Engine:
         refusals = Refusals(self.folder)
         return CarriedOver(
             Clock.of_home(self.folder),
-            SessionLedger(),
+            Said(),
             ShownHits(),
             journal,
             refusals,
@@ -210,11 +214,16 @@ class Engine:
             self.pool,
             self.settings,
             home_id=self.home_id,
+            undone=self._undone,
             on_stored=self._rows_stored,
             on_adopted=self.mirror.look_again,
             heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
             meters=self.life.meters,
         )
+
+    def _make_undone(self) -> UndoneTurns:
+        wants_vectors = self.settings.embed_on_write and self.settings.conversation_embed_policy != "none"
+        return UndoneTurns(Rewinds(self.home, self.settings.turn_max_chars), self.home_id, wants_vectors=wants_vectors)
 
     def _make_recall_log(self) -> RecallLog:
         return RecallLog(
@@ -270,6 +279,7 @@ class Engine:
                 "warm-up": tasks.WarmUp(self.embedder, is_local=self.settings.uses_local_model).run,
                 "vectors": self.backlog.run,
                 "mirror": self._mirror_files.run,
+                "undone turns": self.watch_undo.run,
                 "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
                 "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
@@ -426,6 +436,7 @@ class Engine:
         if self._started:
             self._recorder.recover()
             self.flush(deadline)
+            self.watch_undo.finish(deadline)
             self._heartbeat.end(deadline)
             self.tasks.stop(deadline)
             self.status.withdraw()
@@ -442,6 +453,7 @@ class Engine:
         if self._started:
             self._recorder.recover()
             self.flush(deadline)
+            self.watch_undo.finish(deadline)
             self._heartbeat.end(deadline)
             self.status.withdraw()
         self.writer.stop(deadline)

@@ -30,13 +30,12 @@ from hermes_memory_pgvector.store.tombstones import Tombstones
 from hermes_memory_pgvector.text.secrets import Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
-    ForgetTail,
-    ForgetTurns,
     JudgeMemories,
     MemoryOperation,
     RemoveMemory,
     ReplaceMemory,
     Target,
+    UndoTurns,
     WriteItem,
 )
 from hermes_memory_pgvector.writer.masking import without_secrets
@@ -189,11 +188,7 @@ class Judge:
 
     def _unstamped(self, item: _Item, known: Tombstones, opened: Gate) -> _Item:
         """The item, without a forgotten text in its metadata."""
-        if (
-            isinstance(item, ForgetTurns | ForgetTail | JudgeMemories)
-            or not item.metadata
-            or (self._is_new(item) and not known.found)
-        ):
+        if isinstance(item, UndoTurns | JudgeMemories) or not item.metadata or (self._is_new(item) and not known.found):
             return item
         told = opened.renamed(item)
         named = [] if self._is_new(item) else [

@@ -26,6 +26,7 @@ from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import audit_log, gate, history_retention, recall_log
 from hermes_memory_pgvector.store.browse import theme_names
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
+from hermes_memory_pgvector.store.undone import Rewound, SessionName, UndoneTurns
 from hermes_memory_pgvector.writer.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ REREAD_SECONDS = 120.0
 FILES_SECONDS = 2.0
 RECOVER_SECONDS = 5.0
 REAP_SECONDS = 10.0
+UNDO_SECONDS = 60.0
 STATISTICS_SECONDS = 300.0
 CHECK_SECONDS = 3600.0
 LOG_SECONDS = 2.0
@@ -183,6 +185,43 @@ class MirrorFiles:
         if self._mirror.changes_made != before:
             self._on_changed()
         return pause or FILES_SECONDS
+
+
+class WatchUndo:
+    """Looks what was taken back or brought back of the sessions that this process has stored turns of.
+
+    Some hosts tell nobody of an undo, and the next turn of the session may be days away.
+    """
+
+    def __init__(self, undone: UndoneTurns, pool: Pool, writer: Writer) -> None:
+        self._undone = undone
+        self._pool = pool
+        self._writer = writer
+        self._seen: dict[SessionName, Rewound] = {}
+        self._due_at = time.monotonic() + UNDO_SECONDS
+
+    def run(self) -> float:
+        """Look, once a minute."""
+        now = time.monotonic()
+        if now < self._due_at or self._writer.breaker.is_open:
+            return max(1.0, self._due_at - now)
+        self._due_at = now + UNDO_SECONDS
+        self._look(Deadline.after(DATABASE_SECONDS))
+        return UNDO_SECONDS
+
+    def finish(self, deadline: Deadline) -> None:
+        """Look once more: the process ends."""
+        if not self._writer.breaker.is_open and not deadline.is_over:
+            with contextlib.suppress(MemoryPluginError):
+                self._look(deadline)
+
+    def _look(self, deadline: Deadline) -> None:
+        now = self._undone.rewound(self._undone.sessions)
+        changed = [name for name, rewound in now.items() if self._seen.get(name) != rewound]
+        if changed:
+            with self._pool.transaction(deadline) as connection:
+                self._undone.read(connection, changed)
+            self._seen = now
 
 
 class RecoverRefused:

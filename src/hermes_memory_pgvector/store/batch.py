@@ -1,7 +1,6 @@
 """A batch of write items on its way into Postgres, within the caller's transaction.
 
-The turns of a batch are stored together. An item that takes turns back runs in its place in the order, after the turns
-before it are stored.
+The turns of a batch are stored together; an undo, and the same words once more, come after the turns before them.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from typing import assert_never
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import memories, turns, vectors
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
-    ForgetTail,
-    ForgetTurns,
     JudgeMemories,
     Kind,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
+    UndoTurns,
     WriteItem,
 )
 
@@ -33,15 +32,18 @@ class Batch:
         self,
         connection: Connection,
         *,
+        undone: UndoneTurns,
         retry_window: float,
         wants_vector: Callable[[AddTurn], bool],
         memories_want_vectors: bool,
     ) -> None:
         self._connection = connection
+        self._undone = undone
         self._retry_window = retry_window
         self._wants_vector = wants_vector
         self._memories_want_vectors = memories_want_vectors
         self._turns: list[AddTurn] = []
+        self._keys: set[tuple[str, str, str]] = set()
         self._memories: list[Placed] = []
         self._judgements: list[JudgeMemories] = []
 
@@ -55,15 +57,15 @@ class Batch:
         for part, item in enumerate(items, start=first_part):
             match item:
                 case AddTurn():
+                    if turns.key_of(item) in self._keys:
+                        self._store_turns()
+                    self._keys.add(turns.key_of(item))
                     self._turns.append(item)
                 case AddMemory() | ReplaceMemory() | RemoveMemory():
                     self._memories.append(Placed(item, writer, seq, part))
-                case ForgetTurns():
+                case UndoTurns():
                     self._store_turns()
-                    turns.forget(self._connection, item)
-                case ForgetTail():
-                    self._store_turns()
-                    turns.forget_tail(self._connection, item)
+                    self._undone.take_back(self._connection, item)
                 case RecordDelegation():
                     turns.delegate(self._connection, item)
                 case JudgeMemories():
@@ -84,10 +86,10 @@ class Batch:
         self._judgements = []
 
     def _store_turns(self) -> None:
-        turns.insert(
-            self._connection,
-            self._turns,
-            retry_window=self._retry_window,
-            wants_vector=self._wants_vector,
+        """Store the turns so far, between two looks at what was taken back: of those before them, and of them."""
+        told = self._undone.read(self._connection, ((turn.theme, turn.session_id) for turn in self._turns))
+        stored = turns.insert(
+            self._connection, self._turns, retry_window=self._retry_window, wants_vector=self._wants_vector
         )
-        self._turns = []
+        self._undone.hide_new(self._connection, told, stored)
+        self._turns, self._keys = [], set()

@@ -105,15 +105,18 @@ def add(
     reason: str = "",
     home_id: str = "",
     bounds: Bounds = EVERYTHING,
+    is_open: bool | None = None,
     at: datetime | None = None,
 ) -> int:
     """Make a rule that hides nothing yet; return its number.
 
-    A rule with bounds is in force for all who store after this transaction: the caller has the gate closed.
+    A rule with bounds is open unless the caller says otherwise: in force for all who store after this transaction, for
+    which the caller has the gate closed.
     """
     values = {"rule": rule, "actor": actor, "reason": reason[:MAX_REASON], "home_id": home_id, "at": at}
     row: Any = connection.execute(
-        statement("hidden/add"), {**values, **bounds.values(), "is_open": bounds.are_given}
+        statement("hidden/add"),
+        {**values, **bounds.values(), "is_open": bounds.are_given if is_open is None else is_open},
     ).fetchone()
     return int(row[0])
 

@@ -30,11 +30,10 @@ from hermes_memory_pgvector.text.folding import folded
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
-    ForgetTail,
-    ForgetTurns,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
+    UndoTurns,
     WriteItem,
 )
 
@@ -155,7 +154,7 @@ class Tombstones:
 
     def refuses_scope(self, item: WriteItem) -> bool:
         """Whether everything that an item's theme or session held, or its speaker had said, was forgotten."""
-        if not self.found or isinstance(item, ForgetTurns | ForgetTail):
+        if not self.found or isinstance(item, UndoTurns):
             return False
         return self._holds(item, (each for key in self.keys for each in _scopes(key, item)))
 

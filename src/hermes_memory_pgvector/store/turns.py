@@ -1,4 +1,4 @@
-"""Turns in Postgres: stored once each, taken back when undone."""
+"""Turns in Postgres: stored once each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.postgres.socket import send_all
 from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.postgres.vector_types import (
     BOOLEAN_OID,
@@ -21,8 +20,9 @@ from hermes_memory_pgvector.postgres.vector_types import (
 )
 from hermes_memory_pgvector.store import gate, vectors
 from hermes_memory_pgvector.text.authors import author_told
+from hermes_memory_pgvector.text.clean import turn_digest
 from hermes_memory_pgvector.text.lexemes import Lexemes, lexemes_of
-from hermes_memory_pgvector.values import AddTurn, ForgetTail, ForgetTurns, Kind, Moment, RecordDelegation
+from hermes_memory_pgvector.values import AddTurn, Kind, Moment, RecordDelegation
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONTEXT_TURNS = 2
@@ -39,14 +39,14 @@ def insert(
     *,
     retry_window: float,
     wants_vector: Callable[[AddTurn], bool],
-    while_waiting: Callable[[], None] = lambda: None,
 ) -> list[tuple[str, int]]:
-    """Store the turns that are not there yet and enqueue them for vectors; return (theme, id) of each new row."""
+    """Store the turns that are not there yet and enqueue them for vectors; return (theme, id) of each new row.
+
+    No two turns without an ordinal may be equal: the statement sees only what was stored before it.
+    """
     turns = gate.enter(connection).admitted(connection, turns) if turns else []
     if not turns:
         return []
-    lexemes = _lexemes(connection, turns)
-    wishes = [wants_vector(turn) for turn in turns]
     values = {
         "themes": text_column(turn.theme for turn in turns),
         "session_ids": text_column(turn.session_id for turn in turns),
@@ -57,27 +57,22 @@ def insert(
         "parent_session_ids": text_column(turn.parent_session_id for turn in turns),
         "digests": text_column(turn.digest for turn in turns),
         "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
-        "lexemes": Column(TSVECTOR_OID, [each.binary for each in lexemes]),
+        "lives": Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
+        "lexemes": Column(TSVECTOR_OID, [each.binary for each in _lexemes(connection, turns)]),
         "home_ids": text_column(turn.home_id for turn in turns),
         "origins": text_column(turn.origin or "" for turn in turns),
         "trusts": text_column(turn.trust or "" for turn in turns),
-        "wishes": Column(BOOLEAN_OID, [b"\x01" if wish else b"\x00" for wish in wishes]),
+        "window": retry_window,
     }
-    with connection.pipeline():
-        cursor = connection.execute(statement("turns/insert"), values)
-        send_all(connection)
-        while_waiting()
-        rows: list[Any] = cursor.fetchall()
-    stored = [(turns[place - 1].theme, row_id) for place, row_id in rows]
-    if len(rows) < len(turns):
-        new_places = {place for place, _ in rows}
-        for place, turn in enumerate(turns, start=1):
-            if turn.is_live and place not in new_places:
-                later = _later_occurrence(connection, turn, lexemes[place - 1].text, retry_window)
-                if wants_vector(turn):
-                    vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in later])
-                stored += later
-    return stored
+    rows: list[Any] = connection.execute(statement("turns/insert"), values).fetchall()
+    wanting = {key_of(turn) for turn in turns if wants_vector(turn)}
+    vectors.enqueue(connection, [(row[0], Kind.TURN.value, row[4]) for row in rows if tuple(row[:3]) in wanting])
+    return [(row[0], row[4]) for row in rows]
+
+
+def key_of(turn: AddTurn) -> tuple[str, str, str]:
+    """The theme, the session and the digest of what was said: equal for turns that may be the same."""
+    return turn.theme, turn.session_id, turn.digest or turn_digest(turn.role, turn.content)
 
 
 def stored_keys(
@@ -90,17 +85,10 @@ def stored_keys(
     return [tuple(row) for row in rows]
 
 
-def forget(connection: Connection, item: ForgetTurns) -> int:
-    """Take back turns by their keys; return how many rows went."""
-    item = gate.enter(connection).renamed(item)
-    return connection.execute(statement("turns/forget"), _undone(item, item.turns)).rowcount
-
-
-def forget_tail(connection: Connection, item: ForgetTail) -> int:
-    """Take back the last exchanges that were stored after the turns that remain; return how many rows went."""
-    item = gate.enter(connection).renamed(item)
-    named = {**_undone(item, item.kept), "exchanges": item.exchanges}
-    return connection.execute(statement("turns/forget_tail"), named).rowcount
+def drop(connection: Connection, theme: str, session_id: str, digests: Sequence[str]) -> int:
+    """Delete turns of a session by their words; return how many."""
+    values = {"theme": theme, "session_id": session_id, "digests": list(digests)}
+    return connection.execute(statement("turns/drop"), values).rowcount
 
 
 def delegate(connection: Connection, item: RecordDelegation) -> None:
@@ -122,38 +110,6 @@ def delegate(connection: Connection, item: RecordDelegation) -> None:
 
 def _json(metadata: Mapping[str, Any]) -> str:
     return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"
-
-
-def _undone(item: ForgetTurns | ForgetTail, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    return {
-        "theme": item.theme,
-        "session_id": item.session_id,
-        "at": time_of(item.when),
-        "digests": [digest for digest, _ in keys],
-        "ordinals": [ordinal for _, ordinal in keys],
-    }
-
-
-def _later_occurrence(connection: Connection, turn: AddTurn, lexemes: str, window: float) -> list[tuple[str, int]]:
-    row: Any = connection.execute(
-        statement("turns/insert_later_occurrence"),
-        {
-            "theme": turn.theme,
-            "session_id": turn.session_id,
-            "role": turn.role,
-            "content": turn.content,
-            "digest": turn.digest,
-            "ts": time_of(turn.when),
-            "window": window,
-            "metadata": _json(turn.metadata),
-            "parent_session_id": turn.parent_session_id or None,
-            "lexemes": lexemes,
-            "home_id": turn.home_id,
-            "origin": turn.origin,
-            "trust": turn.trust,
-        },
-    ).fetchone()
-    return [] if row is None else [(turn.theme, int(row[0]))]
 
 
 def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:

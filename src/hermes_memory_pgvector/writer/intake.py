@@ -15,6 +15,7 @@ from hermes_memory_pgvector.journal import Journal, Record, codec
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import dead_letters
 from hermes_memory_pgvector.store.batch import Batch
+from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.text.secrets import masker_for
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.chunks import wants_vector
@@ -27,10 +28,11 @@ BATCH_ITEMS = 2000
 class Intake:
     """Takes records into the transaction under way; used by the writer's thread."""
 
-    def __init__(self, journal: Journal, pool: Pool, settings: Settings) -> None:
+    def __init__(self, journal: Journal, pool: Pool, settings: Settings, undone: UndoneTurns) -> None:
         self._journal = journal
         self._pool = pool
         self._settings = settings
+        self._undone = undone
         self._masker = masker_for(settings)
         self.themes: set[str] = set()
         """The themes that were written to, by the names in the records."""
@@ -101,6 +103,7 @@ class Intake:
         """An empty batch."""
         return Batch(
             connection,
+            undone=self._undone,
             retry_window=self._settings.turn_retry_window,
             wants_vector=functools.partial(wants_vector, self._settings),
             memories_want_vectors=self._settings.embed_on_write,

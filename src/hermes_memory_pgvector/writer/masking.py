@@ -12,12 +12,11 @@ from hermes_memory_pgvector.text.secrets import KEY_IN_METADATA, Masker
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
-    ForgetTail,
-    ForgetTurns,
     JudgeMemories,
     RecordDelegation,
     RemoveMemory,
     ReplaceMemory,
+    UndoTurns,
     WriteItem,
 )
 
@@ -54,7 +53,7 @@ def without_secrets(item: WriteItem, masker: Masker) -> WriteItem:
             task, result = hide(item.task), hide(item.result)
             metadata = masker.mask_all(item.metadata, counts)
             return replace(item, task=task, result=result, metadata=metadata) if counts else item
-        case ForgetTurns() | ForgetTail() | JudgeMemories():
+        case UndoTurns() | JudgeMemories():
             return item
         case _:
             assert_never(item)

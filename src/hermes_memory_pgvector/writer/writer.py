@@ -32,6 +32,7 @@ from hermes_memory_pgvector.meters import BATCHES, DEAD_LETTERS, RECORDS, Meters
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store import schema, watermarks
+from hermes_memory_pgvector.store.undone import UndoneTurns
 from hermes_memory_pgvector.values import WriteItem
 from hermes_memory_pgvector.writer.intake import Intake
 from hermes_memory_pgvector.writer.progress import Progress
@@ -84,6 +85,7 @@ class Writer(Service):
         settings: Settings,
         *,
         home_id: str,
+        undone: UndoneTurns,
         on_stored: Callable[[], None],
         on_adopted: Callable[[], None] = lambda: None,
         heal_schema: Callable[[], bool] = lambda: False,
@@ -100,7 +102,7 @@ class Writer(Service):
         self._heal_schema = heal_schema
         self._meters = meters or Meters()
         self.breaker = Breaker("database writes", threshold=1, on_open=self._outage_begins, on_close=self._outage_ends)
-        self._intake = Intake(journal, pool, settings)
+        self._intake = Intake(journal, pool, settings, undone)
         self._progress = Progress(journal)
         self._finished: dict[str, int] = {}
         """Journals of dead processes that hold nothing more for this one, with their marks."""

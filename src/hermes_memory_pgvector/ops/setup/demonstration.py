@@ -57,7 +57,7 @@ def _write(engine: Engine, session: str) -> None:
 
     engine.start()
     turns = [
-        AddTurn(BENCH_THEME, session, role, content, 1, engine.clock.now(), is_live=True) for role, content in SAID
+        AddTurn(BENCH_THEME, session, role, content, 0, engine.clock.now(), is_live=True) for role, content in SAID
     ]
     engine.record(turns, Urgency.TURN)
     if not engine.writer.flush(Deadline.after(STORE_SECONDS)):
@@ -79,10 +79,10 @@ def _search(engine: Engine) -> str:
 
 
 def _delete(engine: Engine, session: str) -> None:
-    from hermes_memory_pgvector.journal import Urgency
+    from hermes_memory_pgvector.store import turns
     from hermes_memory_pgvector.text.clean import turn_digest
-    from hermes_memory_pgvector.values import BENCH_THEME, ForgetTurns
+    from hermes_memory_pgvector.values import BENCH_THEME
 
-    said = tuple((turn_digest(role, content), 1) for role, content in SAID)
-    engine.record([ForgetTurns(BENCH_THEME, session, said, engine.clock.now())], Urgency.TURN)
-    engine.writer.flush(Deadline.after(STORE_SECONDS))
+    said = [turn_digest(role, content) for role, content in SAID]
+    with engine.pool.transaction(Deadline.after(STORE_SECONDS)) as connection:
+        turns.drop(connection, BENCH_THEME, session, said)

@@ -79,6 +79,21 @@ WHERE CASE WHEN %(id)s::bigint IS NULL THEN rule.undone_at IS NULL ELSE rule.id 
 ORDER BY rule.id DESC LIMIT %(limit)s::integer;
 
 
+-- of_undone --
+-- The turns of these words in sessions of a theme, and those that are hidden as taken back: their words, when they were
+-- said, whether they are hidden, whether as taken back, and whether they may be: not where an operator has shown again what
+-- was taken back until then.
+SELECT turn.id, encode(turn.digest, 'hex'), (extract(epoch FROM turn.ts) * 1000000)::bigint, turn.hidden_by IS NOT NULL,
+       coalesce(rule.rule = 'undone', false),
+       NOT EXISTS (SELECT FROM hidden AS over
+                   WHERE over.rule = 'undone' AND over.theme = %(theme)s AND over.session_id = ANY(%(session_ids)s)
+                     AND over.undone_at IS NOT NULL AND turn.ts <= over.at)
+FROM conversations AS turn LEFT JOIN hidden AS rule ON rule.id = turn.hidden_by
+WHERE turn.agent_identity = %(theme)s AND turn.session_id = ANY(%(session_ids)s) AND turn.role IN ('user', 'assistant')
+  AND turn.digest IS NOT NULL
+  AND (rule.rule = 'undone' OR turn.digest = ANY(ARRAY(SELECT decode(word, 'hex') FROM unnest(%(digests)s::text[]) AS given (word))));
+
+
 -- same_memories --
 -- A memory of the theme, and those of the same words, each with whether it is hidden and whose file has it.
 SELECT same.agent_identity, same.id, same.hidden_by IS NOT NULL,

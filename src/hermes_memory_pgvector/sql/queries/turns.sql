@@ -70,88 +70,57 @@ CROSS JOIN LATERAL (
 ORDER BY turn.agent_identity, turn.id, turn.number;
 
 
--- forget --
--- Takes back turns of a session that the user has undone.
---
--- digests, ordinals: two arrays, one element per turn. The ordinal 0 stands for words that the session has but once: how
--- often they were said before is not known, and a turn that might be another one stays.
+-- drop --
+-- Deletes turns of a session by their words.
 DELETE FROM conversations AS turn
-USING unnest(%(digests)s::text[], %(ordinals)s::integer[]) AS undone (digest, ordinal)
-WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.ts <= %(at)s::timestamptz
-  AND turn.digest = decode(undone.digest, 'hex')
-  AND (turn.ordinal = undone.ordinal
-       OR undone.ordinal = 0 AND NOT EXISTS (
-           SELECT FROM conversations AS other
-           WHERE other.agent_identity = %(theme)s AND other.session_id = turn.session_id
-             AND other.digest = turn.digest AND other.ordinal <> turn.ordinal));
-
-
--- forget_tail --
--- Takes back the last exchanges that a session had stored when it was resumed, and that its transcript no longer has.
---
--- digests, ordinals (two arrays: turns that the transcript still has; the ordinal 0 stands for any saying of the words),
--- at (when the session was resumed), exchanges (how many may go). Only what was stored after each of the
--- kept turns can have been undone; where none of them is stored, nothing goes.
-WITH kept AS (
-    SELECT turn.ts, turn.id
-    FROM unnest(%(digests)s::text[], %(ordinals)s::integer[]) AS still (digest, ordinal)
-    JOIN conversations AS turn
-      ON turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s
-     AND turn.digest = decode(still.digest, 'hex') AND still.ordinal IN (turn.ordinal, 0)
-    ORDER BY turn.ts DESC, turn.id DESC LIMIT 1
-), asked AS (
-    SELECT turn.ts, turn.id
-    FROM conversations AS turn, kept
-    WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.ts <= %(at)s::timestamptz
-      AND turn.role = 'user' AND (turn.ts, turn.id) > (kept.ts, kept.id)
-    ORDER BY turn.ts DESC, turn.id DESC LIMIT %(exchanges)s::integer
-), first_asked AS (
-    SELECT ts, id FROM asked ORDER BY ts, id LIMIT 1
-)
-DELETE FROM conversations AS turn
-USING first_asked
-WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.ts <= %(at)s::timestamptz
-  AND turn.role IN ('user', 'assistant') AND (turn.ts, turn.id) >= (first_asked.ts, first_asked.id);
+USING unnest(%(digests)s::text[]) AS gone (digest)
+WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND turn.digest = decode(gone.digest, 'hex');
 
 
 -- insert --
--- Stores a batch of turns, each once, and enqueues those that want a vector; returns the place in the batch and the id
--- of those that were new.
+-- Stores turns, each once: the same words by the same role in a session are the same turn within the window, unless the
+-- user has taken them back meanwhile, and for a turn from a transcript whenever they were said. Answers the keys of those
+-- that are new. No two of them are equal.
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
--- parent_session_ids (empty where there is none), digests (hex; empty where it is the content's), ordinals, lexemes (from
--- text.lexemes.lexemes_of; null lets the database work out plainer ones), wishes (whether the turn wants a vector),
--- home_ids, origins, trusts (empty where not known).
-WITH batch AS MATERIALIZED (
-    SELECT nextval('conversations_id_seq') AS id, given.*
-    FROM unnest(
-        %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
-        %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)b::text[], %(ordinals)b::integer[],
-        %(lexemes)b::tsvector[], %(wishes)b::boolean[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
-    ) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal,
-                                lexemes, wants_vector, home_id, origin, trust, place)
-), stored AS (
-    INSERT INTO conversations
-        (agent_identity, id, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id,
-         origin, trust, hidden_by)
-    SELECT theme, id, session_id, role, content, ts, metadata::jsonb, nullif(parent_session_id, ''),
-           coalesce(decode(nullif(digest, ''), 'hex'), hermes_turn_digest(role, content)), ordinal,
-           CASE WHEN held.by_rule IS NULL THEN lexemes ELSE ''::tsvector END,
-           nullif(home_id, ''), nullif(origin, ''), nullif(trust, ''), held.by_rule
-    FROM batch CROSS JOIN LATERAL (
-        SELECT min(rule.id) AS by_rule FROM hidden AS rule
-        WHERE rule.is_open AND rule.undone_at IS NULL
-          AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, batch.theme, batch.session_id,
-                               hermes_origin_of_turn(nullif(batch.origin, ''), batch.role), batch.trust,
-                               batch.metadata::jsonb, batch.ts)) AS held
-    ORDER BY place
-    ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
-    RETURNING id
-), enqueued AS (
-    INSERT INTO pending_vectors (agent_identity, kind, id)
-    SELECT batch.theme, 'turn', batch.id FROM stored JOIN batch USING (id) WHERE batch.wants_vector
-)
-SELECT batch.place::integer AS place, batch.id FROM stored JOIN batch USING (id) ORDER BY batch.place;
+-- parent_session_ids (empty where there is none), digests (hex; empty where it is the content's), ordinals (0: the next),
+-- lives (whether it was reported as it was said), lexemes (from text.lexemes.lexemes_of; null lets the database work out
+-- plainer ones), home_ids, origins, trusts (empty where not known). window: in seconds.
+INSERT INTO conversations
+    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id, origin,
+     trust, hidden_by)
+SELECT given.theme, given.session_id, given.role, given.content, given.ts, given.metadata::jsonb,
+       nullif(given.parent_session_id, ''), words.digest,
+       CASE WHEN given.ordinal > 0 THEN given.ordinal ELSE coalesce(known.last, 0) + 1 END,
+       CASE WHEN held.by_rule IS NULL THEN given.lexemes ELSE ''::tsvector END,
+       nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), held.by_rule
+FROM unnest(
+    %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
+    %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)b::text[], %(ordinals)b::integer[], %(lives)b::boolean[],
+    %(lexemes)b::tsvector[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
+) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
+                            lexemes, home_id, origin, trust, place)
+CROSS JOIN LATERAL (
+    SELECT coalesce(decode(nullif(given.digest, ''), 'hex'), hermes_turn_digest(given.role, given.content)) AS digest
+) AS words
+CROSS JOIN LATERAL (
+    SELECT max(turn.ordinal) AS last,
+           bool_or(NOT given.is_live OR abs(extract(epoch FROM turn.ts - given.ts)) <= %(window)s::double precision
+                   AND NOT EXISTS (SELECT FROM hidden AS rule WHERE rule.id = turn.hidden_by AND rule.rule = 'undone')) AS is_same
+    FROM conversations AS turn
+    WHERE turn.agent_identity = given.theme AND turn.session_id = given.session_id AND turn.digest = words.digest
+) AS known
+CROSS JOIN LATERAL (
+    SELECT min(rule.id) AS by_rule FROM hidden AS rule
+    WHERE rule.is_open AND rule.undone_at IS NULL
+      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, given.theme, given.session_id,
+                           hermes_origin_of_turn(nullif(given.origin, ''), given.role), nullif(given.trust, ''),
+                           given.metadata::jsonb, given.ts)
+) AS held
+WHERE given.ordinal > 0 OR known.is_same IS NOT TRUE
+ORDER BY given.place
+ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
+RETURNING agent_identity, session_id, encode(digest, 'hex'), ordinal, id;
 
 
 -- insert_delegation --
@@ -160,34 +129,6 @@ INSERT INTO delegations (agent_identity, session_id, child_session_id, task_dige
 VALUES (%(theme)s, %(session_id)s, %(child_session_id)s, hermes_digest(%(task)s), %(ts)s::timestamptz, %(metadata)s::jsonb,
         nullif(%(home_id)s, ''))
 ON CONFLICT (agent_identity, session_id, child_session_id, task_digest) DO NOTHING;
-
-
--- insert_later_occurrence --
--- Stores a turn whose key is taken as a later occurrence of the same words, unless the same moment is reported again.
-WITH earlier AS (
-    SELECT coalesce(max(ordinal), 0) AS last,
-           coalesce(bool_or(abs(extract(epoch FROM ts - %(ts)s::timestamptz)) <= %(window)s::double precision), false)
-               AS is_known
-    FROM conversations
-    WHERE agent_identity = %(theme)s AND session_id = %(session_id)s
-      AND digest = coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s))
-)
-INSERT INTO conversations
-    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id, origin,
-     trust, hidden_by)
-SELECT %(theme)s, %(session_id)s, %(role)s, %(content)s, %(ts)s::timestamptz, %(metadata)s::jsonb,
-       %(parent_session_id)s, coalesce(decode(nullif(%(digest)s, ''), 'hex'), hermes_turn_digest(%(role)s, %(content)s)),
-       earlier.last + 1, CASE WHEN held.by_rule IS NULL THEN %(lexemes)s::tsvector ELSE ''::tsvector END,
-       nullif(%(home_id)s, ''), %(origin)s::text, %(trust)s::text, held.by_rule
-FROM earlier CROSS JOIN (
-    SELECT min(rule.id) AS by_rule FROM hidden AS rule
-    WHERE rule.is_open AND rule.undone_at IS NULL
-      AND hermes_is_within(rule.theme, rule.session_id, rule.origin, rule.since, rule.until, %(theme)s, %(session_id)s,
-                           hermes_origin_of_turn(%(origin)s::text, %(role)s), %(trust)s::text, %(metadata)s::jsonb,
-                           %(ts)s::timestamptz)) AS held
-WHERE NOT earlier.is_known
-ON CONFLICT (agent_identity, session_id, digest, ordinal) DO NOTHING
-RETURNING id;
 
 
 -- set_lexemes --
