@@ -46,7 +46,6 @@ from hermes_memory_pgvector.store import turns, vectors
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.vectors import Made
 from hermes_memory_pgvector.text.everyday import worth_asking
-from hermes_memory_pgvector.text.lexemes import question_terms
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Role
 from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
 from testing.small_talk import SMALL_TALK
@@ -188,8 +187,7 @@ class Ours:
             return []
         question = Question(prompt, Kind.TURN, theme.name, limit=prefetch.MAX_TURNS, now=now, is_ambient=True)
         hits = self._recall.search(question, Deadline.after(60)).hits
-        terms = question_terms(prompt)
-        return [(self._keys[hit.id], prefetch.rendered([hit], terms, 2000)[0].partition("\n")[2]) for hit in hits]
+        return [(self._keys[hit.id], prefetch.rendered([hit], 2000)[0].partition("\n")[2]) for hit in hits]
 
     @contextmanager
     def _reading(self, _: Deadline) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,13 @@ from psycopg.rows import TupleRow
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
-from hermes_memory_pgvector.postgres.vector_types import TSVECTOR_OID, Column, vector_array
+from hermes_memory_pgvector.postgres.vector_types import vector_array
 from hermes_memory_pgvector.recall.recall import read_wording
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec, ensure_model
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
 from hermes_memory_pgvector.store.current_model import current_model
 from hermes_memory_pgvector.store.search import Meaning, search
-from hermes_memory_pgvector.text.lexemes import lexemes_of, memory_lexemes
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Question, Scope
 from testing.postgres import Database, new_database
 
@@ -68,14 +68,11 @@ class Store:
                 "ts": [
                     item.ts or START + timedelta(minutes=number) for item, number in zip(items, numbers, strict=True)
                 ],
-                "metadata": ["{}"] * len(items),
+                "metadata": [json.dumps({"author": {"name": item.author}} if item.author else {}) for item in items],
                 "parent_session_ids": [None] * len(items),
                 "digests": [""] * len(items),
                 "ordinals": list(numbers),
-                "lexemes": Column(
-                    TSVECTOR_OID,
-                    [lexemes_of(item.theme, item.content, item.before, item.author).binary for item in items],
-                ),
+                "befores": ["\n".join(item.before) for item in items],
                 "lives": [False] * len(items),
                 "window": 0.0,
                 "home_ids": [""] * len(items),
@@ -109,9 +106,9 @@ class Store:
     def remember(self, theme: str, target: str, content: str, vector: Sequence[float] | None = None) -> int:
         """Store a memory; its id."""
         row: Any = self.connection.execute(
-            "INSERT INTO memory_entries (agent_identity, target, content, lexemes) VALUES (%s, %s, %s, %s::tsvector)"
+            "INSERT INTO memory_entries (agent_identity, target, content) VALUES (%s, %s, %s)"
             " RETURNING id, hermes_digest(content)",
-            (theme, target, content, memory_lexemes(theme, content)),
+            (theme, target, content),
         ).fetchone()
         if vector is not None:
             self.connection.execute(

@@ -244,7 +244,7 @@ def test_a_hidden_memory_stays_hidden_when_a_change_comes_late_or_another_home_k
     ]
     with psycopg.connect(database.owner_dsn) as owner:
         memories.store(owner, [Placed(each, "other", n, 0) for n, each in enumerate(shared)])
-        owner.execute("UPDATE memory_entries SET hidden_by = 1, lexemes = '' WHERE content ~ '^(Fish|Prices)'")
+        owner.execute("UPDATE memory_entries SET hidden_by = 1 WHERE content ~ '^(Fish|Prices)'")
         for number, operation in enumerate(changes, start=10):
             memories.store(owner, [Placed(operation, "other", number, 0)])
     assert stored.rows(

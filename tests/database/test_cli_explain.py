@@ -59,7 +59,7 @@ INSERT INTO conversations (agent_identity, id, session_id, role, content, ts) VA
     ('market', 520, 'a', 'user', 'The harbour pilot boat number 1 is late', '2026-02-01'),
     ('market', 521, 'a', 'user', 'Quartz', '2026-02-01'),
     ('market', 522, 'a', 'assistant', 'Muted words about the harbour', '2026-02-01');
-UPDATE conversations SET hidden_by = 5, lexemes = '' WHERE id = 522;
+UPDATE conversations SET hidden_by = 5 WHERE id = 522;
 """
 
 

@@ -44,7 +44,6 @@ INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, me
     ('market', 502, 's', 'assistant', 'I shall use it for the release of the site', '2026-02-02', '{}', '\\x02', 1),
     ('market', 503, 's', 'tool', 'A page that says nothing of it', '2026-02-03', '{"args": {"token": "%(secret)s"}}',
      '\\x03', 1);
-UPDATE conversations SET lexemes = to_tsvector('simple', content);
 INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, metadata)
     VALUES ('market', 's', 'c', '\\x01', '{"result": "used %(secret)s"}');
 INSERT INTO recall_log (agent_identity, at, caller, kind, scope, query, milliseconds)

@@ -59,7 +59,7 @@ def filled(postgres_server: ConnectionInfo, migrated_template: Database) -> Iter
             for number, operation in enumerate(OPERATIONS, start=1):
                 memories.store(owner, [Placed(operation, "writer", number, 0)])
             owner.execute("INSERT INTO hidden (id, rule, actor) VALUES (7, 'muted', 'somebody')")
-            owner.execute("UPDATE conversations SET hidden_by = 7, lexemes = '' WHERE id = 104")
+            owner.execute("UPDATE conversations SET hidden_by = 7 WHERE id = 104")
         yield database
 
 

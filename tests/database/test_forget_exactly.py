@@ -174,8 +174,8 @@ def test_verify_searches_what_forget_erases(home: Home) -> None:
     assert done.code == 0, done
     assert (done.json["counts"]["stamps"], done.json["counts"]["journal_items"]) == (2, 3)
     assert contents(home, "work") >= {"What about the harbour budget", "It is fine"}
-    ((lexemes,),) = home.stored.rows("SELECT lexemes::text FROM conversations WHERE content LIKE '%%harbour%%'")
-    assert "~by:" not in lexemes
+    ((metadata,),) = home.stored.rows("SELECT metadata FROM conversations WHERE content LIKE '%%harbour%%'")
+    assert "author" not in metadata
     receipt = str(done.json["receipt"]["id"])
     verified = home.commands.call("forget", "--verify", receipt, "--match", CANARY, "--json")
     assert (verified.code, verified.json["passed"]) == (0, True), verified

@@ -16,6 +16,7 @@ import hermes_memory_pgvector
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.schema.model_tables import ModelSpec
 from hermes_memory_pgvector.store.tombstones import keyed_hash
+from hermes_memory_pgvector.text.words import fold
 from testing.postgres import Database
 
 SQL = Path(hermes_memory_pgvector.__file__).parent / "sql"
@@ -63,6 +64,7 @@ def test_there_are_no_other_functions(database: Database, owner: psycopg.Connect
     ).fetchall()
     wanted = {f"hermes_{file.stem}": 1 for file in FILES}
     own = re.findall(r"FUNCTION (hermes_\w+)", SQL.joinpath("functions.sql").read_text(encoding="utf-8"))
+    own += ["hermes_language"]
     assert dict(made) == {**wanted, **dict.fromkeys(own, 1)}
 
 
@@ -71,7 +73,7 @@ def test_none_runs_with_the_owners_rights_or_settings_of_its_own(owner: psycopg.
     odd = owner.execute(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND starts_with(proname, 'hermes_')"
         " AND (prosecdef OR proconfig IS NOT NULL AND prorettype <> 'trigger'::regtype"
-        " AND proname NOT IN ('hermes_find_texts', 'hermes_plain_lexemes'))"
+        " AND proname NOT IN ('hermes_find_texts'))"
     ).fetchall()
     assert odd == []
 
@@ -134,39 +136,34 @@ def test_quote_lexeme_survives_any_sign(owner: psycopg.Connection[TupleRow]) -> 
         assert value(owner, "tsvector_to_array(hermes_quote_lexeme(%s)::tsvector)", lexeme) == [lexeme]
 
 
-def test_theme_lexemes_of_a_private_theme_are_its_own_alone(owner: psycopg.Connection[TupleRow]) -> None:
-    assert value(owner, "tsvector_to_array(hermes_theme_lexemes('fleet'))") == ["~=fleet", "~all"]
-    assert value(owner, "tsvector_to_array(hermes_theme_lexemes('dm-bob'))") == ["~=dm-bob"]
-
-
-def test_plain_lexemes_fold_accents_and_stem(owner: psycopg.Connection[TupleRow]) -> None:
-    lexemes = value(owner, "tsvector_to_array(hermes_plain_lexemes('fleet', 'Running to the Café'))")
-    assert {"run", "running", "cafe", "~=fleet", "~all"} <= set(lexemes)
+def test_fold_makes_case_accents_and_width_the_same(owner: psycopg.Connection[TupleRow]) -> None:
+    for text in ("ＣＡＦÉ Straße", "Ann’s", "İstanbul", "Kündigung", "ガス カ\u3099ス", "plain"):
+        assert value(owner, "hermes_fold(%s)", text) == fold(text)
 
 
 def test_unspaced_lexemes_are_signs_and_pairs(owner: psycopg.Connection[TupleRow]) -> None:
-    assert set(value(owner, "tsvector_to_array(hermes_unspaced_lexemes('北京天 x'))")) == {
-        "北",
-        "北京",
-        "京",
-        "京天",
-        "天",
-    }
+    found = value(owner, "tsvector_to_array(hermes_unspaced_lexemes('北京天 x'))")
+    assert set(found) == {"北", "北京", "京", "京天", "天"}
 
 
-def test_fill_lexemes_makes_a_row_by_hand_findable(owner: psycopg.Connection[TupleRow]) -> None:
-    """hermes_fill_lexemes() is the trigger of new and of edited rows."""
-    owner.execute("INSERT INTO conversations (session_id, role, content) VALUES ('s', 'user', 'zebra')")
-    assert value(owner, "lexemes @@ 'zebra' FROM conversations")
-    owner.execute("UPDATE conversations SET content = 'horse'")
-    assert value(owner, "lexemes @@ 'horse' AND NOT lexemes @@ 'zebra' FROM conversations")
+def test_language_is_english_at_first(owner: psycopg.Connection[TupleRow]) -> None:
+    assert value(owner, "hermes_language()::text") == "english"
 
 
-def test_move_lexemes_exchanges_the_markers(owner: psycopg.Connection[TupleRow]) -> None:
-    """hermes_move_lexemes() is the trigger of rows that change their theme."""
-    owner.execute("INSERT INTO memory_entries (agent_identity, target, content) VALUES ('a', 'user', 'zebra')")
-    owner.execute("UPDATE memory_entries SET agent_identity = 'dm-b'")
-    assert set(value(owner, "tsvector_to_array(lexemes) FROM memory_entries")) == {"~=dm-b", "zebra"}
+def test_lexemes_of_a_row_follow_its_words_its_theme_and_whether_it_is_hidden(
+    owner: psycopg.Connection[TupleRow],
+) -> None:
+    lexemes = "tsvector_to_array(lexemes) FROM conversations"
+    owner.execute(
+        "INSERT INTO conversations (session_id, role, content, before) VALUES ('s', 'user', 'zebra', 'lions')"
+    )
+    assert set(value(owner, lexemes)) == {"~=default", "~all", "zebra", "lion"}
+    owner.execute("UPDATE conversations SET content = 'mouse'")
+    assert value(owner, "lexemes @@ 'mous:A' AND lexemes @@ 'lion:B' AND NOT lexemes @@ 'zebra' FROM conversations")
+    owner.execute("UPDATE conversations SET agent_identity = 'dm-b'")
+    assert set(value(owner, lexemes)) == {"~=dm-b", "mous", "lion"}
+    owner.execute("UPDATE conversations SET hidden_by = 1")
+    assert value(owner, lexemes) == []
 
 
 def test_tombstone_is_the_hash_that_python_computes(owner: psycopg.Connection[TupleRow]) -> None:

@@ -119,9 +119,9 @@ def test_a_session_is_read_from_its_timeline_whatever_the_planner_knows(database
 def add(owner: psycopg.Connection[Any], name: str, *, sessions: int, rows: int) -> None:
     """Turns of the fleet, a minute apart."""
     owner.execute(
-        "INSERT INTO conversations (agent_identity, session_id, role, content, ts, lexemes)"
+        "INSERT INTO conversations (agent_identity, session_id, role, content, ts)"
         " SELECT 'fleet', %s || CASE WHEN %s > 1 THEN (n %% %s)::text ELSE '' END, 'user', 'said', %s + n * interval"
-        " '1 minute', '' FROM generate_series(1, %s) AS n",
+        " '1 minute' FROM generate_series(1, %s) AS n",
         (name, sessions, sessions, START + timedelta(hours=1), rows),
     )
 

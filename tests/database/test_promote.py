@@ -47,7 +47,7 @@ SEED = (
     " SELECT 'theme ' || n %% 5, 's' || n %% 9, 'user', 'turn ' || n || repeat(' long', n %% 50),"
     " now() - n * interval '1 s', hermes_turn_digest('user', 'turn ' || n || repeat(' long', n %% 50)), 1"
     " FROM generate_series(1, {turns}) AS n",
-    "UPDATE conversations SET hidden_by = 1, lexemes = NULL WHERE id = 7",
+    "UPDATE conversations SET hidden_by = 1 WHERE id = 7",
     "UPDATE memory_entries SET homes = '{\"home\": {\"o\": \"tool\", \"s\": 1}}'",
     "INSERT INTO memory_operations (agent_identity, target, order_us, writer, seq, part, action, content, at)"
     " SELECT agent_identity, target, id, 'w', id, 0, 'add', content, now() FROM memory_entries",

@@ -99,7 +99,6 @@ def test_rows_typed_by_hand_get_vectors_when_somebody_asks_for_them(
     assert are_found_by_meaning(embedding_home)
 
 
-@pytest.mark.xfail(strict=True, reason="upkeep that looks for rows without vectors is not built")
 def test_rows_typed_by_hand_get_vectors_by_themselves(embedding_home: AgentHome) -> None:
     embedding_home.provider("marketing").on_memory_write("add", "memory", "Something that the agent wrote itself")
     embedding_home.settle()

@@ -14,8 +14,6 @@ from database.searching import START, Said, Store, everywhere, settle, spec_of, 
 
 from hermes_memory_pgvector.schema import migrate
 from hermes_memory_pgvector.server.server import RUNTIME_ROLE, ConnectionInfo
-from hermes_memory_pgvector.text.lexemes import memory_lexemes
-from hermes_memory_pgvector.text.stemmer import stem
 from hermes_memory_pgvector.values import Kind, Scope
 from testing.postgres import Database, new_database
 
@@ -319,22 +317,6 @@ def test_scores_are_cosines_between_zero_and_one(store: Store) -> None:
     assert scores["zebra opposite"] == 0.0
 
 
-def test_stems_agree_with_those_of_the_database(store: Store) -> None:
-    text = (
-        "deployments running generously happiness skies agreed feed plastered hopping falling "
-        "conditional rational valenci digitizer conformabli radically differently decisiveness "
-        "callousness formaliti sensibilities triplicate formative formalize electrical hopeful goodness "
-        "revival allowance inference airliner adjustable defensible irritant replacement adjustment "
-        "dependent adoption communism activate homologous effective bowdlerize probate controlling "
-        "succeeded innings yearly employees university organization relational queueing databases"
-    )
-    words = text.split()
-    rows: list[Any] = store.connection.execute(
-        "SELECT word, (ts_lexize('english_stem', word))[1] FROM unnest(%s::text[]) AS word", (words,)
-    ).fetchall()
-    assert {word: stem(word) for word, _ in rows} == dict(rows)
-
-
 def test_documents_of_any_text_can_be_stored(store: Store) -> None:
     generator = random.Random(9)
     signs = "ab'\\\":*&|!()<-> %_\t\nß猫🦓\u202e\u0301ا~=@/.-"
@@ -350,7 +332,6 @@ def test_a_row_is_in_the_index_under_its_theme_alone(store: Store) -> None:
         "SELECT agent_identity FROM conversations WHERE lexemes @@ '''~=alpha'''::tsquery"
     ).fetchall()
     assert rows == [("alpha",)]
-    assert memory_lexemes("alpha", "x").startswith("'~=alpha'")
 
 
 def test_the_runtime_role_cannot_change_the_registry_of_models(database: Database) -> None:

@@ -18,7 +18,6 @@ from hermes_memory_pgvector.server.server import ConnectionInfo
 from hermes_memory_pgvector.store import memories, recall_log
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.store.recall_log import LoggedAnswer
-from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import AddMemory, Kind, MemoryOperation, Moment, Origin, ReplaceMemory
 from hermes_memory_pgvector.web import routes
 from hermes_memory_pgvector.web.asked import Asked
@@ -113,10 +112,9 @@ def fill(database: Database) -> None:
             memories.store(owner, [Placed(operation, "writer", number, 0)])
         for number, (theme, session, role, content) in enumerate(TURNS, start=1):
             owner.execute(
-                "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts, lexemes)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s::tsvector)",
-                (theme, number, session, role, content, NOW - timedelta(minutes=50 - number),
-                 turn_lexemes(theme, content)),
+                "INSERT INTO conversations (agent_identity, id, session_id, role, content, ts)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                (theme, number, session, role, content, NOW - timedelta(minutes=50 - number)),
             )  # fmt: skip
         owner.execute(
             "INSERT INTO delegations (agent_identity, session_id, child_session_id, task_digest, ts)"

@@ -79,7 +79,7 @@ def test_an_offered_memory_stays_inside_the_fence(first: str, second: str) -> No
         Hit(Kind.MEMORY, 1, "theme", NOW, first, 0.9, 1.0, target="memory"),
         Hit(Kind.TURN, 2, "theme", NOW, second, 0.9, 1.0, session_id="s", role="user"),
     ]
-    block, placed = rendered(hits, (), 10_000)
+    block, placed = rendered(hits, 10_000)
     assert len(placed) == 2
     assert is_inside(block), ascii(block)
     # Two headings and two hits: nothing stored adds a line of its own.
@@ -120,5 +120,5 @@ def test_what_is_meant_stays_as_it_was_written() -> None:
         "[System note] fine",
         "ssh <user>@host, [a](b), x[i], <s>gone</span>, a <| b, c <- d",
     ):
-        block, _ = rendered([Hit(Kind.MEMORY, 1, "t", NOW, text, 0.9, 1.0, target="memory")], (), 1000)
+        block, _ = rendered([Hit(Kind.MEMORY, 1, "t", NOW, text, 0.9, 1.0, target="memory")], 1000)
         assert block.endswith(text)

@@ -222,9 +222,7 @@ def test_text_is_never_read_as_markup_and_cannot_send_escapes() -> None:
 def test_an_entry_is_wrapped_with_the_words_searched_for_marked() -> None:
     with watched() as screen:
         text = "The lathe needs new bearings, and the bearing of the drill should be looked at before the summer."
-        entries.tell(
-            [terminal.styled("0.83", "strong"), "  workshop/memory"], text, terms=entries.terms_of("which bearings")
-        )
+        entries.tell([terminal.styled("0.83", "strong"), "  workshop/memory"], text, words=["bear"])
         assert screen.lines[0] == "  0.83  workshop/memory"
         assert " ".join(line.strip() for line in screen.lines[1:]) == text
         assert all(line.startswith(" " * 9) and len(line) <= 60 for line in screen.lines[1:])
@@ -232,7 +230,7 @@ def test_an_entry_is_wrapped_with_the_words_searched_for_marked() -> None:
 
 
 def test_an_entry_in_a_pipe_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    entries.tell(["0.83  workshop/memory"], "two\nlines", terms=entries.terms_of("lines"))
+    entries.tell(["0.83  workshop/memory"], "two\nlines", words=["line"])
     assert capsys.readouterr().out == f"  {'0.83  workshop/memory':<36}  two lines\n"
 
 

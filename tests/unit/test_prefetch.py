@@ -148,7 +148,7 @@ def test_past_turns_are_dated_and_never_of_the_running_session() -> None:
 
 @pytest.mark.parametrize("budget", [200, 500, 2000])
 def test_the_budget_of_characters_is_hard(budget: int) -> None:
-    block, included = prefetch.rendered([memory(n, "word " * 50) for n in range(30)], (), budget)
+    block, included = prefetch.rendered([memory(n, "word " * 50) for n in range(30)], budget)
     assert len(block) <= budget
     assert len(included) == block.count("\n- ")
 
@@ -171,9 +171,8 @@ def test_a_memory_cannot_close_the_fence_or_add_lines() -> None:
 
 
 def test_a_line_shows_the_words_that_were_asked_for() -> None:
-    text = offer(
-        [memory(1, "filler " * 100 + "the zebra budget is 12,000 euros " + "filler " * 100)], query="zebra budget?"
-    )
+    said = "filler " * 100 + "the zebra budget is 12,000 euros " + "filler " * 100
+    text = offer([replace(memory(1, said), words=("zebra", "budget"))], query="zebra budget?")
     (line,) = text.splitlines()[1:]
     assert "the zebra budget is 12,000 euros" in line
     assert line.startswith("- …filler")

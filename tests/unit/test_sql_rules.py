@@ -22,6 +22,10 @@ EXCEPTIONS = {
     ): "what has its vector waits for none, in any theme; no content",
 }
 EXCEPTIONS |= {
+    (f"admin/schema/make_words_of_{kind}", table): "another language takes every row's words apart; no content"
+    for kind, table in (("memories", "memory_entries"), ("turns", "conversations"))
+}
+EXCEPTIONS |= {
     (f"queries/themes/{name}", table): "a theme becomes another one: all that it has is meant, or what both have"
     for name, table in (
         ("drop_delegations", "delegations"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.text.time_phrases import asks_when, named_period, speaks_of_time
+from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)  # a Sunday
 
@@ -94,9 +94,3 @@ def test_who_asks_when() -> None:
     assert asks_when("When did I buy the bike?")
     assert asks_when("how many weeks passed")
     assert not asks_when("where is the bike")
-
-
-def test_a_text_with_a_day_or_year_speaks_of_time() -> None:
-    assert speaks_of_time({"tuesday", "dentist"})
-    assert speaks_of_time({"2023"})
-    assert not speaks_of_time({"dentist"})

@@ -77,8 +77,11 @@ def test_a_result_says_in_a_word_why_it_is_one() -> None:
         return str(ask("recall_conversation", {"query": query}, [hit])[0]["results"][0]["why"])
 
     assert why("roses") == "meaning"
-    assert why("boats", replace(hit, score=None)) == "words"
-    assert why("which boat did you suggest on 1 May 2026?") == "meaning, words, time, speaker"
+    assert why("boats", replace(hit, score=None, words=("boat",))) == "words"
+    assert (
+        why("which boat did you suggest on 1 May 2026?", replace(hit, words=("boat",)))
+        == "meaning, words, time, speaker"
+    )
     assert ask("recall_conversation", {"query": "boat"}, [hit])[0]["results"][0]["ref"] == "t9"
 
 
@@ -274,6 +277,7 @@ def test_a_long_text_is_shown_around_the_words_asked_for() -> None:
     content = "filler " * 1000 + "the zebra budget" + " filler" * 1000
     neighbour = Neighbour("assistant", NOW, content)
     hit = Hit(Kind.TURN, 1, "marketing", NOW, content, 0.5, 1.0, session_id="s", role="user", after=neighbour)
+    hit = replace(hit, words=("zebra", "budget"))
     row = ask("recall_conversation", {"query": "zebra budget?"}, [hit])[0]["results"][0]
     for shown in (row["content"], row["after"]["content"]):
         assert "the zebra budget" in shown

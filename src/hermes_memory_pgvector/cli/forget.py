@@ -139,13 +139,13 @@ def _show(plan: Plan, args: argparse.Namespace) -> int:
             ],
             right=(1, 2),
         )  # fmt: skip
-    terms = entries.terms_of(args.match or "")
+    words = (args.match or "").lower().split()
     for memory in plan.memories[:SAMPLES]:
         head = f"m{memory.id}  {memory.updated_at:%Y-%m-%d}  {memory.theme}/{memory.target}"
-        entries.tell([Styled(terminal.one_line(head), "faint")], memory.content, terms=terms)
+        entries.tell([Styled(terminal.one_line(head), "faint")], memory.content, words=words)
     for turn in plan.sample:
         head = f"t{turn.id}  {turn.ts:%Y-%m-%d}  {turn.theme}/{turn.role}"
-        entries.tell([Styled(terminal.one_line(head), "faint")], turn.content, terms=terms)
+        entries.tell([Styled(terminal.one_line(head), "faint")], turn.content, words=words)
     _tell_host(plan.standing, plan.host_messages)
     terminal.bullet("note", "to do it", terminal.command("forget", *_given(args), "--execute"))
     return 0

@@ -22,6 +22,7 @@ GROUP = "set up"
 EXAMPLES = (
     ("migrate", "update the schema of the database in use"),
     ("migrate --admin-dsn postgresql://owner@db.example.com/hermes", "as the owner of the tables"),
+    ("migrate --language german", "find German words in every inflection"),
     ("migrate --print", "only show the SQL"),
 )
 
@@ -44,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--index",
         choices=("all",),
         help="also build the approximate index over all themes, which pays off for scope 'all' from 150,000 vectors on",
+    )
+    parser.add_argument(
+        "--language",
+        metavar="NAME",
+        help="take words apart by this text search configuration of the server, such as german (default: as before, "
+        "at first english); every row's words are made anew",
     )
     parser.add_argument("--print", action="store_true", dest="print_sql", help="show the SQL and connect to nothing")
     parser.add_argument(
@@ -70,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         adopt_model=args.adopt_model,
         switches_model=args.switch_model,
         quiet=args.json,
+        language=args.language,
     )
     if args.index and outcome.model_id is not None:
         from hermes_memory_pgvector.schema.vector_indexes import VectorIndexes

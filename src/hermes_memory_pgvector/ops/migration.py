@@ -98,6 +98,7 @@ def apply(
     quiet: bool,
     tells_steps: bool = True,
     may_be_closed: bool = False,
+    language: str | None = None,
 ) -> Outcome:
     """Run the migration and say what it adopts and, if wanted, each step."""
     from hermes_memory_pgvector.schema import migrate
@@ -116,6 +117,7 @@ def apply(
             report=_note if tells_steps and not quiet else _keep_quiet,
             announce=_keep_quiet if quiet else _note,
             may_be_closed=may_be_closed,
+            language=language,
         )
 
 

@@ -17,7 +17,6 @@ from hermes_memory_pgvector.values import EmbeddingModel
 
 _HALF_MAX = 65_504.0
 TEXT_OID = psycopg.adapters.types["text"].oid
-TSVECTOR_OID = psycopg.adapters.types["tsvector"].oid
 TIMESTAMPTZ_OID = psycopg.adapters.types["timestamptz"].oid
 INTEGER_OID = psycopg.adapters.types["int4"].oid
 BOOLEAN_OID = psycopg.adapters.types["bool"].oid

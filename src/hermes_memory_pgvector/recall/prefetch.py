@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -15,7 +15,6 @@ from hermes_memory_pgvector.store.recall_log import Outcome
 from hermes_memory_pgvector.text.clean import clean
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.text.excerpt import excerpt, one_line
-from hermes_memory_pgvector.text.lexemes import Term, question_terms
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
 MAX_TURNS = 3
@@ -52,7 +51,7 @@ def block(
     for answer in answers[1:]:
         earlier = [hit for hit in answer.hits if hit.session_id != session.session_id]
         hits += shown.new(session, earlier)[: min(MAX_TURNS, settings.prefetch_limit)]
-    lines, included = rendered(hits, question_terms(text), settings.prefetch_max_chars)
+    lines, included = rendered(hits, settings.prefetch_max_chars)
 
     def judge(hit: Hit) -> Outcome:
         if hit in included:
@@ -87,7 +86,7 @@ def _question(text: str, kind: Kind, session: Session, settings: Settings, floor
     )
 
 
-def rendered(hits: Iterable[Hit], terms: Sequence[Term], max_chars: int) -> tuple[str, list[Hit]]:
+def rendered(hits: Iterable[Hit], max_chars: int) -> tuple[str, list[Hit]]:
     """The block within its budget, each line around the words of the question, and the hits that fitted into it."""
     lines: list[str] = []
     included: list[Hit] = []
@@ -95,7 +94,7 @@ def rendered(hits: Iterable[Hit], terms: Sequence[Term], max_chars: int) -> tupl
     heading = ""
     for hit in hits:
         wanted = HEADING if hit.kind is Kind.MEMORY else TURNS_HEADING
-        line = _line(hit, terms)
+        line = _line(hit)
         cost = len(line) + 1 + (len(wanted) + 1 if wanted != heading else 0)
         if used + cost > max_chars:
             continue
@@ -108,8 +107,8 @@ def rendered(hits: Iterable[Hit], terms: Sequence[Term], max_chars: int) -> tupl
     return "\n".join(lines), included
 
 
-def _line(hit: Hit, terms: Sequence[Term]) -> str:
-    text = harmless(excerpt(one_line(hit.content), terms, LINE_CHARS))
+def _line(hit: Hit) -> str:
+    text = harmless(excerpt(one_line(hit.content), hit.words, LINE_CHARS))
     if hit.kind is Kind.MEMORY:
         return f"- {text}" if hit.target != "user" else f"- (user) {text}"
     return f"- {hit.ts:%Y-%m-%d} {hit.role}: {text}"

@@ -36,9 +36,9 @@ from hermes_memory_pgvector.store.search import (
     send,
     send_neighbours,
 )
-from hermes_memory_pgvector.text.lexemes import author_query, likely_speaker, question_terms
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
 from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
+from hermes_memory_pgvector.text.words import asked, likely_speaker, names_in
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Prepared:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to search for."""
-        return self.meaning is None and not self.wording.terms
+        return self.meaning is None and not self.wording.text
 
 
 class Recall:
@@ -206,7 +206,7 @@ class Recall:
         wording = read_wording(question)
         deadline.check()
         if meaning is not None and not self._settings.hybrid_search:
-            wording = replace(wording, terms=())
+            wording = replace(wording, text="")
         return Prepared(meaning, wording, degraded, models[0] if models and models[0].is_current else None)
 
     def _with_sizes(self, questions: Sequence[Question], answers: list[Answer], deadline: Deadline) -> list[Answer]:
@@ -335,9 +335,9 @@ def _keywords_only(reason: str) -> str:
 def read_wording(question: Question) -> Wording:
     """What the words of a question tell the search."""
     return Wording(
-        terms=question_terms(question.text),
+        text=asked(question.text),
         asks_when=asks_when(question.text),
         speaker=likely_speaker(question.text),
-        authors=author_query(question.text),
+        names=names_in(question.text),
         period=named_period(question.text, question.now or datetime.now(UTC)),
     )

@@ -17,10 +17,10 @@ from hermes_memory_pgvector.recall.fence import harmless
 from hermes_memory_pgvector.recall.recall import Answer, Search
 from hermes_memory_pgvector.store.search import COUNTED
 from hermes_memory_pgvector.text.clean import clean
-from hermes_memory_pgvector.text.excerpt import excerpt, matches
-from hermes_memory_pgvector.text.lexemes import Term, likely_speaker, question_terms
+from hermes_memory_pgvector.text.excerpt import excerpt
 from hermes_memory_pgvector.text.names import printable, theme_name
 from hermes_memory_pgvector.text.time_phrases import named_period
+from hermes_memory_pgvector.text.words import likely_speaker
 from hermes_memory_pgvector.values import (
     TARGETS,
     Hit,
@@ -153,8 +153,7 @@ def answer(
         return error("The memory cannot search for that. Ask in other words, or with another scope.")
     except MemoryPluginError:
         return error(OUT_OF_REACH)
-    terms = question_terms(question.text)
-    document: dict[str, Any] = {"results": [_row(hit, terms, question) for hit in found.hits], "count": len(found.hits)}
+    document: dict[str, Any] = {"results": [_row(hit, question) for hit in found.hits], "count": len(found.hits)}
     notes = [nothing_found([(question, found)])] if not found.hits else []
     if any(map(_has_untrusted, found.hits)):
         notes.append(UNTRUSTED)
@@ -303,19 +302,19 @@ def _iso(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def _why(hit: Hit, terms: Sequence[Term], question: Question) -> str:
+def _why(hit: Hit, question: Question) -> str:
     """In a word or two, what speaks for a hit."""
     speaker, period = likely_speaker(question.text), named_period(question.text, question.now or hit.ts)
     reasons = {
         "meaning": hit.score is not None,
-        "words": any(True for _ in matches(hit.content, terms)),
+        "words": bool(hit.words),
         "time": period is not None and period.start <= hit.ts < period.end,
         "speaker": speaker is not None and hit.role == speaker,
     }
     return ", ".join(reason for reason, speaks in reasons.items() if speaks)
 
 
-def _row(hit: Hit, terms: Sequence[Term], question: Question) -> dict[str, Any]:
+def _row(hit: Hit, question: Question) -> dict[str, Any]:
     ref = f"{'m' if hit.kind is Kind.MEMORY else 't'}{hit.id}"
     row: dict[str, Any] = {"id": hit.id, "ref": ref, "agent_identity": harmless(hit.theme)}
     if hit.kind is Kind.MEMORY:
@@ -325,22 +324,22 @@ def _row(hit: Hit, terms: Sequence[Term], question: Question) -> dict[str, Any]:
         row["role"] = hit.role
     row["ts"] = _iso(hit.ts)
     row["score"] = None if hit.score is None else round(hit.score, 4)
-    row["why"] = _why(hit, terms, question)
+    row["why"] = _why(hit, question)
     row["origin"] = hit.origin
     if hit.trust is Trust.UNTRUSTED:
         row["untrusted"] = True
         if hit.tools:
             row["tools"] = [harmless(each) for each in hit.tools]
-    row["content"] = harmless(excerpt(hit.content, terms, CONTENT_CHARS))
+    row["content"] = harmless(excerpt(hit.content, hit.words, CONTENT_CHARS))
     if hit.count > 1:
         row["said_times"] = hit.count
     for name, neighbour in (("before", hit.before), ("after", hit.after)):
         if neighbour is not None:
-            row[name] = _beside(neighbour, terms)
+            row[name] = _beside(neighbour, hit.words)
     return row
 
 
-def _beside(neighbour: Neighbour, terms: Sequence[Term]) -> dict[str, Any]:
-    content = harmless(excerpt(neighbour.content, terms, CONTENT_CHARS))
+def _beside(neighbour: Neighbour, words: Sequence[str]) -> dict[str, Any]:
+    content = harmless(excerpt(neighbour.content, words, CONTENT_CHARS))
     marks = {"untrusted": True} if neighbour.is_untrusted else {}
     return {"role": neighbour.role, "ts": _iso(neighbour.ts), **marks, "content": content}

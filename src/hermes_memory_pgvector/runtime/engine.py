@@ -273,11 +273,12 @@ class Engine:
         return made
 
     def _make_tasks(self, check_configuration: Callable[[], object]) -> tasks.Tasks:
+        takes_typed = self.settings.embed_on_write and self.settings.conversation_embed_policy == "all"
         return tasks.Tasks(
             {
                 "configuration": tasks.WatchConfiguration(self.home, check_configuration).run,
                 "warm-up": tasks.WarmUp(self.embedder, is_local=self.settings.uses_local_model).run,
-                "vectors": self.backlog.run,
+                "vectors": functools.partial(self.backlog.run, takes_typed=takes_typed),
                 "mirror": self._mirror_files.run,
                 "undone turns": self.watch_undo.run,
                 "forgotten files": self.cleaning.run,

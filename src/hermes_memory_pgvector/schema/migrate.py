@@ -28,6 +28,7 @@ from hermes_memory_pgvector.store.schema import MINIMUM_PGVECTOR, SCHEMA_VERSION
 LOCK_KEY = 0x6865726D65737067
 MINIMUM_SERVER = 140000
 DEFAULT_ROLE = "hermes"
+DEFAULT_LANGUAGE = "pg_catalog.english"
 SMALL_ROWS = 1_000
 """So many rows are embedded anew in a moment; with more, a change of the model is left to `reembed`."""
 
@@ -70,7 +71,7 @@ def digest_of(text: str) -> str:
 def script(model: ModelSpec | None, runtime_role: str, schema: str = "public") -> Iterator[str]:
     """All the SQL for a new database, without connecting to one."""
     yield f"-- for schema {schema}\n-- ledger\n{text_of('admin/schema/ledger')}"
-    yield f"-- functions\n{EXTENSION};\n{read_sql('functions.sql')}"
+    yield f"-- functions\n{EXTENSION};\n{_language_sql(DEFAULT_LANGUAGE).as_string(None)};\n{read_sql('functions.sql')}"
     yield f"{UNCHECKED.replace('LOCAL ', '')};\n" + shared_functions(schema).as_string(None)
     yield f"-- tables\n{read_sql('base.sql')}"
     if model is not None:
@@ -93,12 +94,14 @@ def apply(
     report: Callable[[str], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     may_be_closed: bool = False,
+    language: str | None = None,
 ) -> Outcome:
     """Bring the database up to date; safe to run again and from many processes at once.
 
     `report` gets a line per step; `announce` gets a sentence about what is going to be adopted. `may_be_closed` is for
     whoever moves an installation to this database. Another model than the database's becomes the current one where that
-    concerns few rows, or where `switches_model` says so.
+    concerns few rows, or where `switches_model` says so. `language` names the text search configuration that words are
+    taken apart by; None leaves it as it is.
     """
     outcome = Outcome()
     with translated():
@@ -127,7 +130,7 @@ def apply(
                 adoption.set_aside()
             _note_neighbours(connection, schema, outcome)
             drop_functions(connection)
-            _make_schema(connection, schema, outcome, report)
+            _make_schema(connection, schema, outcome, report, language)
             if model is not None:
                 outcome.model_id = _take_model(connection, model, outcome, is_wanted=switches_model)
             if adoption is not None:
@@ -163,10 +166,22 @@ def _take_model(connection: psycopg.Connection, model: ModelSpec, outcome: Outco
     return ensure_model(connection, model, is_current=True)
 
 
-def _make_schema(connection: psycopg.Connection, schema: str, outcome: Outcome, report: Callable[[str], None]) -> None:
+def _make_schema(
+    connection: psycopg.Connection,
+    schema: str,
+    outcome: Outcome,
+    report: Callable[[str], None],
+    language: str | None,
+) -> None:
     """Make the functions that are not as they should be, and in an empty schema the tables."""
     done = _ledger(connection)
     _check_known(done)
+    spoken = DEFAULT_LANGUAGE
+    if SCHEMA_VERSION in done:
+        row = connection.execute(admin_statement("schema/language")).fetchone()
+        spoken = DEFAULT_LANGUAGE if row is None else str(row[0])
+    wanted = spoken if language is None else _find_language(connection, language)
+    connection.execute(_language_sql(wanted))
     text = read_sql("functions.sql")
     if done.get(FUNCTIONS_VERSION) != digest_of(text):
         connection.execute(text)
@@ -179,6 +194,25 @@ def _make_schema(connection: psycopg.Connection, schema: str, outcome: Outcome, 
         connection.execute(text)
         _record(connection, SCHEMA_VERSION, BASE, text)
         outcome.applied.append(BASE)
+    if wanted != spoken:
+        report(f"taking words apart by {wanted}")
+        connection.execute(admin_statement("schema/set_language"), (wanted,))
+        connection.execute(admin_statement("schema/make_words_of_memories"))
+        connection.execute(admin_statement("schema/make_words_of_turns"))
+
+
+def _find_language(connection: psycopg.Connection, name: str) -> str:
+    """The full name of a text search configuration; SchemaError where the server has none of that name."""
+    found = [str(row[0]) for row in connection.execute(admin_statement("schema/languages"))]
+    for each in (name, f"pg_catalog.{name}"):
+        if each in found:
+            return each
+    known = ", ".join(sorted(each.removeprefix("pg_catalog.") for each in found))
+    raise SchemaError(f"this server cannot take words of {name!r} apart; it knows: {known}")
+
+
+def _language_sql(language: str) -> sql.Composed:
+    return admin_statement("schema/make_language").format(language=sql.Literal(language))
 
 
 def _ledger(connection: psycopg.Connection) -> dict[int, str]:

@@ -21,7 +21,8 @@ CREATE TABLE memory_entries (
     untrusted      boolean     NOT NULL DEFAULT false,
     -- The row of `hidden` that keeps it from recall: a hidden row has neither vector nor lexemes.
     hidden_by      bigint,
-    lexemes        tsvector,
+    lexemes        tsvector    GENERATED ALWAYS AS (CASE WHEN hidden_by IS NULL THEN hermes_lexemes(agent_identity, content, '')
+                                                  ELSE ''::tsvector END) STORED,
     PRIMARY KEY (agent_identity, id)
 ) WITH (toast_tuple_target = 8160);
 ALTER SEQUENCE memory_entries_id_seq OWNED BY memory_entries.id;
@@ -31,6 +32,8 @@ CREATE INDEX memory_entries_lexemes ON memory_entries USING gin (lexemes) WITH (
 CREATE INDEX memory_entries_homes ON memory_entries USING gin (homes);
 CREATE INDEX memory_entries_hidden ON memory_entries (agent_identity, hidden_by) WHERE hidden_by IS NOT NULL;
 CREATE INDEX memory_entries_untrusted ON memory_entries (agent_identity, id) WHERE untrusted;
+-- Nobody noted where these come from: whoever typed them asks for no vector.
+CREATE INDEX memory_entries_typed ON memory_entries (agent_identity, id) WHERE origin IS NULL;
 CREATE INDEX memory_entries_redacted ON memory_entries (agent_identity) WHERE metadata ? 'redacted';
 
 -- What was said.
@@ -52,7 +55,8 @@ CREATE TABLE conversations (
     origin            text        CHECK (origin IN ('user', 'assistant', 'delegation', 'import')),
     untrusted         boolean     NOT NULL DEFAULT false,
     hidden_by         bigint,
-    lexemes           tsvector,
+    lexemes           tsvector    GENERATED ALWAYS AS (CASE WHEN hidden_by IS NULL THEN hermes_lexemes(agent_identity, content, before)
+                                                     ELSE ''::tsvector END) STORED,
     PRIMARY KEY (agent_identity, id)
 ) WITH (toast_tuple_target = 8160);
 ALTER SEQUENCE conversations_id_seq OWNED BY conversations.id;
@@ -66,6 +70,7 @@ CREATE INDEX conversations_lineage ON conversations (agent_identity, parent_sess
 CREATE INDEX conversations_lexemes ON conversations USING gin (lexemes) WITH (gin_pending_list_limit = 4096);
 CREATE INDEX conversations_hidden ON conversations (agent_identity, hidden_by) WHERE hidden_by IS NOT NULL;
 CREATE INDEX conversations_untrusted ON conversations (agent_identity, id) WHERE untrusted;
+CREATE INDEX conversations_typed ON conversations (agent_identity, id) WHERE digest IS NULL;
 CREATE INDEX conversations_redacted ON conversations (agent_identity) WHERE metadata ? 'redacted';
 
 -- Every memory operation in the order of its making. The entries are the fold of this list, also when an operation
@@ -303,22 +308,6 @@ ALTER INDEX memory_entries_content_key ALTER COLUMN 3 SET STATISTICS 0;
 -- Until: what the code still needs and the design does without. A part goes with the code that uses it.
 -- ---------------------------------------------------------------------------------------------------------------------
 
-
--- Until a lexeme is generated: rows that arrive without get the plain ones.
-CREATE TRIGGER lexemes_of_new BEFORE INSERT ON memory_entries
-    FOR EACH ROW WHEN (NEW.lexemes IS NULL) EXECUTE FUNCTION hermes_fill_lexemes();
-CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON memory_entries
-    FOR EACH ROW WHEN (NEW.content IS DISTINCT FROM OLD.content AND NEW.lexemes IS NOT DISTINCT FROM OLD.lexemes)
-    EXECUTE FUNCTION hermes_fill_lexemes();
-CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON memory_entries
-    FOR EACH ROW WHEN (NEW.agent_identity IS DISTINCT FROM OLD.agent_identity) EXECUTE FUNCTION hermes_move_lexemes();
-CREATE TRIGGER lexemes_of_new BEFORE INSERT ON conversations
-    FOR EACH ROW WHEN (NEW.lexemes IS NULL) EXECUTE FUNCTION hermes_fill_lexemes();
-CREATE TRIGGER lexemes_of_edited BEFORE UPDATE OF content ON conversations
-    FOR EACH ROW WHEN (NEW.content IS DISTINCT FROM OLD.content AND NEW.lexemes IS NOT DISTINCT FROM OLD.lexemes)
-    EXECUTE FUNCTION hermes_fill_lexemes();
-CREATE TRIGGER lexemes_of_moved BEFORE UPDATE OF agent_identity ON conversations
-    FOR EACH ROW WHEN (NEW.agent_identity IS DISTINCT FROM OLD.agent_identity) EXECUTE FUNCTION hermes_move_lexemes();
 
 -- Until trust is one bit.
 ALTER TABLE conversations ADD COLUMN trust text CHECK (trust IN ('trusted', 'exposed', 'untrusted'));

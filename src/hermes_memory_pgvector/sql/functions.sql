@@ -31,10 +31,49 @@ CREATE OR REPLACE FUNCTION hermes_quote_lexeme(lexeme text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN '''' || replace(replace(lexeme, E'\\', E'\\\\'), '''', '''''') || '''';
 
--- Pairs and single signs of scripts written without spaces.
-CREATE OR REPLACE FUNCTION hermes_unspaced_lexemes(content text) RETURNS tsvector
+-- A text as it is compared: lower case, without accents, vowel points and width variants.
+CREATE OR REPLACE FUNCTION hermes_fold(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (SELECT coalesce(string_agg(DISTINCT hermes_quote_lexeme(pair.sign) || ':1A', ' '), '')::tsvector
-            FROM regexp_matches(content, '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+', 'g') AS run (letters),
+    RETURN CASE WHEN content ~ '[^\x01-\x7f]'
+                THEN replace(replace(lower(normalize(regexp_replace(
+                         normalize(content, NFKD), '[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]+', '', 'g'), NFC)),
+                         '’', ''''), 'ß', 'ss')
+                ELSE lower(content) END;
+
+-- Pairs and single signs of scripts written without spaces. A lexeme is cast from text, which allows a megabyte of them.
+CREATE OR REPLACE FUNCTION hermes_unspaced_lexemes(folded text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (SELECT coalesce(string_agg(DISTINCT hermes_quote_lexeme(pair.sign) || ':1', ' '), '')::tsvector
+            FROM regexp_matches(left(folded, 20000), '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+', 'g') AS run (letters),
                  generate_series(1, length(run.letters[1])) AS place,
                  LATERAL (VALUES (substr(run.letters[1], place, 1)), (substr(run.letters[1], place, 2))) AS pair (sign));
+
+-- Paths, options, versions, ids: what has a sign inside, as typed but for case. None begins as a marker does.
+CREATE OR REPLACE FUNCTION hermes_token_lexemes(folded text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (SELECT coalesce(string_agg(DISTINCT hermes_quote_lexeme(token.text) || ':1', ' '), '')::tsvector
+            FROM regexp_matches(folded, '[^\s"''`(){}\[\]<>,;|!?*“”‘«»…]*[-+#./\\_:=&%$@~^][^\s"''`(){}\[\]<>,;|!?*“”‘«»…]*', 'g') AS found (chunk),
+                 LATERAL (VALUES (rtrim(ltrim(found.chunk[1], '~.:=&'), '.:-=/&%$@'))) AS token (text)
+            WHERE length(token.text) BETWEEN 2 AND 80
+              AND token.text ~ '[-+#./\\_:=&%$@~^]' AND token.text ~ '[^-+#./\\_:=&%$@~^]');
+
+-- The words that a text or a question is found by: those of the installation's language (`migrate --language`) without its
+-- commonest ones, and what no language's rules take apart. Words of more than 80 signs are no words.
+CREATE OR REPLACE FUNCTION hermes_text_lexemes(content text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (SELECT to_tsvector(hermes_language(), regexp_replace(
+                       CASE WHEN strpos(text.folded, '''') > 0
+                            THEN regexp_replace(text.folded, '(?:(?<!ca)(?<!wo)n''t|''(?:t|s|m|d|ll|ve|re))\M', '', 'g')
+                            ELSE text.folded END,
+                       '[\x01-/:-@\[-`{-\xbf\u2010-\u206f\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+|[0-9a-z]{81,}', ' ', 'g'))
+                   || hermes_token_lexemes(text.folded)
+                   || CASE WHEN text.folded ~ '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\uffdc\U00020000-\U0003ffff]'
+                           THEN hermes_unspaced_lexemes(text.folded) ELSE ''::tsvector END
+            FROM (VALUES (hermes_fold(left(content, 100000)))) AS text (folded));
+
+-- What a row is found by: its own words (weight A), those said before it (weight B), and whose it is.
+CREATE OR REPLACE FUNCTION hermes_lexemes(theme text, content text, before text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN array_to_tsvector(CASE WHEN hermes_is_private(theme) THEN ARRAY['~=' || theme] ELSE ARRAY['~=' || theme, '~all'] END)
+        || setweight(hermes_text_lexemes(content), 'A')
+        || CASE WHEN before = '' THEN ''::tsvector ELSE setweight(hermes_text_lexemes(before), 'B') END;

@@ -11,8 +11,6 @@ from hermes_memory_pgvector.postgres.statements import model_statement, statemen
 from hermes_memory_pgvector.store import vectors
 from hermes_memory_pgvector.store.browse import StoredTurn
 from hermes_memory_pgvector.store.turn_context import TurnPlace, mend_following
-from hermes_memory_pgvector.text.authors import author_told
-from hermes_memory_pgvector.text.lexemes import turn_lexemes
 from hermes_memory_pgvector.values import Kind
 
 
@@ -25,7 +23,6 @@ def edit_turn(
         "content": content,
         "former": row.content,
         "metadata": json.dumps(dict(metadata)),
-        "lexemes": _lexemes(connection, row, content),
     }
     if connection.execute(statement("correct/edit_turn"), values).rowcount != 1:
         return False
@@ -42,15 +39,6 @@ def drop_vectors(connection: Connection, kind: Kind, theme: str, row_id: int) ->
     for model_id in vectors.model_ids(connection):
         connection.execute(model_statement(name, model_id), {"theme": theme, "id": row_id})
     vectors.finish(connection, [(theme, kind.value, row_id)])
-
-
-def _lexemes(connection: Connection, row: StoredTurn, content: str) -> str:
-    return turn_lexemes(row.theme, content, _before(connection, row), author_told(row.metadata))
-
-
-def _before(connection: Connection, row: StoredTurn) -> list[str]:
-    values = {"theme": row.theme, "session_id": row.session_id, "at": row.at, "id": row.id}
-    return [str(each[0]) for each in connection.execute(statement("correct/turns_before"), values).fetchall()]
 
 
 def _key(row: StoredTurn) -> dict[str, Any]:

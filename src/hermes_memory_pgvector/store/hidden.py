@@ -146,7 +146,6 @@ def show(connection: Connection, keys: Collection[Key], *, wants_vectors: bool) 
     shown = [Key(Kind.TURN, theme, row_id) for theme, row_id, _, _, is_shown in turns if is_shown]
     mend(connection, [(key.theme, key.id) for key in shown])
     shown += [Key(Kind.MEMORY, theme, row_id) for theme, row_id, is_shown in memories if is_shown]
-    _change(connection, "hidden/words_of_memories", shown, Kind.MEMORY, answers=False)
     if wants_vectors:
         vectors.enqueue(connection, [(key.theme, key.kind.value, key.id) for key in shown])
     places = [TurnPlace(theme, session_id, at, row_id) for theme, row_id, session_id, at, is_shown in turns if is_shown]
@@ -238,14 +237,9 @@ def _listed(connection: Connection, values: dict[str, Any]) -> list[Hiding]:
     ]  # fmt: skip
 
 
-def _change(
-    connection: Connection, name: str, keys: Collection[Key], kind: Kind, *, answers: bool = True, **values: Any
-) -> list[Any]:
+def _change(connection: Connection, name: str, keys: Collection[Key], kind: Kind, **values: Any) -> list[Any]:
     part = [key for key in keys if key.kind is kind]
-    if not part:
-        return []
-    cursor = connection.execute(statement(name), {**_columns(part), **values})
-    return cursor.fetchall() if answers else []
+    return connection.execute(statement(name), {**_columns(part), **values}).fetchall() if part else []
 
 
 def _mend_behind(connection: Connection, places: Sequence[TurnPlace]) -> None:

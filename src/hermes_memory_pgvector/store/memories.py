@@ -13,7 +13,6 @@ from hermes_memory_pgvector.store import gate, mirror_files
 from hermes_memory_pgvector.store.memory_erasure import pinned
 from hermes_memory_pgvector.store.memory_state import Entry, Held, State, apply, fold
 from hermes_memory_pgvector.store.turns import EPOCH, time_of
-from hermes_memory_pgvector.text.lexemes import memory_lexemes
 from hermes_memory_pgvector.values import (
     AddMemory,
     JudgeMemories,
@@ -349,7 +348,6 @@ def _insert(connection: Connection, theme: str, target: Target, new: Sequence[En
             "updated": [time_of(Moment(entry.updated_us, 0)) for entry in new],
             "metadata": [_json(entry.metadata) for entry in new],
             "holders": [_homes(entry) for entry in new],
-            "lexemes": [memory_lexemes(theme, entry.content) for entry in new],
             "hidden": [entry.hidden_by for entry in new],
             "origins": [entry.origin for entry in new],
             "home_ids": [entry.home_id for entry in new],

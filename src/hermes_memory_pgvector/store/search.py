@@ -17,8 +17,8 @@ from psycopg.rows import dict_row
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.postgres.vector_types import HalfVector
 from hermes_memory_pgvector.store.search_statement import search_statement
-from hermes_memory_pgvector.text.lexemes import Term
-from hermes_memory_pgvector.text.time_phrases import Period
+from hermes_memory_pgvector.text.time_phrases import TIMES, Period
+from hermes_memory_pgvector.text.words import ASKING
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -48,13 +48,14 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a question's words say: the terms to look for, who would have said it, and when."""
+    """What a question's words say: what to look for, who would have said it, and when."""
 
-    terms: Sequence[Term] = ()
+    text: str = ""
+    """The words to look for; empty to go by meaning alone."""
     asks_when: bool = False
     speaker: Role | None = None
-    authors: str | None = None
-    """The people it may name, as a tsquery of their markers."""
+    names: str | None = None
+    """The people it may name, as a pattern of their names."""
     period: Period | None = None
 
 
@@ -112,18 +113,15 @@ def send(
         "narrow": narrowed(question),
         "since": question.since,
         "until": question.until,
-        "terms": [term.lexemes[0] for term in wording.terms],
-        "queries": [term.query for term in wording.terms],
-        "own_queries": [term.own_query for term in wording.terms],
-        "weights": [term.weight for term in wording.terms],
-        # Without words to share there is nothing but nearness to judge by.
-        "is_ambient": question.is_ambient and bool(wording.terms),
+        "text": wording.text,
+        "asking": ASKING,
+        "is_ambient": question.is_ambient,
         "min_similarity": question.min_similarity,
         "mean": meaning.model.unrelated_mean if meaning else None,
         "sd": meaning.model.unrelated_sd if meaning else None,
-        "asks_when": wording.asks_when,
+        "times": TIMES if wording.asks_when else None,
         "speaker": wording.speaker,
-        "authors": wording.authors,
+        "names": wording.names,
         "period_start": wording.period.start if wording.period else None,
         "period_end": wording.period.end if wording.period else None,
         "half_life_days": half_life_days,

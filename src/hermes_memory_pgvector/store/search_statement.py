@@ -29,6 +29,8 @@ class SearchedKind:
     """Equal for vectors of the same text."""
     role: LiteralString
     origin: LiteralString
+    author: LiteralString
+    """Who said a row: as the host tells, or as the text does, as `[Tim] …` or `Tim: …`."""
     session_bits: LiteralString
     """The terms that the session of a row contains, where there are sessions."""
     step: LiteralString
@@ -50,6 +52,9 @@ SEARCHED = {
         same="content_hash",
         role="r.role",
         origin="hermes_origin_of_turn(r.origin, r.role)",
+        author=r"coalesce(r.metadata #>> '{author,name}', CASE WHEN starts_with(r.content, '[')"
+        r" THEN substring(left(r.content, 100) FROM '^\[([^\[\]\n]+)\]\s')"
+        r" ELSE substring(left(r.content, 100) FROM '^([[:upper:]][\w''.-]*(?: [[:upper:]][\w''.-]*){0,2}): ') END)",
         session_bits="bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place)",
         step="0.007",
         bar="0.28",
@@ -63,6 +68,7 @@ SEARCHED = {
         same="id",
         role="NULL::text",
         origin="hermes_origin_of_memory(r.origin, r.metadata)",
+        author="NULL::text",
         session_bits="0",
         step="0",
         bar="0.25",

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.store import vectors
-from hermes_memory_pgvector.text.authors import author_told
-from hermes_memory_pgvector.text.lexemes import turn_lexemes
+from hermes_memory_pgvector.store.turns import context_of
 from hermes_memory_pgvector.values import Kind
 
 
@@ -24,9 +23,9 @@ class TurnPlace(NamedTuple):
 
 
 def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
-    """Give the turns that follow these the lexemes and vectors they have now; return how many have changed.
+    """Give the turns that follow these the words and vectors they are found by now; return how many have changed.
 
-    A vector knows of the turn just before, lexemes of the two before. All other turns are left as they are.
+    A vector knows of the turn just before, words of the two before. All other turns are left as they are.
     """
     rows: list[Any] = connection.execute(
         statement("turns/following"),
@@ -39,14 +38,7 @@ def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
     ).fetchall()
     if not rows:
         return 0
-    lexemes = [
-        turn_lexemes(theme, content, list(before), author_told(metadata))
-        for theme, _, _, content, metadata, before in rows
-    ]
-    changed: list[Any] = connection.execute(
-        statement("turns/set_lexemes"),
-        {"themes": [row[0] for row in rows], "ids": [row[1] for row in rows], "lexemes": lexemes},
-    ).fetchall()
+    changed = _set_before(connection, rows)
     next_ones = [(theme, row_id) for theme, row_id, is_next, *_ in rows if is_next]
     had_vector = _drop_vectors(connection, next_ones)
     vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
@@ -54,7 +46,7 @@ def mend_following(connection: Connection, places: Sequence[TurnPlace]) -> int:
 
 
 def mend(connection: Connection, keys: Collection[tuple[str, int]], left_out: Sequence[int] = ()) -> int:
-    """Give turns (theme, id) the lexemes they have now, or will have without those left out; how many have changed.
+    """Give turns (theme, id) the words before them as they are, or will be without those left out; how many changed.
 
     For turns that were stored out of order: they may be found by words of any other turn.
     """
@@ -65,17 +57,20 @@ def mend(connection: Connection, keys: Collection[tuple[str, int]], left_out: Se
     rows: list[Any] = connection.execute(
         statement("turns/with_context"), {**named, "left_out": list(left_out)}
     ).fetchall()
-    lexemes = [
-        turn_lexemes(theme, content, list(before), author_told(metadata))
-        for theme, _, content, metadata, before in rows
-    ]
-    changed: list[Any] = connection.execute(
-        statement("turns/set_lexemes"),
-        {"themes": [row[0] for row in rows], "ids": [row[1] for row in rows], "lexemes": lexemes},
-    ).fetchall()
+    changed = _set_before(connection, rows)
     had_vector = _drop_vectors(connection, [(theme, row_id) for theme, row_id in changed])
     vectors.enqueue(connection, [(theme, Kind.TURN.value, row_id) for theme, row_id in sorted(had_vector)])
     return len(changed)
+
+
+def _set_before(connection: Connection, rows: Sequence[Any]) -> list[Any]:
+    """Tell turns (theme, id, …, the turns before) what was said before them; those (theme, id) that did not know."""
+    values = {
+        "themes": [row[0] for row in rows],
+        "ids": [row[1] for row in rows],
+        "befores": [context_of(row[-1]) for row in rows],
+    }
+    return connection.execute(statement("turns/set_before"), values).fetchall()
 
 
 def _drop_vectors(connection: Connection, turns: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,19 +13,19 @@ from hermes_memory_pgvector.postgres.statements import statement
 from hermes_memory_pgvector.postgres.vector_types import (
     BOOLEAN_OID,
     INTEGER_OID,
-    TSVECTOR_OID,
     Column,
     text_column,
     time_column,
 )
 from hermes_memory_pgvector.store import gate, vectors
-from hermes_memory_pgvector.text.authors import author_told
 from hermes_memory_pgvector.text.clean import turn_digest
-from hermes_memory_pgvector.text.lexemes import Lexemes, lexemes_of
+from hermes_memory_pgvector.text.words import edges
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, RecordDelegation
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CONTEXT_TURNS = 2
+CONTEXT_CHARS = 600
+"""How much of each of the turns before a turn it is found by."""
 
 
 def time_of(when: Moment) -> datetime:
@@ -58,7 +58,7 @@ def insert(
         "digests": text_column(turn.digest for turn in turns),
         "ordinals": Column(INTEGER_OID, [turn.ordinal.to_bytes(4, "big") for turn in turns]),
         "lives": Column(BOOLEAN_OID, [b"\x01" if turn.is_live else b"\x00" for turn in turns]),
-        "lexemes": Column(TSVECTOR_OID, [each.binary for each in _lexemes(connection, turns)]),
+        "befores": text_column(_befores(connection, turns)),
         "home_ids": text_column(turn.home_id for turn in turns),
         "origins": text_column(turn.origin or "" for turn in turns),
         "trusts": text_column(turn.trust or "" for turn in turns),
@@ -112,8 +112,13 @@ def _json(metadata: Mapping[str, Any]) -> str:
     return json.dumps(dict(metadata), ensure_ascii=False) if metadata else "{}"
 
 
-def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
-    """The lexemes that find each turn: of its own words, and of the two turns before it in its session."""
+def context_of(earlier: Iterable[str]) -> str:
+    """What a turn is found by beside its own words: beginning and end of the turns before it."""
+    return "\n".join(edges(text, CONTEXT_CHARS) for text in earlier)
+
+
+def _befores(connection: Connection, turns: Sequence[AddTurn]) -> list[str]:
+    """What was said just before each turn in its session."""
     sessions = list(dict.fromkeys((turn.theme, turn.session_id) for turn in turns))
     rows: list[Any] = connection.execute(
         statement("turns/before"),
@@ -124,7 +129,7 @@ def _lexemes(connection: Connection, turns: Sequence[AddTurn]) -> list[Lexemes]:
         before[theme, session_id].append(content)
     found = []
     for turn in turns:
-        context = before[turn.theme, turn.session_id]
-        found.append(lexemes_of(turn.theme, turn.content, list(context), author_told(turn.metadata)))
-        context.append(turn.content)
+        earlier = before[turn.theme, turn.session_id]
+        found.append(context_of(earlier))
+        earlier.append(turn.content)
     return found

@@ -52,6 +52,15 @@ def enqueue(connection: Connection, keys: Sequence[Key]) -> None:
         connection.execute(statement("vectors/enqueue"), _columns(dict.fromkeys(keys)))
 
 
+def enqueue_typed(connection: Connection, model: EmbeddingModel, limit: int) -> int:
+    """Note that rows which somebody typed into the tables want a vector; how many have."""
+    found: list[Any] = []
+    for name in ("vectors/typed_memories", "vectors/typed_turns"):
+        found += connection.execute(model_statement(name, model.id), {"limit": limit}).fetchall()
+    enqueue(connection, [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in found])
+    return len(found)
+
+
 def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[list[Wanting], list[Key]]:
     """Lease rows that want a vector; also the keys of queued rows that no longer exist."""
     claimed: list[Any] = connection.execute(

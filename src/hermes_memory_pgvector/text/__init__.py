@@ -1,4 +1,4 @@
-"""Text without a database: cleaning, names, lexemes, stems, time phrases. Pure.
+"""Text without a database: cleaning, names, words, time phrases. Pure.
 
-Comes in: any text. Goes out: text that can be stored, and the lexemes and periods it is found by.
+Comes in: any text. Goes out: text that can be stored, and what the words of a question tell.
 """

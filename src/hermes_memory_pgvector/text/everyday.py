@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hermes_memory_pgvector.text.lexemes import UNSPACED, fold
-from hermes_memory_pgvector.text.stemmer import stem
-from hermes_memory_pgvector.text.stopwords import ENGLISH
+from hermes_memory_pgvector.text.words import STOP_WORDS, UNSPACED, fold
 
 
 def _words(text: str) -> frozenset[str]:
@@ -176,8 +174,7 @@ _ASKING = _words("who whom whose what which when where why how")
 _OWN = _words("i my mine me we our ours us")
 _WORD = re.compile(rf"[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)*")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
-_TALK_STEMS = frozenset(map(stem, _TALK))
-_CHORE_STEMS = frozenset(map(stem, _CHORES))
+_ENDINGS = ("", "s", "es", "d", "ed", "ing", "ly")
 MAX_TALK_CHARS = 200
 """Nobody writes small talk longer than this."""
 
@@ -209,15 +206,19 @@ def _is_question(folded: str, words: list[str]) -> bool:
 
 
 def _is_stop_word(word: str) -> bool:
-    return len(word) == 1 or word in ENGLISH
+    return len(word) == 1 or word in STOP_WORDS
 
 
 def _is_talk(word: str) -> bool:
-    if _is_stop_word(word) or word in _OTHER_LANGUAGES or stem(word) in _TALK_STEMS:
+    if _is_stop_word(word) or word in _OTHER_LANGUAGES or _is_one_of(word, _TALK):
         return True
     # The short forms of other languages: c'est, s'il.
     return "'" in word and all(map(_is_talk, word.split("'")))
 
 
 def _is_talk_or_chore(word: str) -> bool:
-    return _is_talk(word) or stem(word) in _CHORE_STEMS
+    return _is_talk(word) or _is_one_of(word, _CHORES)
+
+
+def _is_one_of(word: str, known: frozenset[str]) -> bool:
+    return any(word.removesuffix(ending) in known for ending in _ENDINGS)

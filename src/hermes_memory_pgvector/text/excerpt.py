@@ -7,9 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hermes_memory_pgvector.text.lexemes import UNSPACED, Term, fold
-from hermes_memory_pgvector.text.stemmer import stem
-from hermes_memory_pgvector.text.stopwords import ENGLISH, light_stem, likely_language
+from hermes_memory_pgvector.text.words import UNSPACED, fold
 
 CUT = "…"
 """Stands where text was left out."""
@@ -19,6 +17,8 @@ REPEATED = 0.1
 """What a word counts for that the window already shows."""
 LOOKED_AT = 65_536
 """So much of a text is searched for the words of the question, because somebody waits for it."""
+SHORTEST_STEM = 3
+LONGEST_ENDING = 5
 MAX_MATCHES = 2_000
 """Where the words stand this often, a later window is hardly better than one before."""
 
@@ -37,7 +37,7 @@ class Match(NamedTuple):
 
     start: int
     end: int
-    term: Term
+    word: str
 
 
 def one_line(text: str) -> str:
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def excerpt(text: str, terms: Sequence[Term], max_chars: int) -> str:
+def excerpt(text: str, words: Sequence[str], max_chars: int) -> str:
     """At most so many characters around the words of a question, or the beginning where there are none.
 
     It is cut between words where there are any near, never inside what shows as one sign, and marked where it is cut.
@@ -55,7 +55,7 @@ def excerpt(text: str, terms: Sequence[Term], max_chars: int) -> str:
     room = max_chars - 2 * len(CUT)
     if room <= 0:
         return CUT[:max_chars]
-    first, last = _densest(matches(text[:LOOKED_AT], terms)[:MAX_MATCHES], room)
+    first, last = _densest(matches(text[:LOOKED_AT], words)[:MAX_MATCHES], room)
     spare = room - (last - first)
     start = max(0, min(first - spare // LEAD, len(text) - room))
     # What stands at an edge needs no mark there, which leaves room for one more sign.
@@ -70,31 +70,35 @@ def excerpt(text: str, terms: Sequence[Term], max_chars: int) -> str:
     return f"{CUT if start > 0 else ''}{shown}{CUT if end < len(text) else ''}"
 
 
-def matches(text: str, terms: Sequence[Term]) -> list[Match]:
-    """Where the words of a question stand in a text, in order."""
-    wanted = {lexeme: term for term in reversed(terms) for lexeme in term.lexemes}
-    if not wanted:
-        return []
-    words = list(_WORD.finditer(text))
-    language = likely_language(fold(text[:1000]), [fold(word.group()) for word in words[:100]])
-    known: dict[str, Term | None] = {}
+def matches(text: str, words: Sequence[str]) -> list[Match]:
+    """Where words stand in a text, in order, also with another ending: words as they are compared, or what is left of
+    them without their ending."""
+    known: dict[str, str | None] = {}
     found = []
-    for word in words:
+    for word in _WORD.finditer(text) if words else ():
         typed = word.group()
         if typed not in known:
-            known[typed] = _term_of(fold(typed), language, wanted)
-        if (term := known[typed]) is not None:
-            found.append(Match(word.start(), word.end(), term))
+            folded = fold(typed)
+            known[typed] = next((each for each in words if _is_form_of(folded, each)), None)
+        if (wanted := known[typed]) is not None:
+            found.append(Match(word.start(), word.end(), wanted))
     if not text.isascii():
-        found += _in_runs(text, wanted)
+        found += _in_runs(text, words)
         found.sort(key=lambda match: match.start)
     return found
 
 
-def _in_runs(text: str, wanted: dict[str, Term]) -> Iterator[Match]:
+def _is_form_of(word: str, wanted: str) -> bool:
+    if word == wanted:
+        return True
+    stem = wanted[:-1] if len(wanted) > 3 and wanted[-1] in "eiy" else wanted
+    return len(stem) >= SHORTEST_STEM and word.startswith(stem) and len(word) - len(stem) <= LONGEST_ENDING
+
+
+def _in_runs(text: str, words: Sequence[str]) -> Iterator[Match]:
     """Pairs of signs, and single signs where no pair begins, in scripts written without spaces."""
     # Single signs first: a pair that begins at the same place takes its place.
-    looked_for = sorted((lexeme for lexeme in wanted if len(lexeme) <= 2 and _RUN.fullmatch(lexeme)), key=len)
+    looked_for = sorted((lexeme for lexeme in words if len(lexeme) <= 2 and _RUN.fullmatch(lexeme)), key=len)
     if not looked_for:
         return
     for run in _RUN.finditer(text):
@@ -110,7 +114,7 @@ def _in_runs(text: str, wanted: dict[str, Term]) -> Iterator[Match]:
         for place, lexeme in found.items():
             start, end = places[place], places[place + len(lexeme)]
             # What folds into several signs may begin or end in the middle of one.
-            yield Match(run.start() + start, run.start() + max(end, start + 1), wanted[lexeme])
+            yield Match(run.start() + start, run.start() + max(end, start + 1), lexeme)
 
 
 def _folded_run(signs: str) -> tuple[str, Sequence[int]]:
@@ -130,30 +134,24 @@ def _folded_run(signs: str) -> tuple[str, Sequence[int]]:
     return "".join(parts), [*places, len(signs)]
 
 
-def _term_of(word: str, language: str | None, wanted: dict[str, Term]) -> Term | None:
-    if word in ENGLISH:
-        return None
-    return wanted.get(stem(word)) or (wanted.get(light_stem(word, language)) if language else None)
-
-
 def _densest(found: Sequence[Match], room: int) -> tuple[int, int]:
     """From where to where the most words of the question stand within the room; the first such place."""
     best, best_weight = (0, 0), 0.0
-    counts: dict[Term, int] = {}
+    counts: dict[str, int] = {}
     weight = 0.0
     low = 0
     for high, match in enumerate(found):
         if match.end - match.start > room:
             continue
-        weight += match.term.weight * (REPEATED if counts.get(match.term) else 1.0)
-        counts[match.term] = counts.get(match.term, 0) + 1
+        weight += REPEATED if counts.get(match.word) else 1.0
+        counts[match.word] = counts.get(match.word, 0) + 1
         while match.end - found[low].start > room:
             left = found[low]
             low += 1
             if left.end - left.start > room:
                 continue
-            counts[left.term] -= 1
-            weight -= left.term.weight * (REPEATED if counts[left.term] else 1.0)
+            counts[left.word] -= 1
+            weight -= REPEATED if counts[left.word] else 1.0
         if weight > best_weight + 1e-9:
             best, best_weight = (found[low].start, found[high].end), weight
     return best

@@ -1,4 +1,4 @@
-"""Time in words: whether a text mentions a time, whether a question asks for one, and which days it means.
+"""Time in words: what mentions a time, whether a question asks for one, and which days it means.
 
 Pure and deterministic: phrases are read against a given clock. English, plus ISO and numeric dates in any language. The
 result only boosts hits, so a misread phrase costs little.
@@ -9,11 +9,8 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from hermes_memory_pgvector.text.stemmer import stem
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -28,7 +25,8 @@ _TIME_WORDS = _words(
     "yesterday today tomorrow tonight weekend ago week month year day hour morning evening afternoon night spring"
     " summer autumn winter birthday anniversary recently last next since"
 )
-_TIME_LEXEMES = frozenset(map(stem, (*MONTHS, *WEEKDAYS, *_TIME_WORDS, *map(str, range(1900, 2100)))))
+TIMES = " | ".join(f"{word}:A" for word in (*MONTHS, *WEEKDAYS, *_TIME_WORDS)) + " | 19:*A | 20:*A"
+"""What a row says that speaks of a day, a period or a year, as to_tsquery takes it."""
 _ASKS_WHEN = re.compile(
     r"\b(?:when|what (?:time|date|day|month|year)|which (?:day|date|month|year|week)|how long"
     r"|how many (?:days|weeks|months|years)|how (?:recent|often|old))\b",
@@ -51,11 +49,6 @@ class Period:
 
     start: datetime
     end: datetime
-
-
-def speaks_of_time(lexemes: AbstractSet[str]) -> bool:
-    """Whether a text with these lexemes names a day, a period or a time of day."""
-    return not _TIME_LEXEMES.isdisjoint(lexemes)
 
 
 def asks_when(question: str) -> bool:

@@ -10,7 +10,6 @@ from hermes_memory_pgvector.care.ids import name_of
 from hermes_memory_pgvector.store.browse import Row, Said, StoredMemory, StoredTurn
 from hermes_memory_pgvector.store.history import Event
 from hermes_memory_pgvector.text.excerpt import excerpt, matches
-from hermes_memory_pgvector.text.lexemes import Term
 from hermes_memory_pgvector.values import Hit, Kind
 from hermes_memory_pgvector.web.asked import Document, plain
 
@@ -72,9 +71,9 @@ def event(each: Event) -> Document:
     }
 
 
-def hit(each: Hit, terms: Sequence[Term]) -> Document:
+def hit(each: Hit) -> Document:
     """A hit with the part of its text that shows why, cut into parts: [text, is it a word searched for]."""
-    shown = excerpt(each.content, terms, LIST_CHARS)
+    shown = excerpt(each.content, each.words, LIST_CHARS)
     return {
         "name": name_of(each.kind, each.id),
         "kind": each.kind.value,
@@ -86,15 +85,15 @@ def hit(each: Hit, terms: Sequence[Term]) -> Document:
         "origin": each.origin,
         "trust": each.trust,
         "count": each.count,
-        "parts": marked(shown, terms),
+        "parts": marked(shown, each.words),
     }
 
 
-def marked(text: str, terms: Sequence[Term]) -> list[list[Any]]:
+def marked(text: str, words: Sequence[str]) -> list[list[Any]]:
     """The text as parts, each with whether it is a word searched for."""
     parts: list[list[Any]] = []
     at = 0
-    for match in matches(text, terms):
+    for match in matches(text, words):
         if match.start >= at:
             parts += [[text[at : match.start], False], [text[match.start : match.end], True]]
             at = match.end

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.care import themes
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.recall.explain import Explanation, explain
 from hermes_memory_pgvector.text.clean import clean
-from hermes_memory_pgvector.text.lexemes import Term, question_terms
 from hermes_memory_pgvector.values import NAMED_ORIGINS, TARGETS, Hit, Kind, Question, Scope, Target
 from hermes_memory_pgvector.web import access, documents
 from hermes_memory_pgvector.web.asked import MISSING, Asked, Document, Refused, plain
@@ -41,7 +39,6 @@ def why(asked: Asked) -> Document:
 def _searched(asked: Asked) -> Document:
     engine = access.engine_of(asked.home)
     questions = _questions(asked, engine.settings.query_max_chars)
-    terms = question_terms(questions[0].text)
     deadline = Deadline.after(access.SECONDS)
     theme = questions[0].theme
     if theme:
@@ -51,7 +48,7 @@ def _searched(asked: Asked) -> Document:
     role, origin = asked.one_of("role", *ROLES), _origin(asked)
     limit = _limit(asked)
     return {
-        "groups": [_group(each, terms, role, origin, limit) for each in found],
+        "groups": [_group(each, role, origin, limit) for each in found],
         "degraded": next((each.degraded for each in found if each.degraded), None),
         "terms": [plain(term) for term in next((each.terms for each in found if each.terms), ())],
     }
@@ -95,7 +92,7 @@ def _limit(asked: Asked) -> int:
     return asked.whole("limit", HITS, 1, MOST)
 
 
-def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, limit: int) -> Document:
+def _group(found: Explanation, role: str, origin: str, limit: int) -> Document:
     kept = [
         hit
         for hit in found.hits
@@ -105,7 +102,7 @@ def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, li
     period, model = found.wording.period, found.model
     return {
         "kind": found.question.kind.value,
-        "hits": [_hit(hit, terms) for hit in kept[:limit]],
+        "hits": [_hit(hit) for hit in kept[:limit]],
         "model": None if model is None else model.name,
         "bar": found.bar,
         "bar_by_meaning": found.bar_by_meaning,
@@ -116,9 +113,9 @@ def _group(found: Explanation, terms: Sequence[Term], role: str, origin: str, li
     }
 
 
-def _hit(hit: Hit, terms: Sequence[Term]) -> Document:
+def _hit(hit: Hit) -> Document:
     return {
-        **documents.hit(hit, terms),
+        **documents.hit(hit),
         "rank": round(hit.rank, 4),
         "similarity": None if hit.score is None else round(hit.score, 4),
         "meaning": None if hit.meaning is None else round(hit.meaning, 2),

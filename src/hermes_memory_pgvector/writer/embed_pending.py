@@ -42,6 +42,7 @@ RETURN_PAUSE_SECONDS = 10.0
 AWAY_PAUSE_SECONDS = 30.0
 HOLD_SECONDS = 30.0
 LOOK_SECONDS = 300.0
+TYPED_ROWS = 1000
 MISMATCH_SECONDS = 5.0
 """How often we look whether the database's model has become ours."""
 MISMATCH_PATIENCE_SECONDS = 60.0
@@ -87,6 +88,7 @@ class Backlog:
         self._requested = 1
         self._served = 0
         self._look_again_at = 0.0
+        self._typed_looked_at = -LOOK_SECONDS
         self._usable: EmbeddingModel | None = None
         """The database's model when it was last found to be ours."""
         self._problem = ""
@@ -108,8 +110,8 @@ class Backlog:
         """Whether to look for rows now."""
         return self._requested != self._served or time.monotonic() >= self._look_again_at
 
-    def run(self) -> float:
-        """Embed one batch; return the seconds until the next one is due."""
+    def run(self, *, takes_typed: bool = False) -> float:
+        """Embed one batch; return the seconds until the next one is due. `takes_typed`: also rows typed by hand."""
         if not self.is_due():
             return self._look_again_at - time.monotonic()
         if not self.breaker.allows():
@@ -117,7 +119,7 @@ class Backlog:
         self._look_again_at = time.monotonic() + LOOK_SECONDS
         requested = self._requested
         try:
-            more = self._run_batch()
+            more = self._run_batch(takes_typed=takes_typed)
         except EmbeddingError as error:
             self._meters.count(EMBEDDING_FAILURES, of="rows")
             hold = None if isinstance(error, EmbeddingUnavailable) else HOLD_SECONDS
@@ -132,7 +134,7 @@ class Backlog:
         self._served = requested
         return 0.0 if self._requested != requested else max(0.0, self._look_again_at - time.monotonic())
 
-    def _run_batch(self) -> bool:
+    def _run_batch(self, *, takes_typed: bool) -> bool:
         model = self._usable_model()
         if model is None:
             self.breaker.released()
@@ -146,6 +148,12 @@ class Backlog:
                 return True
             rows, gone = vectors.claim(connection, limit=self._batch_rows, lease_seconds=lease)
             vectors.finish(connection, gone)
+            if takes_typed and not rows and time.monotonic() - self._typed_looked_at >= LOOK_SECONDS:
+                # A row without meaning for the model gets no vector, and is found again: not at once.
+                self._typed_looked_at = time.monotonic()
+                if vectors.enqueue_typed(connection, model, TYPED_ROWS):
+                    self.breaker.released()
+                    return True
             later = None if rows else vectors.seconds_until_next(connection)
         if later is not None:
             # Rows on lease elsewhere, or put off after a failure, become due later without a request.

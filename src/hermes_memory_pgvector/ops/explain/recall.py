@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.recall.recall import Answer
     from hermes_memory_pgvector.runtime.engine import Engine
-    from hermes_memory_pgvector.text.lexemes import Term
     from hermes_memory_pgvector.values import Hit, Neighbour, Question
 
 BUDGET_SECONDS: Final = 30.0
@@ -94,7 +92,6 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.ops import parts
     from hermes_memory_pgvector.recall.tools import nothing_found
-    from hermes_memory_pgvector.text.lexemes import question_terms
 
     with memory.engine() as engine:
         own = theme_name(theme or "") or parts.profile_theme(memory.home, engine.settings)
@@ -112,15 +109,12 @@ def recall(memory: Memory, *, query: str, theme: str | None, kind: str, scope: s
                 require(memory, theme_name(named))
             elif scope == "current":
                 notes += _elsewhere(memory, engine, query, own, questions, answers, deadline)
-    terms = question_terms(query)
     degraded = next((answer.degraded for answer in answers if answer.degraded), None)
     nothing = None if hits else nothing_found(list(zip(questions, answers, strict=True)))
     where = own if scope == "current" else f"scope {scope}"
     told = nothing or f"{amounts.count(len(hits), 'hit')} in {where}, {amounts.seconds(took)}"
     notes = [Note("note", told), *notes, *([Note("warning", degraded)] if degraded else [])]
-    return Recalled(
-        own, tuple(line_of(hit, terms, HitLine) for hit in hits), len(hits), degraded, nothing, tuple(notes)
-    )
+    return Recalled(own, tuple(line_of(hit, HitLine) for hit in hits), len(hits), degraded, nothing, tuple(notes))
 
 
 def asked(settings: Settings, theme: str, tools: tuple[str, ...], given: dict[str, Any]) -> list[Question]:
@@ -185,7 +179,7 @@ def _elsewhere(
     return [Note("note", f"themes that hold something: {', '.join(names[:MOST_OTHERS])}", "ask one with --theme NAME")]
 
 
-def line_of(hit: Hit, terms: Sequence[Term], shape: type[Shown], **more: Any) -> Shown:
+def line_of(hit: Hit, shape: type[Shown], **more: Any) -> Shown:
     """A hit as it is shown."""
     from hermes_memory_pgvector.text.excerpt import excerpt, one_line
 
@@ -199,7 +193,7 @@ def line_of(hit: Hit, terms: Sequence[Term], shape: type[Shown], **more: Any) ->
         ts=hit.ts,
         score=None if hit.score is None else round(hit.score, 4),
         state=f"untrusted{tools}" if is_untrusted else odd,
-        excerpt=excerpt(one_line(hit.content), terms, EXCERPT_CHARS),
+        excerpt=excerpt(one_line(hit.content), hit.words, EXCERPT_CHARS),
         content=hit.content,
         kind=hit.kind.value,
         target=hit.target,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,6 @@ from hermes_memory_pgvector.text.names import theme_name
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.recall.explain import Explanation
-    from hermes_memory_pgvector.text.lexemes import Term
     from hermes_memory_pgvector.values import Hit
 
 LISTS: Final = {"memory": "memories", "turn": "turns"}
@@ -152,7 +151,6 @@ def _reasons(memory: Memory, query: str, theme: str | None, kind: str, limit: in
     from hermes_memory_pgvector.deadline import Deadline
     from hermes_memory_pgvector.ops import parts
     from hermes_memory_pgvector.recall.explain import explain
-    from hermes_memory_pgvector.text.lexemes import question_terms
 
     with memory.engine() as engine:
         own = theme_name(theme or "") or parts.profile_theme(memory.home, engine.settings)
@@ -161,19 +159,18 @@ def _reasons(memory: Memory, query: str, theme: str | None, kind: str, limit: in
         found = [explain(engine.recall, engine.pool, question, deadline) for question in questions]
         if theme and not any(each.hits for each in found):
             require(memory, own)
-    terms = question_terms(query)
-    hits = tuple(_reasoned(hit, terms) for each in found for hit in each.hits)
+    hits = tuple(_reasoned(hit) for each in found for hit in each.hits)
     told = tuple(Note("note", line) for each in found for line in _told(each))
     degraded = tuple(Note("warning", each.degraded) for each in found[:1] if each.degraded)
     return Reasons(own, hits, len(hits), tuple(map(_search, found)), (*told, *degraded))
 
 
-def _reasoned(hit: Hit, terms: Sequence[Term]) -> ReasonedHit:
+def _reasoned(hit: Hit) -> ReasonedHit:
     near = "no vector" if hit.meaning is None else f"{hit.meaning:.1f} sd nearer than unrelated texts"
     words = f"{hit.words_share:.0%} of the question: {', '.join(hit.words)}" if hit.words else "none of its own words"
     meaning = None if hit.meaning is None else round(hit.meaning, 2)
     return line_of(
-        hit, terms, ReasonedHit, reasons=f"rank {hit.rank:.2f}, {near}, {words}", rank=round(hit.rank, 4),
+        hit, ReasonedHit, reasons=f"rank {hit.rank:.2f}, {near}, {words}", rank=round(hit.rank, 4),
         meaning=meaning, words=hit.words, words_share=hit.words_share,
     )  # fmt: skip
 

@@ -3,6 +3,16 @@
 SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND NOT attisdropped)
 
 
+-- language --
+-- the text search configuration that words are taken apart by
+SELECT text_search FROM hermes_pgvector_installation
+
+
+-- languages --
+-- the text search configurations of the server
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.cfgname) FROM pg_ts_config AS c JOIN pg_namespace AS n ON n.oid = c.cfgnamespace
+
+
 -- ledger --
 -- which migrations have been applied, and with what text
 CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
@@ -11,6 +21,21 @@ CREATE TABLE IF NOT EXISTS hermes_pgvector_migrations (
     sha256     text        NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 );
+
+
+-- make_language --
+-- the function that says which it is
+CREATE OR REPLACE FUNCTION hermes_language() RETURNS regconfig LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN {language}::regconfig
+
+
+-- make_words_of_memories --
+-- takes the words of every memory apart anew
+UPDATE memory_entries SET content = content
+
+
+-- make_words_of_turns --
+-- takes the words of every turn apart anew
+UPDATE conversations SET content = content
 
 
 -- pgvector_version --
@@ -22,6 +47,11 @@ SELECT installed_version, default_version FROM pg_available_extensions WHERE nam
 -- records what was made, and from what text
 INSERT INTO hermes_pgvector_migrations (version, name, sha256) VALUES (%s, %s, %s)
 ON CONFLICT (version) DO UPDATE SET name = excluded.name, sha256 = excluded.sha256, applied_at = excluded.applied_at
+
+
+-- set_language --
+-- notes the text search configuration
+UPDATE hermes_pgvector_installation SET text_search = %s
 
 
 -- stay_within --

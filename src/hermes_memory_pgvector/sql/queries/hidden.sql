@@ -32,7 +32,7 @@ UPDATE hidden SET undone_at = %(at)s::timestamptz WHERE id = %(id)s::bigint AND 
 
 -- hide_memories --
 -- Hides memories from every search; those that are hidden already stay with their rule.
-UPDATE memory_entries AS entry SET hidden_by = %(rule)s::bigint, lexemes = ''::tsvector
+UPDATE memory_entries AS entry SET hidden_by = %(rule)s::bigint
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NULL
 RETURNING entry.agent_identity, entry.id;
@@ -40,7 +40,7 @@ RETURNING entry.agent_identity, entry.id;
 
 -- hide_turns --
 -- Hides turns from every search; those that are hidden already stay with their rule.
-UPDATE conversations AS turn SET hidden_by = %(rule)s::bigint, lexemes = ''::tsvector
+UPDATE conversations AS turn SET hidden_by = %(rule)s::bigint, before = ''
 FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
 WHERE turn.agent_identity = given.theme AND turn.id = given.id AND turn.hidden_by IS NULL
 RETURNING turn.agent_identity, turn.id, turn.session_id, turn.ts;
@@ -152,10 +152,3 @@ WHERE hermes_is_within(%(theme)s::text, %(session_id)s::text, %(origin)s::text, 
                        stored.theme, coalesce(stored.session_id, stored.metadata ->> 'session_id'), stored.origin, stored.trust,
                        stored.metadata, stored.at)
 ORDER BY stored.at DESC, stored.kind DESC, stored.id DESC;
-
-
--- words_of_memories --
--- Gives memories that are no longer hidden the words they are found by.
-UPDATE memory_entries AS entry SET lexemes = hermes_plain_lexemes(entry.agent_identity, entry.content)
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[]) AS given (theme, id)
-WHERE entry.agent_identity = given.theme AND entry.id = given.id AND entry.hidden_by IS NULL;

@@ -47,16 +47,15 @@ ORDER BY given.number, entry.agent_identity;
 -- insert --
 -- Adds entries to a theme, the hidden ones without words to find them by; answers the id of each. One that gets other
 -- words keeps the id it had.
-INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata, homes, lexemes, hidden_by,
+INSERT INTO memory_entries (agent_identity, id, target, content, created_at, updated_at, metadata, homes, hidden_by,
                             origin, home_id, trust)
 SELECT %(theme)s, coalesce(new.id, nextval('memory_entries_id_seq')), %(target)s, new.content, new.created_at, new.updated_at,
        new.metadata::jsonb, new.homes::jsonb,
-       CASE WHEN new.hidden_by IS NULL AND held.by_rule IS NULL THEN new.lexemes ELSE '' END::tsvector,
        coalesce(new.hidden_by, held.by_rule), new.origin, nullif(new.home_id, ''), new.trust
 FROM unnest(%(ids)s::bigint[], %(contents)s::text[], %(created)s::timestamptz[], %(updated)s::timestamptz[],
-            %(metadata)s::text[], %(holders)s::text[], %(lexemes)s::text[], %(hidden)s::bigint[], %(origins)s::text[],
+            %(metadata)s::text[], %(holders)s::text[], %(hidden)s::bigint[], %(origins)s::text[],
             %(home_ids)s::text[], %(trusts)s::text[])
-     WITH ORDINALITY AS new (id, content, created_at, updated_at, metadata, homes, lexemes, hidden_by, origin, home_id, trust,
+     WITH ORDINALITY AS new (id, content, created_at, updated_at, metadata, homes, hidden_by, origin, home_id, trust,
                              place)
 CROSS JOIN LATERAL (
     SELECT min(rule.id) AS by_rule FROM hidden AS rule

@@ -58,16 +58,17 @@ SELECT NULL::text AS agent_identity, NULL::bigint AS id, NULL::double precision 
 --
 -- theme: under the name it has now; is_own: whether it is the asker's own, as nobody else follows an old name into a private
 -- theme. narrow: sessions or targets, null for all. since, until: null for open, until is exclusive. trust: null for all,
--- 'trusted' for what is not untrusted, 'strict' for what is not exposed either. terms, queries, own_queries, weights:
--- text.lexemes.Term as four arrays. mean, sd: the cosine of unrelated texts in this model. asks_when, speaker, authors (a
--- tsquery), period_start, period_end: who and when the question names. is_ambient: nobody asked. min_similarity: null
+-- 'trusted' for what is not untrusted, 'strict' for what is not exposed either. text: the question, empty to search by
+-- meaning alone; asking: words that count half. mean, sd: the cosine of unrelated texts in this model. times: where a time
+-- is asked for, words that speak of one, as to_tsquery takes them. speaker, names (a pattern),
+-- period_start, period_end: who and when the question names. is_ambient: nobody asked. min_similarity: null
 -- for none. by_session, half_life_days, now, limit. wants_terms: whether each row also tells how much each word counts.
 --
 -- A row's meaning is how many standard deviations it is nearer than unrelated texts. Its merit, in units of the share of the
 -- question's words that it contains, ranks it and judges it: asked, the best row must reach the bar and every other one
 -- half of it; unasked, each row must reach a higher bar. A row without a vector is judged as if its meaning were 3.
 WITH here AS MATERIALIZED (
-    SELECT named.theme, {markers} AS inside
+    SELECT named.theme, {markers} AS inside, to_tsquery(hermes_language(), %(times)s::text) AS times
     FROM (SELECT coalesce((SELECT alias.new FROM theme_aliases AS alias
                            WHERE alias.old = %(theme)s::text AND (%(is_own)s::boolean OR NOT hermes_is_private(alias.new))),
                           %(theme)s::text) AS theme) AS named
@@ -83,10 +84,16 @@ WITH here AS MATERIALIZED (
     SELECT greatest(count(*), 100)::double precision AS rows, least(400, greatest(60, count(*) / 3)) AS common
     FROM (SELECT FROM here JOIN {texts} AS r ON {theme of r} LIMIT 5000) AS counted
 ), asked AS MATERIALIZED (
-    SELECT a.place, a.lexeme, a.query::tsquery AS query, a.own::tsquery AS own, a.weight
-    FROM unnest(%(terms)s::text[], %(queries)s::text[], %(own_queries)s::text[], %(weights)s::real[])
-         WITH ORDINALITY AS a (lexeme, query, own, weight, place)
-    ORDER BY length(a.lexeme) DESC LIMIT 31
+    -- Where signs come in pairs, a single one says nothing.
+    SELECT row_number() OVER () AS place, w.lexeme, hermes_quote_lexeme(w.lexeme)::tsquery AS query,
+           (hermes_quote_lexeme(w.lexeme) || ':A')::tsquery AS own,
+           CASE WHEN w.lexeme = ANY (w.asking) THEN 0.5 ELSE 1.0 END AS weight
+    FROM (SELECT q.*, unnest(q.lexemes) AS lexeme
+          FROM (SELECT tsvector_to_array(hermes_text_lexemes(%(text)s::text)) AS lexemes,
+                       tsvector_to_array(to_tsvector(hermes_language(), %(asking)s::text)) AS asking OFFSET 0) AS q) AS w
+    WHERE length(w.lexeme) > 1 OR ascii(w.lexeme) < 3584
+       OR NOT EXISTS (SELECT FROM unnest(w.lexemes) AS pair (signs) WHERE length(pair.signs) = 2 AND strpos(pair.signs, w.lexeme) > 0)
+    ORDER BY length(w.lexeme) DESC LIMIT 31
 ), found AS MATERIALIZED (
     -- The theme is compared so that only the index of words serves: no statistics make Postgres read a whole theme.
     SELECT a.place, hit.agent_identity, hit.id, count(*) OVER (PARTITION BY a.place) AS frequency
@@ -117,8 +124,8 @@ WITH here AS MATERIALIZED (
            (1 - c.distance - %(mean)s::real) / %(sd)s::real AS meaning, words.bits,
            -- Long texts contain many words by chance.
            coalesce(words.matched, 0) / (1 + ln(greatest(octet_length(r.content), 360) / 360.0::double precision)) AS coverage,
-           %(asks_when)s::boolean AND r.lexemes @@ '~when'::tsquery AS answers_when,
-           coalesce(r.lexemes @@ %(authors)s::tsquery, false) AS is_by_author
+           coalesce(r.lexemes @@ (SELECT here.times FROM here), false) AS answers_when,
+           coalesce({author} ~* %(names)s::text, false) AS is_by_author
     FROM candidate AS c JOIN {texts} AS r ON r.agent_identity = c.agent_identity AND r.id = c.id AND r.hidden_by IS NULL
     CROSS JOIN LATERAL (
         SELECT sum(CASE f.kind WHEN 2 THEN f.share WHEN 1 THEN 0.6 * f.share END) AS matched,
@@ -129,7 +136,7 @@ WITH here AS MATERIALIZED (
     SELECT m.*, m.coverage + 0.5 * coalesce((SELECT sum(t.share) FROM term AS t WHERE m.session_bits & t.bit > 0), 0) AS worded
     FROM (SELECT m.*, {session_bits} AS session_bits FROM measured AS m) AS m
 ), judged AS (
-    SELECT w.*, w.merit >= CASE WHEN %(is_ambient)s::boolean THEN {ambient_bar}
+    SELECT w.*, w.merit >= CASE WHEN %(is_ambient)s::boolean AND EXISTS (SELECT FROM term) THEN {ambient_bar}
                                 WHEN max(w.merit) OVER () >= {bar} THEN {bar} / 2 END
                 AND coalesce(w.similarity >= %(min_similarity)s::real, true) AS is_hit,
            ((w.worded + 0.06 * coalesce(w.meaning, 0)

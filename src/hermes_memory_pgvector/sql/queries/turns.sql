@@ -49,7 +49,7 @@ RETURNING vector.agent_identity, vector.id;
 --
 -- themes, session_ids, ats, ids: the places, as four arrays; no turn need stand there any more.
 SELECT DISTINCT ON (turn.agent_identity, turn.id)
-       turn.agent_identity, turn.id, turn.number = 1 AS is_next, turn.content, turn.metadata, ARRAY(
+       turn.agent_identity, turn.id, turn.number = 1 AS is_next, ARRAY(
            SELECT earlier.content
            FROM (SELECT e.content, e.ts, e.id FROM conversations AS e
                  WHERE e.agent_identity = turn.agent_identity AND e.session_id = turn.session_id
@@ -60,8 +60,7 @@ SELECT DISTINCT ON (turn.agent_identity, turn.id)
 FROM unnest(%(themes)s::text[], %(session_ids)s::text[], %(ats)s::timestamptz[], %(ids)s::bigint[])
      AS place (theme, session_id, at, id)
 CROSS JOIN LATERAL (
-    SELECT t.agent_identity, t.session_id, t.id, t.ts, t.content, t.metadata,
-           row_number() OVER (ORDER BY t.ts, t.id) AS number
+    SELECT t.agent_identity, t.session_id, t.id, t.ts, row_number() OVER (ORDER BY t.ts, t.id) AS number
     FROM conversations AS t
     WHERE t.agent_identity = place.theme AND t.session_id = place.session_id
       AND t.ts >= place.at AND (t.ts, t.id) > (place.at, place.id) AND t.hidden_by IS NULL
@@ -84,22 +83,21 @@ WHERE turn.agent_identity = %(theme)s AND turn.session_id = %(session_id)s AND t
 --
 -- Arrays of equal length, one element per turn: themes, session_ids, roles, contents, ts, metadata (JSON text),
 -- parent_session_ids (empty where there is none), digests (hex; empty where it is the content's), ordinals (0: the next),
--- lives (whether it was reported as it was said), lexemes (from text.lexemes.lexemes_of; null lets the database work out
--- plainer ones), home_ids, origins, trusts (empty where not known). window: in seconds.
+-- lives (whether it was reported as it was said), befores (what was said just before), home_ids, origins, trusts (empty where not known). window: in seconds.
 INSERT INTO conversations
-    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, lexemes, home_id, origin,
+    (agent_identity, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, before, home_id, origin,
      trust, hidden_by)
 SELECT given.theme, given.session_id, given.role, given.content, given.ts, given.metadata::jsonb,
        nullif(given.parent_session_id, ''), words.digest,
        CASE WHEN given.ordinal > 0 THEN given.ordinal ELSE coalesce(known.last, 0) + 1 END,
-       CASE WHEN held.by_rule IS NULL THEN given.lexemes ELSE ''::tsvector END,
+       CASE WHEN held.by_rule IS NULL THEN given.before ELSE '' END,
        nullif(given.home_id, ''), nullif(given.origin, ''), nullif(given.trust, ''), held.by_rule
 FROM unnest(
     %(themes)b::text[], %(session_ids)b::text[], %(roles)b::text[], %(contents)b::text[], %(ts)b::timestamptz[],
     %(metadata)b::text[], %(parent_session_ids)b::text[], %(digests)b::text[], %(ordinals)b::integer[], %(lives)b::boolean[],
-    %(lexemes)b::tsvector[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
+    %(befores)b::text[], %(home_ids)b::text[], %(origins)b::text[], %(trusts)b::text[]
 ) WITH ORDINALITY AS given (theme, session_id, role, content, ts, metadata, parent_session_id, digest, ordinal, is_live,
-                            lexemes, home_id, origin, trust, place)
+                            before, home_id, origin, trust, place)
 CROSS JOIN LATERAL (
     SELECT coalesce(decode(nullif(given.digest, ''), 'hex'), hermes_turn_digest(given.role, given.content)) AS digest
 ) AS words
@@ -131,12 +129,11 @@ VALUES (%(theme)s, %(session_id)s, %(child_session_id)s, hermes_digest(%(task)s)
 ON CONFLICT (agent_identity, session_id, child_session_id, task_digest) DO NOTHING;
 
 
--- set_lexemes --
--- Gives turns the lexemes they have now; hidden ones have none.
-UPDATE conversations AS turn SET lexemes = new.lexemes::tsvector
-FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(lexemes)s::text[]) AS new (theme, id, lexemes)
-WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.hidden_by IS NULL
-  AND turn.lexemes IS DISTINCT FROM new.lexemes::tsvector
+-- set_before --
+-- Says what was said before each of these turns, which are found by those words, too.
+UPDATE conversations AS turn SET before = new.before
+FROM unnest(%(themes)s::text[], %(ids)s::bigint[], %(befores)s::text[]) AS new (theme, id, before)
+WHERE turn.agent_identity = new.theme AND turn.id = new.id AND turn.hidden_by IS NULL AND turn.before <> new.before
 RETURNING turn.agent_identity, turn.id;
 
 
@@ -149,7 +146,7 @@ WHERE agent_identity = ANY(%(themes)b::text[]) AND session_id = ANY(%(session_id
 
 -- with_context --
 -- These turns, each with the two that were said just before it in its session, the nearest last; without those left out.
-SELECT turn.agent_identity, turn.id, turn.content, turn.metadata,
+SELECT turn.agent_identity, turn.id,
        ARRAY(SELECT earlier.content
              FROM (SELECT before.content, before.ts, before.id FROM conversations AS before
                    WHERE before.agent_identity = turn.agent_identity AND before.session_id = turn.session_id

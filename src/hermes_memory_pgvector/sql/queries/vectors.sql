@@ -161,3 +161,23 @@ FROM pending_vectors WHERE reason = '';
 -- Notes the cosine of unrelated texts in a model that nobody has measured yet.
 UPDATE embedding_models SET unrelated_mean = %(mean)s::real, unrelated_sd = %(sd)s::real
 WHERE id = %(id)s::integer AND unrelated_mean IS NULL;
+
+
+-- typed_memories --
+-- Memories that somebody typed into the table, and that nobody has put into the queue for vectors.
+SELECT entry.agent_identity, 'memory', entry.id FROM memory_entries AS entry
+WHERE entry.origin IS NULL AND entry.hidden_by IS NULL
+  AND NOT EXISTS (SELECT FROM {memory_vectors} AS vector WHERE vector.agent_identity = entry.agent_identity AND vector.id = entry.id)
+  AND NOT EXISTS (SELECT FROM pending_vectors AS pending
+                  WHERE pending.agent_identity = entry.agent_identity AND pending.kind = 'memory' AND pending.id = entry.id)
+LIMIT %(limit)s::integer;
+
+
+-- typed_turns --
+-- Turns that somebody typed into the table, and that nobody has put into the queue for vectors.
+SELECT turn.agent_identity, 'turn', turn.id FROM conversations AS turn
+WHERE turn.digest IS NULL AND turn.hidden_by IS NULL
+  AND NOT EXISTS (SELECT FROM {turn_vectors} AS vector WHERE vector.agent_identity = turn.agent_identity AND vector.id = turn.id)
+  AND NOT EXISTS (SELECT FROM pending_vectors AS pending
+                  WHERE pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id)
+LIMIT %(limit)s::integer;
