@@ -1,7 +1,6 @@
 """Takes the pictures of the memory page that the documentation shows: `make pictures`.
 
-The page of `try --ui`, and one whose database is away, in Debian's chromium. Times, and who put a batch in quarantine,
-are those of the run.
+A made-up fleet in a home of its own, and one whose database is away, in Debian's chromium. Times are those of the run.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from pathlib import Path
 import yaml
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.runtime.registry import close_all
+from testing import made_up_fleet
 from testing.waiting import wait_until
 
 FOLDER = Path(__file__).resolve().parent / "images"
@@ -34,22 +36,35 @@ def main() -> int:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         home = Path(name)
-        with _opened(browser, home, "try", "--ui") as page:
-            _take(page, "fleet-dark", "", ".pgv-fleet td", height=850)
-            _take(page, "fleet-light", "", ".pgv-fleet td", height=850)
+        _run(home, "up", "--yes")
+        made_up_fleet.fill(home)
+        close_all(Deadline.after(10))
+        with _opened(browser, home) as page:
+            for scheme in ("dark", "light"):
+                _take(page, f"home-{scheme}", "", ".pgv-themes td", height=1000)
             page.goto(f"{page.url.partition('#')[0]}#view=search&q=how+much+money+may+we+spend+on+advertising")
             page.get_by_role("button", name="Why this hit").first.click()
-            _take(page, "why-light", None, ".pgv-terms", height=1000)
-            _take(page, "hidden-dark", "view=theme&theme=support&tab=hidden", ".pgv-row", height=1000)
+            _take(page, "why-light", None, ".pgv-why p", height=700)
             page.goto(f"{page.url.partition('#')[0]}#view=theme&theme=support")
-            page.locator(".pgv-row", has_text="The price list").get_by_role("button", name="Forget…").click()
-            _take(page, "forget-light", None, ".pgv-samples", height=900)
+            for text in ("The price list", "Refunds above"):
+                page.locator(".pgv-row", has_text=text).get_by_role("checkbox").first.check()
+            page.get_by_role("toolbar").get_by_role("button", name="Hide…").click()
+            _take(page, "hide-light", None, ".pgv-samples", height=800)
+        _run(home, "up", "--stop")
         settings = {"memory": {"pgvector": {"dsn": AWAY}}}
         (home / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        with _opened(browser, home, "ui") as page:
-            _take(page, "broken-light", "", ".pgv-trouble", height=420)
+        with _opened(browser, home) as page:
+            _take(page, "broken-light", "", ".pgv-checks", height=420)
         browser.close()
     return 0
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "LANG": "C.UTF-8"}
+
+
+def _run(home: Path, *command: str) -> None:
+    subprocess.run([PROGRAM, *command], env=_environment(home), cwd=home, check=True, stdin=subprocess.DEVNULL)
 
 
 def _take(page: Page, name: str, place: str | None, shows: str, *, height: int) -> None:
@@ -65,24 +80,23 @@ def _take(page: Page, name: str, place: str | None, shows: str, *, height: int) 
 
 
 @contextmanager
-def _opened(browser: Browser, home: Path, *command: str) -> Iterator[Page]:
-    """The page that a command serves."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "LANG": "C.UTF-8"}
+def _opened(browser: Browser, home: Path) -> Iterator[Page]:
+    """The page of a home."""
     said = home / "said.txt"
     with said.open("wb") as stream:
-        served = subprocess.Popen([PROGRAM, *command], env=environment, cwd=home, stdout=stream, stderr=stream)
+        served = subprocess.Popen([PROGRAM, "ui"], env=_environment(home), cwd=home, stdout=stream, stderr=stream)
     try:
         found: list[str] = []
 
         def is_ready() -> bool:
-            found.extend(re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said.read_text(encoding="utf-8")))
+            found.extend(re.findall(r"http://127\.0\.0\.1:\d+/#k=\S+", said.read_text(encoding="utf-8")))
             return bool(found) or served.poll() is not None
 
-        wait_until(is_ready, seconds=180, every=0.2)
+        wait_until(is_ready, seconds=60, every=0.2)
         context = browser.new_context(locale="en-GB")
         page = context.new_page()
         page.goto(found[0])
-        page.wait_for_selector(".pgv-strip")
+        page.wait_for_selector(".pgv-strip, .pgv-trouble")
         yield page
         context.close()
     finally:

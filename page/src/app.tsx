@@ -1,17 +1,18 @@
-// The page: the health strip, the ways to its views, and the view itself.
-import type { Health } from "./api";
-import { FleetView } from "./fleet";
-import { HealthStrip } from "./health";
+// The page: a line about health and trust, the ways to its views, the view itself, and the question before a change.
+import { Refusal, type Activity, type Plan, type Status } from "./api";
+import { Change, Notes, show, undo, type Wanted } from "./change";
+import { HomeView } from "./home";
 import { useLoad } from "./load";
-import { Command, plainly } from "./parts";
+import { Command, Trouble, plainly } from "./parts";
 import { go, to, usePlace } from "./place";
+import { AddDialog, RowView, Rows } from "./rows";
 import { SearchView } from "./search";
-import { SetupView } from "./setup";
-import { ThemeView } from "./theme";
-import { Card, CardContent, CardHeader, CardTitle, Component, h, useEffect, useRef, useState, type FormEvent, type Props } from "./sdk";
+import { SessionView, ThemeView } from "./theme";
+import { count, counted } from "./words";
+import { Component, h, useEffect, useRef, useState, type FormEvent, type Props } from "./sdk";
 import "./style.css";
 
-const VIEWS: [string, string][] = [["", "Fleet"], ["search", "Search"], ["setup", "Setup"]];
+const VIEWS: [string, string][] = [["", "Memory"], ["search", "Search"], ["all", "Everything"]];
 
 /** A mistake in drawing must not take the host's whole dashboard with it. */
 class Boundary extends Component<Props, { error: Error | null }> {
@@ -27,7 +28,7 @@ class Boundary extends Component<Props, { error: Error | null }> {
       <div className="pgv-root">
         <div className="pgv-note pgv-trouble" role="alert">
           <p><strong>This page has failed.</strong> Nothing that is stored was changed by it.</p>
-          <p className="pgv-buttons"><button type="button" className="pgv-button" onClick={() => { location.hash = ""; this.setState({ error: null }); }}>Back to the fleet</button></p>
+          <p><button type="button" className="pgv-button" onClick={() => { location.hash = ""; this.setState({ error: null }); }}>Back to the memories</button></p>
           <p className="pgv-faint">{String(this.state.error.message)}</p>
         </div>
       </div>
@@ -38,58 +39,133 @@ class Boundary extends Component<Props, { error: Error | null }> {
 function Page() {
   const place = usePlace();
   const view = place.view ?? "";
-  const health = useLoad<Health>("health", {}, { every: 5000 });
-  const last = useRef<Health | null>(null);
-  if (health.data) last.current = health.data;
+  const status = useLoad<Status>("status", { limit: 1 }, { every: 5000 });
+  const [wanted, setWanted] = useState<Wanted | null>(null);
+  const [isAdding, setAdding] = useState(false);
+  const [said, setSaid] = useState<{ text: string; back: Wanted | null } | null>(null);
+  const [version, setVersion] = useState(0);
   const main = useRef<HTMLDivElement>(null);
-  const shown = `${view} ${place.theme ?? ""} ${place.session ?? ""}`;
+  const shown = `${view} ${place.theme ?? ""} ${place.session ?? ""} ${place.id ?? ""}`;
   const before = useRef(shown);
   useEffect(() => {
     if (before.current !== shown) main.current?.focus({ preventScroll: false });
     before.current = shown;
   }, [shown]);
-  const isEmpty = last.current && !last.current.set_up;
+  const finish = (text: string, plan: Plan | null, asked: Wanted | null) => {
+    setSaid({ text, back: backOf(asked, plan) });
+    setWanted(null);
+    setAdding(false);
+    setVersion(version + 1);
+    if (asked?.operation === "forget" && (asked.given.theme || view === "row")) go({});
+  };
+  const isEmpty = status.error instanceof Refusal && status.error.document.set_up === false;
+  const theme = view === "theme" || view === "session" ? place.theme ?? "" : "";
   return (
     <div className="pgv-root">
-      {isEmpty && view !== "setup" ? null : <HealthStrip health={last.current} lost={health.error?.message ?? ""} />}
-      <div className="pgv-bar">
+      {isEmpty ? <Welcome /> : (
+        <Strip status={status.data} lost={status.error?.message ?? ""} />
+      )}
+      <div className="pgv-bar" hidden={isEmpty}>
         <nav className="pgv-tabs" aria-label="Views of the memory">
-          {VIEWS.map(([value, name]) => <a key={value} href={to({ view: value })} aria-current={value === view || (value === "" && view === "theme") ? "page" : undefined}>{name}</a>)}
+          {VIEWS.map(([value, name]) => <a key={value} href={to({ view: value })} aria-current={value === view ? "page" : undefined}>{name}</a>)}
         </nav>
-        {view === "search" ? null : <QuickSearch theme={view === "theme" ? place.theme ?? "" : ""} />}
+        <QuickSearch theme={theme} />
+        <button type="button" className="pgv-button" onClick={() => setAdding(true)}>Add a memory…</button>
       </div>
+      {said ? (
+        <div className="pgv-note pgv-done" role="status">
+          <p>{said.text}</p>
+          <p className="pgv-buttons">
+            {said.back ? <button type="button" className="pgv-button" onClick={() => setWanted(said.back)}>Undo</button> : null}
+            <button type="button" className="pgv-plain" onClick={() => setSaid(null)}>Close</button>
+          </p>
+        </div>
+      ) : null}
       <div ref={main} tabIndex={-1} className="pgv-main">
-        {!last.current && !health.error ? null : view === "setup" ? <SetupView /> : isEmpty ? <Welcome /> : view === "search" ? <SearchView place={place} /> : view === "theme" ? <ThemeView key={place.theme} place={place} /> : <FleetView place={place} />}
+        {isEmpty ? null : view === "search" ? <SearchView place={place} ask={setWanted} version={version} />
+          : view === "theme" ? <ThemeView key={place.theme} place={place} ask={setWanted} version={version} />
+          : view === "session" ? <SessionView key={`${place.session} ${version}`} place={place} ask={setWanted} />
+          : view === "row" ? <RowView key={`${place.id} ${version}`} id={place.id ?? ""} ask={setWanted} />
+          : view === "all" ? <section className="pgv-card"><h2 className="pgv-h2">Everything, newest first</h2><Rows key={version} query={{}} ask={setWanted} empty="Nothing is stored yet" /></section>
+          : <HomeView ask={setWanted} version={version} />}
       </div>
+      {wanted ? <Change key={JSON.stringify(wanted)} wanted={wanted} onClose={() => setWanted(null)} onDone={(done) => finish(done.said, done.plan, wanted)} /> : null}
+      {isAdding ? <AddDialog theme={theme} onClose={() => setAdding(false)} onDone={(text, plan) => finish(text, plan, null)} /> : null}
     </div>
   );
 }
 
+/** What takes a change back, where something does. */
+function backOf(asked: Wanted | null, plan: Plan | null): Wanted | null {
+  if (asked?.operation === "mute" && plan?.rule) return show(String(plan.rule), "Bring it back?");
+  const event = (plan as { event?: string } | null)?.event;
+  return event ? undo(event) : null;
+}
+
+function Strip({ status, lost }: { status: Status | null; lost: string }) {
+  const last = useRef<Status | null>(null);
+  if (status) last.current = status;
+  const activity = useLoad<Activity>("activity", {}, { every: 60000, when: Boolean(status && !status.error) });
+  const known = last.current;
+  if (!known && lost) return <Trouble error={{ message: lost }} said="No answer." />;
+  if (!known) return <p className="pgv-waiting" role="status">Looking after the memory…</p>;
+  const bad = known.notes.filter((each) => each.mark === "problem" || each.mark === "warning");
+  const level = lost || known.error || known.held || bad.some((each) => each.mark === "problem") ? "problem" : bad.length ? "warning" : "ok";
+  const { stored } = known;
+  return (
+    <section className={`pgv-strip pgv-strip-${level}`} aria-label="Health">
+      <p role="status" className="pgv-strip-said">
+        <strong>{lost ? "No answer" : level === "problem" ? "Something is wrong" : level === "warning" ? "Needs attention" : "Everything works"}</strong>
+        {stored ? <span>{counted(stored.memories, "memory", "memories")}, {counted(stored.turns, "turn")} in {counted(stored.theme_count, "theme")}</span> : null}
+        {stored?.vectors_pending ? <span className="pgv-faint">{counted(stored.vectors_pending, "row")} waiting for a vector</span> : null}
+        {stored?.dead_letters ? <span>{counted(stored.dead_letters, "record")} rejected</span> : null}
+        {activity.data ? <Trust activity={activity.data} /> : null}
+      </p>
+      {lost ? <p>{lost}</p> : null}
+      <Notes notes={bad} />
+    </section>
+  );
+}
+
+/** Whether strangers had a hand in what came in lately. */
+function Trust({ activity }: { activity: Activity }) {
+  if (!activity.untrusted) return <span className="pgv-faint">no stranger's text in what came in for two weeks</span>;
+  return <span className="pgv-trust">! {count(activity.untrusted)} of the last two weeks from turns that read a stranger's text</span>;
+}
+
 function QuickSearch({ theme }: { theme: string }) {
   const [text, setText] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const jump = (event: KeyboardEvent) => {
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, textarea, select, dialog")) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    addEventListener("keydown", jump);
+    return () => removeEventListener("keydown", jump);
+  }, []);
   const search = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim()) go({ view: "search", q: text.trim(), theme });
   };
+  const label = theme ? `Search ${plainly(theme)}` : "Search memories and turns";
   return (
     <form className="pgv-quick" onSubmit={search} role="search">
-      <input className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={theme ? `Search theme ${plainly(theme)}` : "Search memories and turns"} placeholder={theme ? `Search ${plainly(theme)}` : "Search memories and turns"} maxLength={2000} />
-      <button type="submit" className="pgv-button">Search</button>
+      <input ref={field} className="pgv-input" type="search" value={text} onChange={(event) => setText(event.target.value)} aria-label={label} placeholder={`${label}  ( / )`} maxLength={2000} />
     </form>
   );
 }
 
 function Welcome() {
   return (
-    <Card>
-      <CardHeader><CardTitle>There is no memory here yet</CardTitle></CardHeader>
-      <CardContent className="pgv-tab">
-        <p>One command gives this hermes home a database, the plugin folder and the settings, and checks that everything works:</p>
-        <p><Command text="hermes-pgvector up" /></p>
-        <p>With a Postgres of your own: <Command text="hermes-pgvector up --dsn postgresql://you@db.example.com/hermes" /></p>
-        <p className="pgv-faint">This page notices by itself when the memory is there. <a href={to({ view: "setup" })}>What is checked</a></p>
-      </CardContent>
-    </Card>
+    <section className="pgv-card">
+      <h2 className="pgv-h2">There is no memory here yet</h2>
+      <p>One command gives this hermes home a database, the plugin folder and the settings, and checks that everything works:</p>
+      <p><Command text="hermes-pgvector up" /></p>
+      <p>With a Postgres of your own: <Command text="hermes-pgvector up --dsn postgresql://you@db.example.com/hermes" /></p>
+      <p className="pgv-faint">This page notices by itself when the memory is there.</p>
+    </section>
   );
 }
 

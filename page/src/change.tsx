@@ -1,29 +1,34 @@
 // Changing what is stored: the server says what would be done, somebody confirms it, and only that is done.
-import { Refusal, change, type Plan } from "./api";
-import { Dialog, Stored, Trouble, Waiting, spelled } from "./parts";
+import { Refusal, change, type Note, type Plan } from "./api";
+import { Command, Dialog, Stored, Trouble, Waiting, spelled } from "./parts";
 import { counted } from "./words";
-import { h, useEffect, useId, useState, type Node } from "./sdk";
+import { h, useEffect, useState } from "./sdk";
 
 export interface Wanted {
+  operation: string;
+  /** The options of the operation. */
+  given: Record<string, unknown>;
   title: string;
-  /** The ways to do it, the gentle one first. */
-  ways: { name: string; body: Record<string, unknown>; label: string; explains: string; verb: string; done(plan: Plan): string; dangerous?: boolean }[];
+  explains: string;
+  verb: string;
+  done: string;
+  isDangerous?: boolean;
   /** What has to be typed before the button works. */
   typed?: string;
 }
 
-export interface Done { said: string; event?: string | undefined; theme: string }
+export interface Done { said: string; plan: Plan }
+export type Ask = (wanted: Wanted) => void;
 
-const NOUNS: Record<string, [string, string]> = {
-  turns: ["turn", "turns"], memories: ["memory", "memories"], history: ["event of the history", "events of the history"],
-  delegations: ["delegation", "delegations"], recall_log: ["line of the recall log", "lines of the recall log"],
-  dead_letters: ["dead letter", "dead letters"], journal_items: ["item in journal files", "items in journal files"],
-  refused_writes: ["refused write", "refused writes"],
-};
+const PLURALS: Record<string, [string, string]> = { memories: ["memory", "memories"], history: ["event of the history", "events of the history"] };
 
 export function countsIn(counts: Record<string, number>): string {
-  const told = Object.entries(NOUNS).filter(([name]) => counts[name]).map(([name, [one, many]]) => counted(counts[name]!, one, many));
-  return told.join(", ") || "nothing";
+  const told = Object.entries(counts).filter(([, number]) => number).map(([name, number]) => {
+    const noun = name.replaceAll("_", " ");
+    const [one, many] = PLURALS[name] ?? [noun.replace(/s$/, ""), noun];
+    return counted(number, one, many);
+  });
+  return told.join(", ");
 }
 
 /** Whether a name was typed as it is or as it is shown; nobody can type the blanks and hidden signs that some have. */
@@ -32,53 +37,38 @@ function isTyped(typed: string, name: string): boolean {
   return [name, spelled(name)].some((each) => plain(each) === plain(typed));
 }
 
-export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; theme: string; onClose: () => void; onDone: (done: Done) => void }) {
-  const [chosen, setChosen] = useState(0);
+export function Change({ wanted, onClose, onDone }: { wanted: Wanted; onClose: () => void; onDone: (done: Done) => void }) {
   const [plan, setPlan] = useState<Plan | null>(null);
   const [error, setError] = useState<Refusal | null>(null);
   const [busy, setBusy] = useState(false);
   const [typed, setTyped] = useState("");
-  const group = useId();
-  const way = wanted.ways[chosen]!;
   useEffect(() => {
     let left = false;
-    setPlan(null);
-    setError(null);
-    change<Plan>(way.name, { theme, ...way.body }).then((found) => left || setPlan(found), (refusal: Refusal) => left || setError(refusal));
+    change<Plan>(wanted.operation, wanted.given).then((found) => left || setPlan(found), (refusal: Refusal) => left || setError(refusal));
     return () => { left = true; };
-  }, [chosen]);
-  const does = plan !== null && !plan.is_empty && Boolean(plan.counts ? Object.values(plan.counts).some(Boolean) : plan.remove?.length || plan.restore?.length || plan.rows?.length);
+  }, []);
   const confirm = () => {
     setBusy(true);
     setError(null);
-    change<Plan>(way.name, { theme, ...way.body, confirm: plan!.digest }).then(
-      (done) => onDone({ said: way.done(done), event: done.event, theme }),
+    change<Plan>(wanted.operation, { ...wanted.given, execute: true, digest: plan!.digest }).then(
+      (done) => onDone({ said: wanted.done, plan: done }),
       (refusal: Refusal) => {
         setError(refusal);
-        if (refusal.status !== 409) return setBusy(false);
-        // What was shown is no longer so: nothing can be confirmed until the new plan is there.
-        return change<Plan>(way.name, { theme, ...way.body }).then(setPlan, (again: Refusal) => { setPlan(null); setError(again); }).then(() => setBusy(false));
+        setBusy(false);
+        // What was shown is no longer so: the answer holds what would be done now.
+        if (refusal.status === 409) setPlan(refusal.document as unknown as Plan);
       },
     );
   };
+  const isNothing = plan !== null && !Object.values(plan.counts).some(Boolean) && !plan.samples.length;
   return (
     <Dialog title={wanted.title} onClose={onClose}>
-      {wanted.ways.length > 1 ? (
-        <fieldset className="pgv-ways">
-          <legend>How</legend>
-          {wanted.ways.map((each, place) => (
-            <label key={each.label} className="pgv-way">
-              <input type="radio" name={group} checked={chosen === place} onChange={() => setChosen(place)} disabled={busy} />
-              <span><strong>{each.label}</strong> <span className="pgv-faint">{each.explains}</span></span>
-            </label>
-          ))}
-        </fieldset>
-      ) : <p className="pgv-faint">{way.explains}</p>}
+      <p className="pgv-faint">{wanted.explains}</p>
       <div aria-live="polite">
         {error ? <Trouble error={error} said="Nothing was changed." /> : null}
-        {plan ? <Plans plan={plan} /> : error ? null : <Waiting what="what this would change" />}
+        {plan ? <Planned plan={plan} isNothing={isNothing} /> : error ? null : <Waiting what="what this would change" />}
       </div>
-      {wanted.typed && does ? (
+      {wanted.typed && plan ? (
         <label className="pgv-field pgv-field-wide">
           <span>Type <strong><Stored text={wanted.typed} /></strong> to confirm</span>
           <input className="pgv-input" value={typed} onChange={(event) => setTyped(event.target.value)} autoComplete="off" spellCheck={false} />
@@ -86,43 +76,69 @@ export function Change({ wanted, theme, onClose, onDone }: { wanted: Wanted; the
       ) : null}
       <p className="pgv-buttons">
         <button type="button" className="pgv-button" onClick={onClose} autoFocus>Leave it</button>
-        <button type="button" className={`pgv-button ${way.dangerous ? "pgv-button-danger" : "pgv-button-main"}`} disabled={!does || busy || (wanted.typed !== undefined && !isTyped(typed, wanted.typed))} onClick={confirm}>
-          {busy ? "Working…" : way.verb}
+        <button type="button" className={`pgv-button ${wanted.isDangerous ? "pgv-button-danger" : "pgv-button-main"}`} disabled={!plan || isNothing || busy || (wanted.typed !== undefined && !isTyped(typed, wanted.typed))} onClick={confirm}>
+          {busy ? "Working…" : wanted.verb}
         </button>
       </p>
     </Dialog>
   );
 }
 
-function Plans({ plan }: { plan: Plan }) {
-  const lines: Node[] = [];
-  if (plan.rule !== undefined) {
-    if (plan.counts && countsIn(plan.counts) !== "nothing") lines.push(<p key="rule"><strong>{plan.rule === null ? "Recall no longer finds" : "Comes back into recall:"} {countsIn(plan.counts)}.</strong></p>);
-  } else if (plan.counts) {
-    lines.push(<p key="counts" className="pgv-plan-count"><strong>{plan.is_empty ? "Nothing is stored that this names." : `This erases ${countsIn(plan.counts)}.`}</strong></p>);
-    if (plan.samples?.length) lines.push(<Texts key="samples" title="For example" texts={plan.samples.map((each) => each.content)} />);
-    if (plan.files?.length) lines.push(<p key="files" className="pgv-note">It also stands in {plan.files.join(" and ")}. These files are the host's and stay as they are: delete the entry there.</p>);
-    if (plan.host_messages) lines.push(<p key="host" className="pgv-note">{counted(plan.host_messages, "message")} in the host's own session store hold it, too: hermes sessions delete SESSION</p>);
-  }
-  if (plan.remove?.length) lines.push(<Texts key="remove" title={`Goes: ${counted(plan.remove.length, "memory", "memories")}`} texts={plan.remove} />);
-  if (plan.restore?.length) lines.push(<Texts key="restore" title={`Comes back: ${counted(plan.restore.length, "memory", "memories")}`} texts={plan.restore} />);
-  if (plan.rows?.length) lines.push(<p key="rows"><strong>{counted(plan.rows.length, "row")}: {plan.rows.join(", ")}</strong></p>);
-  for (const [place, blocked] of (plan.blocked ?? []).entries()) {
-    lines.push(
-      <div key={`blocked ${place}`} className="pgv-note">
-        <p><strong>It stands in {blocked.file} of home {blocked.homes.map((home) => home.slice(0, 8)).join(", ")}, and the file wins.</strong> {blocked.instead === null ? "Remove this line there:" : "Change this line there:"}</p>
-        <p className="pgv-text"><Stored text={blocked.content} /></p>
-      </div>,
-    );
-  }
-  if (!lines.length) lines.push(<p key="none">Nothing would change: it is so already.</p>);
-  return <div className="pgv-plan">{lines}</div>;
+function Planned({ plan, isNothing }: { plan: Plan; isNothing: boolean }) {
+  return (
+    <div className="pgv-plan">
+      <p><strong>{isNothing ? "Nothing would change: it is so already." : `This concerns ${countsIn(plan.counts) || counted(plan.samples.length, "row")}.`}</strong></p>
+      {plan.samples.length ? (
+        <ul className="pgv-samples">
+          {plan.samples.slice(0, 5).map((sample, place) => (
+            <li key={place} className="pgv-text">
+              {["before", "old_text", "content", "after", "text"].filter((name) => typeof sample[name] === "string" && sample[name]).map((name) => (
+                <p key={name} className={name === "before" || name === "old_text" ? "pgv-before" : ""}><Stored text={String(sample[name]).slice(0, 400)} /></p>
+              ))}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      <Notes notes={[...plan.notes, ...plan.left]} />
+    </div>
+  );
 }
 
-const Texts = ({ title, texts }: { title: string; texts: string[] }) => (
-  <div>
-    <p><strong>{title}</strong></p>
-    <ul className="pgv-samples">{texts.slice(0, 5).map((text, place) => <li key={place} className="pgv-text"><Stored text={text.slice(0, 400)} /></li>)}</ul>
-    {texts.length > 5 ? <p className="pgv-faint">and {texts.length - 5} more</p> : null}
-  </div>
-);
+/** What needs attention, each with the command that helps. */
+export function Notes({ notes }: { notes: Note[] }) {
+  if (!notes.length) return null;
+  return (
+    <ul className="pgv-checks">
+      {notes.map((note, place) => (
+        <li key={place} className="pgv-check">
+          <span aria-hidden="true">{note.mark === "ok" ? "✓" : note.mark === "note" ? "·" : "!"}</span>
+          <div className="pgv-check-text">
+            <p><Stored text={note.text} />{note.hint ? <span className="pgv-faint">: {note.hint}</span> : null}</p>
+            {note.then ? <p><Command text={note.then} /></p> : null}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export const hide = (ids: string[]): Wanted => ({
+  operation: "mute", given: { ids }, title: ids.length === 1 ? `Hide ${ids[0]}?` : `Hide ${counted(ids.length, "row")}?`, verb: "Hide",
+  explains: "What is hidden is kept, and no recall finds it until somebody brings it back.", done: "Hidden.",
+});
+export const show = (which: string, title: string): Wanted => ({
+  operation: "mute", given: { undo: which }, title, verb: "Bring back", explains: "Recall finds it again.", done: "Recall finds it again.",
+});
+export const forget = (given: Record<string, unknown>, what: string, typed?: string): Wanted => ({
+  operation: "forget", given, title: `Forget ${what}?`, verb: "Erase for good", isDangerous: true, done: "Forgotten.",
+  explains: "It is erased from the database, from journals and from MEMORY.md and USER.md of this machine, and does not come back.",
+  ...(typed ? { typed } : {}),
+});
+export const undo = (event: string): Wanted => ({
+  operation: "undo", given: { event }, title: `Undo ${event}?`, verb: "Undo it", done: `${event} is undone.`,
+  explains: "The words from before come back; where they stand in MEMORY.md or USER.md, that file is changed.",
+});
+export const edit = (id: string, text: string): Wanted => ({
+  operation: "edit", given: { id, text }, title: `Change ${id}?`, verb: "Change it", done: `${id} has its new words.`,
+  explains: "Where it stands in MEMORY.md or USER.md, that file is changed under the lock of hermes.",
+});

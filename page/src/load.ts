@@ -1,5 +1,5 @@
 // Data that is read once, or again and again while somebody looks: what is shown stays until the next answer is there.
-import { Refusal, read, type Query } from "./api";
+import { Refusal, read, type Given } from "./api";
 import { useCallback, useEffect, useRef, useState } from "./sdk";
 
 export interface Loaded<T> {
@@ -16,8 +16,8 @@ interface State<T> {
   error: Refusal | null;
 }
 
-export function useLoad<T>(name: string, query: Query = {}, options: { every?: number; when?: boolean } = {}): Loaded<T> {
-  const { every = 0, when = true } = options;
+export function useLoad<T>(name: string, query: Given = {}, options: { every?: number; when?: boolean; version?: number } = {}): Loaded<T> {
+  const { every = 0, when = true, version = 0 } = options;
   const key = `${name} ${JSON.stringify(query)} ${location.search}`;
   const [state, setState] = useState<State<T>>({ key: "", data: null, error: null });
   const asked = useRef(0);
@@ -49,7 +49,7 @@ export function useLoad<T>(name: string, query: Query = {}, options: { every?: n
       asked.current++;
       clearTimeout(timer);
     };
-  }, [ask, every]);
+  }, [ask, every, version]);
   const current = state.key === key;
   return {
     data: current ? state.data : null,
@@ -60,7 +60,7 @@ export function useLoad<T>(name: string, query: Query = {}, options: { every?: n
 }
 
 /** Pages of a list, one below the other; `key` begins a new list. */
-export function usePages<T>(name: string, query: Query, rowsOf: (document: any) => T[]): Loaded<T[]> & { more: (() => void) | null; busy: boolean } {
+export function usePages<T>(name: string, query: Given, rowsOf: (document: any) => T[]): Loaded<T[]> & { more: (() => void) | null; busy: boolean } {
   const key = `${name} ${JSON.stringify(query)} ${location.search}`;
   const [state, setState] = useState<{ key: string; rows: T[] | null; next: string | null; error: Refusal | null; busy: boolean }>({
     key: "", rows: null, next: null, error: null, busy: false,

@@ -1,5 +1,4 @@
 // Small parts that every view uses.
-import type { Level } from "./api";
 import { ago, when } from "./words";
 import { Fragment, h, useEffect, useRef, useState, type Node, type Props } from "./sdk";
 
@@ -47,18 +46,6 @@ export function Stored({ text }: { text: string }) {
 export function Time({ at, full = false }: { at: string | null; full?: boolean }) {
   if (!at) return <span>never</span>;
   return <time dateTime={at} title={when(at)}>{full ? when(at) : ago(at)}</time>;
-}
-
-const SIGNS: Record<Level, string> = { ok: "✓", warning: "!", problem: "✕" };
-const LEVELS: Record<Level, string> = { ok: "OK", warning: "Warning", problem: "Problem" };
-
-export function LevelMark({ level }: { level: Level }) {
-  return (
-    <span className={`pgv-level pgv-level-${level}`}>
-      <span aria-hidden="true" className="pgv-level-sign">{SIGNS[level]}</span>
-      {LEVELS[level]}
-    </span>
-  );
 }
 
 /** A command that somebody may want in a terminal. */
@@ -151,22 +138,9 @@ export function Origin({ origin, trust }: { origin: string; trust: string | null
   );
 }
 
-export const ORIGIN_CHOICES: [string, string][] = [
-  ["", "Any origin"], ["untrusted", "Untrusted: read a stranger's text"], ["exposed", "Exposed to a stranger's text"], ["memory_tool", "Saved by an agent"],
-  ["file", "From MEMORY.md or USER.md"], ["user", "Said by a user"], ["assistant", "Said by an agent"], ["delegation", "A subagent's work"],
-  ["operator", "Put in by an operator"], ["import", "Imported"], ["web", "With a web page"], ["mcp", "By another agent, or with an MCP server"],
-];
-
 export const Fact = ({ name, children }: Props<{ name: string }>) => (
   <div className="pgv-fact">
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>
-);
-
-export const Pair = ({ name, children }: Props<{ name: string }>) => (
-  <Fragment>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </Fragment>
 );

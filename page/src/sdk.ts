@@ -5,7 +5,6 @@ type Plain = ReactTypes.ComponentType<any>;
 
 export interface Sdk {
   React: typeof ReactTypes;
-  components: Record<"Card" | "CardHeader" | "CardTitle" | "CardContent" | "Button" | "Input", Plain>;
   fetchJSON(path: string, init?: RequestInit): Promise<any>;
 }
 
@@ -26,7 +25,6 @@ const react = (sdk?.React ?? { Component: Object }) as typeof ReactTypes;
 export const fetchJSON = (path: string, init?: RequestInit) => sdk.fetchJSON(path, init);
 export const h = react.createElement;
 export const { Fragment, Component, memo, useCallback, useEffect, useId, useMemo, useRef, useState } = react;
-export const { Card, CardHeader, CardTitle, CardContent, Button, Input } = sdk?.components ?? ({} as Sdk["components"]);
 
 export type Node = ReactTypes.ReactNode;
 export type Props<T = object> = T & { children?: Node };

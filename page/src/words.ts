@@ -22,11 +22,3 @@ export function ago(iso: string | null): string {
   }
   return when(iso);
 }
-
-export function ordinal(place: number): string {
-  const last = place % 10;
-  const teen = Math.floor(place / 10) % 10 === 1;
-  return `${place}${!teen && last === 1 ? "st" : !teen && last === 2 ? "nd" : !teen && last === 3 ? "rd" : "th"}`;
-}
-
-export const milliseconds = (value: number) => (value < 10 ? `${value.toFixed(1)} ms` : value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -131,36 +131,26 @@ def dashboard(fleet: Fleet) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def standalone(fleet: Fleet) -> Iterator[str]:
-    """The address of `hermes-pgvector ui`, with its token, which works once."""
-    with _served([PROGRAMS / "hermes-pgvector", "ui"], fleet, r"http://127\.0\.0\.1:\d+/\?token=\S+") as said:
+    """The address that `hermes-pgvector ui` prints, with its token."""
+    with _served([PROGRAMS / "hermes-pgvector", "ui"], fleet, r"http://127\.0\.0\.1:\d+/#k=\S+") as said:
         yield said
-
-
-@pytest.fixture(scope="module")
-def session_of_ui(chromium: Browser, standalone: str) -> Iterator[tuple[str, BrowserContext]]:
-    """A browser that has opened the address; the token is spent, the session stays."""
-    context = chromium.new_context()
-    first = context.new_page()
-    first.goto(standalone)
-    first.wait_for_selector(".pgv-strip")
-    assert first.url == standalone.partition("?")[0]
-    yield standalone.partition("?")[0], context
-    context.close()
 
 
 @pytest.fixture(params=["dashboard", "ui"])
 def tab(request: pytest.FixtureRequest, chromium: Browser, fleet: Fleet) -> Iterator[Tab]:
     """The page in the host's dashboard and on its own; whatever happens, nobody complains and nothing leaves."""
     fleet.proxy.mode = "pass"
-    if request.param == "dashboard":
-        address = request.getfixturevalue("dashboard")
-        context = chromium.new_context()
-    else:
-        address, known = request.getfixturevalue("session_of_ui")
-        context = chromium.new_context(storage_state=known.storage_state())
+    address, _, key = request.getfixturevalue("dashboard" if request.param == "dashboard" else "standalone").partition(
+        "#"
+    )
+    context = chromium.new_context()
     page = context.new_page()
     page.set_viewport_size({"width": 1280, "height": 900})
     made = Tab(page, address)
+    if key:
+        page.goto(f"{address}#{key}")
+        page.wait_for_selector(".pgv-strip")
+        assert page.url == address
     origin = urlsplit(address).netloc
 
     def note(asked: Request) -> None:

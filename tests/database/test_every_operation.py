@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "show": (("t101",), ("m1",), ("e1",), ("d1",), ("s1", "--theme", "market")),
     "mute": (("t101",), ("m1", "t101"), ("--session", "s1", "--theme", "market")),
     "theme": (("rename", "market", "harbour"), ("merge", "garden", "market")),
+    "activity": ((), ("--theme", "market")),
     "status": ((),),
     "metrics": ((),),
     "why": (

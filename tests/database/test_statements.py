@@ -54,7 +54,6 @@ ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
 NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
-    "browse/growth": "how many rows came on which day, for the overview; no content",
     "browse/last_numbers": "numbers, for `tail`; no content",
     "erase/left_delegations": "counts what a receipt says is forgotten, wherever it is; no content",
     "erase/left_files": "counts what a receipt says is forgotten, wherever it is; no content",

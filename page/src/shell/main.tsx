@@ -4,17 +4,9 @@ import type { Sdk } from "../sdk";
 import "./shell.css";
 
 const h = React.createElement;
-type Given = Record<string, any> & { className?: string };
-
-const box = (element: string, name: string) => ({ className = "", ...rest }: Given) => h(element, { className: `${name} ${className}`, ...rest });
-
-function Button({ className = "", size: _size, outlined, ghost: _ghost, type = "button", ...rest }: Given) {
-  return h("button", { type, className: `pgv-button ${outlined ? "" : "pgv-button-main"} ${className}`, ...rest });
-}
-
-// The half of the session that no other port's page or program gets: it comes once, in the address, and stays in the
-// storage of this origin. Cookies are sent to every port of a host.
-const KEY = "pgv-key";
+// What opens the page: it comes in the address's fragment, which no server sees, and stays in the storage of this origin,
+// so that a reload and a second tab have it.
+const KEY = "k";
 
 function takeKey(): void {
   const given = new URLSearchParams(location.hash.slice(1)).get(KEY);
@@ -24,24 +16,42 @@ function takeKey(): void {
 }
 
 takeKey();
+// The address may be opened once more in a tab that shows the page.
+addEventListener("hashchange", () => {
+  if (!new URLSearchParams(location.hash.slice(1)).get(KEY)) return;
+  takeKey();
+  location.reload();
+});
 
 async function fetchJSON(path: string, init: RequestInit = {}): Promise<unknown> {
-  const answer = await fetch(path, { ...init, headers: { ...init.headers, "X-Pgvector-Page": localStorage.getItem(KEY) ?? "none" }, credentials: "same-origin", redirect: "error" });
+  const answer = await fetch(path, { ...init, headers: { ...init.headers, "X-Pgvector-Page": localStorage.getItem(KEY) ?? "none" }, credentials: "omit", redirect: "error" });
   const text = await answer.text();
+  if (answer.status === 401) askForKey();
   if (!answer.ok) throw new Error(`${answer.status}: ${text}`);
   return JSON.parse(text);
 }
 
+/** Whoever has no key, or one of a server that has ended, can type it. */
+function askForKey(): void {
+  const place = document.getElementById("page")!;
+  if (place.querySelector("form.shell-enter")) return;
+  const enter = (event: Event) => {
+    event.preventDefault();
+    const typed = (place.querySelector("#token") as HTMLInputElement).value.trim();
+    localStorage.setItem(KEY, new URLSearchParams(typed.slice(typed.indexOf("#") + 1)).get(KEY) ?? typed);
+    location.reload();
+  };
+  React.render(
+    h("form", { className: "shell-enter", onSubmit: enter },
+      h("h1", null, "This page needs its token"),
+      h("p", null, "Open the address that hermes-pgvector ui prints, or type the token of its --token-file:"),
+      h("p", null, h("label", { htmlFor: "token" }, "Token "), h("input", { id: "token", type: "password", autoComplete: "off", required: true, autoFocus: true }), " ", h("button", { type: "submit" }, "Open"))) as never,
+    place,
+  );
+}
+
 window.__HERMES_PLUGIN_SDK__ = {
   React: React as unknown as Sdk["React"],
-  components: {
-    Card: box("section", "shell-card"),
-    CardHeader: box("div", "shell-card-head"),
-    CardTitle: box("h2", "shell-card-title"),
-    CardContent: box("div", "shell-card-content"),
-    Button,
-    Input: box("input", "pgv-input"),
-  } as unknown as Sdk["components"],
   fetchJSON,
 };
 window.__HERMES_PLUGINS__ = {

@@ -163,12 +163,6 @@ def transcript(
     )
 
 
-def delegations(connection: Connection, theme: str, *, limit: int = 200) -> tuple[Delegation, ...]:
-    """The newest delegations of a theme, newest first."""
-    themes.require(connection, theme)
-    return tuple(browse.theme_delegations(connection, theme, limit))
-
-
 def find(connection: Connection, name: RowName, theme: str | None = None) -> StoredMemory | StoredTurn:
     """The row that a name means; an error when there is none, or one of each kind."""
     if theme is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from datetime import datetime
 
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -34,20 +33,3 @@ def require(connection: Connection, theme: str) -> str:
     )
     hint = f"; did you mean {' or '.join(near)}?" if near else "; `list themes` shows them"
     raise CareError(f"there is no theme {theme!r}{hint}")
-
-
-def ordered(found: list[Theme], by: str) -> list[Theme]:
-    """The themes by size, growth in the last week, last write, or name."""
-    match by:
-        case "growth":
-            return sorted(found, key=lambda theme: (-theme.new_this_week, theme.theme))
-        case "recent":
-            return sorted(found, key=lambda theme: (-_seconds(theme.last_write), theme.theme))
-        case "name":
-            return sorted(found, key=lambda theme: theme.theme)
-        case _:
-            return found
-
-
-def _seconds(at: datetime | None) -> float:
-    return at.timestamp() if at is not None else 0.0

@@ -62,8 +62,7 @@ def serve(server: PageServer, *, json: bool, opens: bool) -> int:
     else:
         terminal.say(f"The memory of {server.home}, in your browser:")
         terminal.say(f"  {server.url}")
-        once = "" if server.doorkeeper.is_lasting else "The address works once. "
-        terminal.say(f"{once}Ctrl-C ends the page.")
+        terminal.say("Ctrl-C ends the page.")
     if opens:
         import webbrowser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes_memory_pgvector.ops.browse.activity import ACTIVITY
 from hermes_memory_pgvector.ops.browse.rows import LIST
 from hermes_memory_pgvector.ops.browse.show import SHOW
 from hermes_memory_pgvector.ops.browse.status import STATUS
@@ -14,4 +15,4 @@ from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
 from hermes_memory_pgvector.ops.fleet.metrics import METRICS
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
-OPERATIONS = (RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, THEME, PROMOTE, BACKUP)
+OPERATIONS = (RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, THEME, PROMOTE, BACKUP, ACTIVITY)

@@ -388,15 +388,3 @@ CREATE TABLE reembedding (
     is_the_one boolean     PRIMARY KEY DEFAULT true CHECK (is_the_one)
 );
 ALTER TABLE reembedding ALTER COLUMN problem SET STATISTICS 0;
-
--- Until the views of the operator count rows: how many rows each theme has, day by day.
-CREATE VIEW theme_growth AS
-SELECT counted.agent_identity, max(counted.id) AS id, counted.day, sum(counted.memories)::bigint AS memories,
-       sum(counted.turns)::bigint AS turns, max(counted.last_write) AS last_write
-FROM (SELECT e.agent_identity, 0::bigint AS id, (e.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS memories, 0 AS turns,
-             max(e.updated_at) AS last_write
-      FROM memory_entries AS e GROUP BY 1, 3
-      UNION ALL
-      SELECT t.agent_identity, max(t.id), (t.ts AT TIME ZONE 'UTC')::date, 0, count(*), max(t.ts) FROM conversations AS t GROUP BY 1, 3
-     ) AS counted
-GROUP BY counted.agent_identity, counted.day;

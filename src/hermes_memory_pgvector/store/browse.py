@@ -31,12 +31,15 @@ class Theme:
 
 
 @dataclass(frozen=True, slots=True)
-class DayGrowth:
-    """How many rows came on a day, less those that went; UTC."""
+class DayCount:
+    """What came on a day; UTC."""
 
     day: date
     memories: int
     turns: int
+    untrusted: int
+    """Of both kinds, those that a stranger's text may have shaped, and that are not hidden."""
+    hidden: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,29 +164,10 @@ def themes(connection: Connection, theme: str | None = None) -> list[Theme]:
     return [Theme(*row) for row in rows]
 
 
-def growth(connection: Connection, after: date) -> list[DayGrowth]:
-    """How many rows came to all themes together on each day after one; days without any are left out."""
-    rows: list[Any] = connection.execute(statement("browse/growth"), {"after": after}).fetchall()
-    return sorted((DayGrowth(*row) for row in rows), key=lambda each: each.day)
-
-
-def growth_of_themes(connection: Connection, themes: Sequence[str], after: date) -> dict[str, list[DayGrowth]]:
-    """The same for each of these themes."""
-    values = {"themes": list(themes), "after": after}
-    rows: list[Any] = connection.execute(statement("browse/growth_of_themes"), values).fetchall()
-    found: dict[str, list[DayGrowth]] = {theme: [] for theme in themes}
-    for theme, *day in sorted(rows):
-        found[theme].append(DayGrowth(*day))
-    return found
-
-
-def theme_homes(connection: Connection, themes: Sequence[str]) -> dict[str, list[str]]:
-    """The homes that hold memories of each of these themes."""
-    rows: list[Any] = connection.execute(statement("browse/theme_homes"), {"themes": list(themes)}).fetchall()
-    found: dict[str, list[str]] = {theme: [] for theme in themes}
-    for theme, home_id in rows:
-        found[theme].append(home_id)
-    return found
+def days(connection: Connection, since: datetime, theme: str | None) -> list[DayCount]:
+    """The days from a time on that something came, in a theme or in all."""
+    rows: list[Any] = connection.execute(statement("browse/days"), {"since": since, "theme": theme}).fetchall()
+    return [DayCount(*row) for row in rows]
 
 
 def rows(
@@ -247,13 +231,6 @@ def delegations(connection: Connection, theme: str, session_id: str) -> list[Del
     """The subagents of a session, and whose subagent it was."""
     values = {"theme": theme, "session_id": session_id}
     rows: list[Any] = connection.execute(statement("browse/delegations"), values).fetchall()
-    return [Delegation(*row) for row in rows]
-
-
-def theme_delegations(connection: Connection, theme: str, limit: int) -> list[Delegation]:
-    """The newest delegations of a theme, newest first."""
-    values = {"theme": theme, "limit": limit}
-    rows: list[Any] = connection.execute(statement("browse/theme_delegations"), values).fetchall()
     return [Delegation(*row) for row in rows]
 
 

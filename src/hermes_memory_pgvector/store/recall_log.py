@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -49,18 +49,6 @@ class LoggedAnswer:
     """Its number, once it is stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallDay:
-    """The answers of one day, as far as the log still has them."""
-
-    day: date
-    answers: int
-    degraded: int
-    """How many had to do without something."""
-    p50_ms: float
-    p95_ms: float
-
-
 def insert(connection: Connection, answers: Sequence[LoggedAnswer]) -> None:
     """Add answers to the log, and take the oldest of their themes off it."""
     if not answers:
@@ -97,14 +85,6 @@ def newest(
         )
         for number, at, session, who, kind, scope, query, degraded, hits, took in rows
     ]  # fmt: skip
-
-
-def days(connection: Connection, since: datetime, theme: str | None = None) -> list[RecallDay]:
-    """What recall had to do on each day, oldest first; days without answers are left out."""
-    rows: list[Any] = connection.execute(statement("recall_log/days"), {"since": since, "theme": theme}).fetchall()
-    return [
-        RecallDay(day, int(count), int(degraded), float(p50), float(p95)) for day, count, degraded, p50, p95 in rows
-    ]
 
 
 def contents(connection: Connection, hits: Sequence[LoggedHit]) -> dict[tuple[Kind, int], str]:

@@ -51,6 +51,7 @@ class Entry:
     run: Callable[[argparse.Namespace], int]
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Names that help does not list, each with the options it stands for."""
+    is_listed: bool = True
 
 
 def entry_of(operation: Operation, run: Callable[[Operation, argparse.Namespace], int]) -> Entry:
@@ -63,7 +64,7 @@ def entry_of(operation: Operation, run: Callable[[Operation, argparse.Namespace]
 
     return Entry(
         operation.name, operation.help, operation.group, operation.examples, configure,
-        lambda args: run(operation, args), operation.aliases,
+        lambda args: run(operation, args), operation.aliases, operation.is_listed,
     )  # fmt: skip
 
 
@@ -192,8 +193,9 @@ def add_commands(parser: argparse.ArgumentParser, entries: Sequence[Entry], firs
     )
     for entry in entries:
         same = [name for name, stands_for in entry.aliases.items() if not stands_for]
+        listed: dict[str, Any] = {"help": entry.help} if entry.is_listed else {}
         sub = actions.add_parser(
-            entry.name, help=entry.help, description=entry.help[:1].upper() + entry.help[1:] + ".", aliases=same
+            entry.name, **listed, description=entry.help[:1].upper() + entry.help[1:] + ".", aliases=same
         )
         _declare(sub, entry, examples(parser.prog, entry.examples))
         for name, stands_for in entry.aliases.items():
@@ -284,6 +286,7 @@ def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
 
 def all_commands(program: str, entries: Sequence[Entry], room: int = 0) -> str:
     """All commands under their headings."""
+    entries = [each for each in entries if each.is_listed]
     width = max(len(each.name) for each in entries) + 2
     lines = [f"usage: {program} COMMAND [OPTIONS]", ""]
     for group in GROUPS:
@@ -300,7 +303,7 @@ def _first_page(program: str, entries: Sequence[Entry], first: Sequence[str]) ->
             *_list(shown, max((len(each.name) for each in shown), default=0) + 2),
             "",
             "--hermes-home DIR, --json, --color WHEN and --help go with every command.",
-            f"All {len(entries)} commands: {program} help --all",
+            f"All {sum(each.is_listed for each in entries)} commands: {program} help --all",
             f"Start with: {program} up    Look around first: {program} try",
         ]
     )

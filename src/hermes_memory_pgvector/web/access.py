@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from hermes_memory_pgvector.config.settings_file import load
-from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, ServerError, ThreadUnavailable
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.memory import Memory
-from hermes_memory_pgvector.postgres.pool import MAX_IDLE_SECONDS, Connection
+from hermes_memory_pgvector.postgres.pool import MAX_IDLE_SECONDS
 from hermes_memory_pgvector.runtime.engine import Engine
 from hermes_memory_pgvector.runtime.registry import engine_for
 from hermes_memory_pgvector.service import start_thread
-from hermes_memory_pgvector.store import schema
 
 SECONDS = 15.0
 """How long a page waits for an answer before it is told that there is none."""
@@ -49,23 +46,6 @@ def engine_of(home: Path) -> Engine:
 def memory_of(home: Path) -> Memory:
     """The memory of a home, through the engine of this process."""
     return Memory(home, lambda: nullcontext(engine_of(home).pool), lambda: nullcontext(engine_of(home)), SECONDS)
-
-
-@contextmanager
-def reading(home: Path, seconds: float = SECONDS) -> Iterator[Connection]:
-    """A connection to a database that has our schema."""
-    deadline = Deadline.after(seconds)
-    with engine_of(home).pool.transaction(deadline, pause_seconds=seconds) as connection:
-        schema.verify(connection)
-        yield connection
-
-
-@contextmanager
-def changing(home: Path) -> Iterator[Connection]:
-    """A transaction on a database that has our schema; an error takes everything back."""
-    with engine_of(home).pool.transaction(Deadline.after(SECONDS)) as connection:
-        schema.verify(connection)
-        yield connection
 
 
 def embed_soon(home: Path) -> None:

@@ -70,7 +70,7 @@ class StatusFacts(Facts):
     held: str | None = None
     model_differs: str | None = None
     error: str | None = None
-    notes: tuple[Note, ...] = aside(())
+    notes: tuple[Note, ...] = ()
     exit_code: int = aside(0)
 
 
@@ -82,7 +82,7 @@ class FleetFacts(Facts):
     counted: str = column("processes", is_aside=True)
     processes: tuple[ProcessLine, ...] = ()
     error: str | None = None
-    notes: tuple[Note, ...] = aside(())
+    notes: tuple[Note, ...] = ()
     exit_code: int = aside(0)
 
 

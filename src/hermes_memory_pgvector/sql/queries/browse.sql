@@ -30,19 +30,15 @@ LEFT JOIN pending_vectors AS pending
   ON pending.agent_identity = turn.agent_identity AND pending.kind = 'turn' AND pending.id = turn.id;
 
 
--- growth --
--- How many rows came to all themes together, less those that went, on each day after one.
-SELECT day, sum(memories)::bigint, sum(turns)::bigint FROM theme_growth WHERE day > %(after)s::date GROUP BY day;
-
-
--- growth_of_themes --
--- How many rows came to each of these themes, less those that went, on each day after one.
---
--- themes; after: a day.
-SELECT agent_identity, day, sum(memories)::bigint, sum(turns)::bigint
-FROM theme_growth
-WHERE agent_identity = ANY (%(themes)s::text[]) AND day > %(after)s::date
-GROUP BY agent_identity, day;
+-- days --
+-- What came on each day from a time on, and how much of it a stranger's text may have shaped. theme: null for all.
+SELECT (row.at AT TIME ZONE 'UTC')::date, count(*) FILTER (WHERE row.kind = 'memory'),
+       count(*) FILTER (WHERE row.kind = 'turn'),
+       count(*) FILTER (WHERE row.trust = 'untrusted' AND row.hidden_by IS NULL),
+       count(*) FILTER (WHERE row.hidden_by IS NOT NULL)
+FROM hermes_rows AS row
+WHERE row.at >= %(since)s::timestamptz AND (%(theme)s::text IS NULL OR row.theme = %(theme)s::text)
+GROUP BY 1;
 
 
 -- last_numbers --
@@ -122,21 +118,6 @@ CROSS JOIN LATERAL (
     WHERE stored.theme = known.theme AND stored.kind = 'turn' AND stored.id > %(after_id)s::bigint
 ) AS found
 ORDER BY found.id;
-
-
--- theme_delegations --
--- The newest delegations of a theme: which session worked for which, and when.
-SELECT edge.session_id, edge.child_session_id, edge.ts FROM delegations AS edge
-WHERE edge.agent_identity = %(theme)s
-ORDER BY edge.ts DESC, edge.id DESC LIMIT %(limit)s::integer;
-
-
--- theme_homes --
--- Which homes hold memories of each of these themes?
-SELECT DISTINCT entry.agent_identity, held.home
-FROM memory_entries AS entry, jsonb_object_keys(entry.homes) AS held (home)
-WHERE entry.agent_identity = ANY (%(themes)s::text[]) AND held.home <> 'mcp'
-ORDER BY 1, 2;
 
 
 -- theme_names --
