@@ -83,9 +83,12 @@ class Service(ABC):
         """Whether it is to end."""
         return self._is_stopping
 
-    def end(self) -> None:
-        """Have no further run; for the service itself."""
+    def end(self, then: Callable[[], object] = lambda: None) -> None:
+        """Have no further run; `then` is called once the present one is over, which nobody waits for."""
+        loop = self._loop
         self._is_stopping = True
+        if loop is None or not loop.leave(self, then):
+            then()
 
     def stop(self, deadline: Deadline) -> bool:
         """Ask it to end and wait for that until the deadline; True when it does nothing any more."""
@@ -110,6 +113,7 @@ class _Loop:
         self.event = threading.Event()
         self._condition = threading.Condition()
         self._due: dict[Service, float] = {}
+        self._leaving: dict[Service, Callable[[], object]] = {}
         self._running: Service | None = None
         self._thread: threading.Thread | None = None
 
@@ -128,6 +132,15 @@ class _Loop:
         thread = self._thread
         return service in self._due and thread is not None and thread.is_alive()
 
+    def leave(self, service: Service, then: Callable[[], object]) -> bool:
+        """Have a service's last run followed by something else; False when it has none."""
+        with self._condition:
+            if not self.has(service):
+                return False
+            self._leaving[service] = then
+        self.event.set()
+        return True
+
     def remove(self, service: Service, deadline: Deadline) -> bool:
         with self._condition:
             if self._thread is threading.current_thread():
@@ -135,14 +148,24 @@ class _Loop:
             is_idle = self._condition.wait_for(lambda: self._running is not service, deadline.remaining())
             if is_idle:
                 self._due.pop(service, None)
+                self._leaving.pop(service, None)
         self.event.set()
         return is_idle
 
+    def _let_go(self) -> None:
+        """Forget the services that have ended."""
+        with self._condition:
+            gone = [each for each in self._due if each.is_stopping]
+            for each in gone:
+                del self._due[each]
+            after = [then for then in map(self._leaving.pop, gone, [None] * len(gone)) if then is not None]
+        for then in after:
+            then()
+
     def _next(self) -> tuple[Service, float] | None:
         """Which service is the next, and in how many seconds; None when there is none, and the thread ends."""
+        self._let_go()
         with self._condition:
-            for each in [each for each in self._due if each.is_stopping]:
-                del self._due[each]
             if not self._due:
                 self._thread = None
                 return None

@@ -175,10 +175,9 @@ def test_an_agent_at_work_is_heard_of_and_its_end_too(
         wait_until(lambda: {name: counters().get(name) for name in wanted} == wanted)
         assert counters()["batches"] >= 1
         assert home.stored.rows("SELECT ended_at FROM processes") == [(None,)]
-        # Other settings make another engine, and the same process goes on.
-        before = home.engine
+        # Under other settings the same process goes on.
         (home.path / "config.yaml").write_text("memory:\n  pgvector:\n    prefetch_limit: 7\n", encoding="utf-8")
-        wait_until(lambda: home.engine is not before)
+        wait_until(lambda: home.engine.settings.prefetch_limit == 7)
         home.provider("market", session="s3").prefetch("who signs the harbour permit?")
         home.engine.tasks.wake()
         wait_until(lambda: counters().get("recalls|prefetch") == 2)

@@ -60,7 +60,7 @@ def test_an_idle_process_picks_up_a_new_model(
         assert embedded(database.owner_dsn) == 2
         asked_before = len(server.texts)
         settings_file.save(tmp_path, {"embed_model": "another-model"})
-        wait_until(lambda: old.is_retired)
+        wait_until(lambda: old.settings.embed_model == "another-model")
         new, _ = engine_for(tmp_path)
         wait_until(lambda: bool(new.backlog.status().problem))
         migrate.apply(database.owner_dsn, runtime_role=RUNTIME_ROLE, model=ModelSpec("another-model", DIM))

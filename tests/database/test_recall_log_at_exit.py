@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes_memory_pgvector.deadline import Deadline
@@ -37,7 +39,8 @@ def test_other_settings_lose_no_answer(asked: AgentHome) -> None:
     engine = asked.engine
     engine.tasks.stop(Deadline.after(10))
     agent.handle_tool_call("recall_memory", {"query": "harbour permit", "scope": "all"})
-    engine._leave()
+    engine.adopt(replace(engine.settings, prefetch_limit=9))
+    engine.flush(Deadline.after(10))
     assert asked.stored.rows(LOGGED) == [("s2", "tool", "all")]
 
 

@@ -360,7 +360,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             self._identify(*self._unresolved)
         if self._engine is None or self._engine.is_retired:
             self._engine, _ = engine_for(self._home, self._overrides)
-            self._engine.continue_session(self._session)
+            self._engine.begin_session(self._session)
         return self._engine
 
     def _turns(self, engine: Engine) -> TurnCapture:

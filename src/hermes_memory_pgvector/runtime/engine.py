@@ -5,13 +5,13 @@ The host builds a provider per request and never shuts it down, so nothing here 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_memory_pgvector.breaker import Breaker, BreakerStatus
 from hermes_memory_pgvector.capture.rewinds import Rewinds
@@ -43,7 +43,7 @@ from hermes_memory_pgvector.runtime.status import Status
 from hermes_memory_pgvector.runtime.sweep import Sweep
 from hermes_memory_pgvector.server.folder import server_folder
 from hermes_memory_pgvector.server.logins import logins_of
-from hermes_memory_pgvector.service import start_thread
+from hermes_memory_pgvector.service import Service
 from hermes_memory_pgvector.store.current_model import CurrentModel
 from hermes_memory_pgvector.store.installation import DatabaseGuard
 from hermes_memory_pgvector.store.undone import UndoneTurns
@@ -55,73 +55,124 @@ from hermes_memory_pgvector.writer.writer import Writer
 logger = logging.getLogger(__name__)
 
 CACHE_ENTRIES = 4096
-STEP_SECONDS = 5.0
 RETRY_SECONDS = 3.0
 """The longest pause before a question tries again what was out of reach: an agent waits for its memory meanwhile."""
 
 
-class CarriedOver(NamedTuple):
-    """What an engine hands to its successor when the settings change."""
+class Post:
+    """A service that others may follow: the next one starts when the one before has had its last run."""
 
-    clock: Clock
-    said: Said
-    shown: ShownHits
-    journal: Journal
-    refusals: Refusals
-    recorder: Recorder
-    life: Life
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leaving = 0
+        self._service: Service | None = None
+
+    def give(self, service: Service) -> None:
+        """Have this service run, instead of the one that does; raises ThreadUnavailable."""
+        with self._lock:
+            before, self._service = self._service, service
+            is_followed = before is not None and before is not service and before.is_running
+            self._leaving += is_followed
+            waits = self._leaving > 0
+        if before is not None and is_followed:
+            before.end(self._left)
+        elif not waits:
+            service.start()
+
+    def close(self) -> None:
+        """Have nobody follow any more."""
+        with self._lock:
+            self._service = None
+
+    def _left(self) -> None:
+        with self._lock:
+            self._leaving -= 1
+            service = None if self._leaving else self._service
+        if service is not None:
+            # Without a thread the next hook tries again.
+            with contextlib.suppress(ThreadUnavailable):
+                service.start()
 
 
 class Engine:
-    """The parts, in the right order.
+    """The parts of a home, in the right order.
 
-    An engine whose settings have changed has a successor, which takes over the journal and what is known of sessions:
-    what hooks still write through the old engine is in the same journal, and the new one stores it.
+    Changed settings take effect in place: journal and sessions stay, and what depends on settings is made anew. Two
+    writers on one journal could store a record in two databases, so the new one starts when the other has let go.
     """
 
     def __init__(
-        self,
-        home: Path,
-        settings: Settings,
-        *,
-        predecessor: Engine | None = None,
-        check_configuration: Callable[[], object] = lambda: None,
+        self, home: Path, settings: Settings, *, check_configuration: Callable[[], object] = lambda: None
     ) -> None:
-        """`check_configuration` replaces this engine if the configuration has changed."""
+        """`check_configuration` calls `adopt` if the configuration has changed."""
         self.home = home
-        self.settings = settings
         self.folder = settings_file.data_folder(home)
         self._identity = home_identity.identity(home)
         self.home_id = self._identity.id
-        self._carried_over = self._what_outlives_settings(predecessor)
-        self.clock, self.said, self.shown, self.journal, self.refusals, self._recorder, self.life = self._carried_over
-        meters = self.life.meters
+        self.clock = Clock.of_home(self.folder)
+        self.said = Said()
+        self._rewinds = Rewinds(home, settings.turn_max_chars)
+        self.shown = ShownHits()
+        self.journal = Journal(
+            self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes
+        )
+        self.refusals = Refusals(self.folder)
+        self._recorder = Recorder(self.journal, self.refusals)
+        self.life = Life()
+        self.is_retired = False
+        """Whether this is the engine of a forked child's parent."""
+        self._theme: str | None = None
+        self._check_configuration = check_configuration
+        self._start_lock = threading.RLock()
+        self._started = False
+        self._lacks_journal = False
+        self._lacks_threads = False
+        self._writers, self._upkeep = Post(), Post()
+        self._attach(settings)
+        renew_after_fork(self)
 
+    def adopt(self, settings: Settings) -> None:
+        """Go on under other settings."""
+        with self._start_lock:
+            if settings == self.settings:
+                return
+            pool, embedders, answers = self.pool, (self.embedder, self.next_embedder), self.recall_log.take()
+            self.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+            self._attach(settings)
+            self.recall_log.give_back(answers)
+            if self._started:
+                self._started = False
+                self.try_start()
+            # Whoever is in the middle of something finishes it.
+            pool.close()
+            for embedder in filter(None, embedders):
+                embedder.close()
+
+    def _attach(self, settings: Settings) -> None:
+        """Make what depends on the settings."""
+        self.settings = settings
+        meters = self.life.meters
+        masker = masker_for(settings)
         self._database_guard = DatabaseGuard(
             self.folder,
             self.home_id,
             settings.dsn,
-            is_named=settings.set_by.get("dsn") == "environment" and settings_file.has_dsn_variable(home),
+            is_named=settings.set_by.get("dsn") == "environment" and settings_file.has_dsn_variable(self.home),
         )
         self.pool = Pool(
-            self._conninfo,
+            functools.partial(self._conninfo, settings, self._database_guard),
             maximum=settings.pool_max,
             connect_seconds=settings.connect_timeout,
             admit=self._database_guard.admit,
         )
         self.current_model = CurrentModel()
         self.embedder = ConfiguredEmbedder(
-            home, settings, _recall_breaker("embedding of questions"), cache_entries=CACHE_ENTRIES, meters=meters
+            self.home, settings, _recall_breaker("embedding of questions"), cache_entries=CACHE_ENTRIES, meters=meters
         )
         self.next_embedder = self._make_next_embedder()
         self.read_breaker = _recall_breaker("database reads")
         self.recall = Recall(
-            self.pool.reading,
-            self.embedder,
-            settings,
-            self.current_model,
-            masker_for(settings),
-            following=self.next_embedder,
+            self.pool.reading, self.embedder, settings, self.current_model, masker, following=self.next_embedder
         )
         self._guarded_recall = GuardedRecall(
             self.recall,
@@ -130,111 +181,48 @@ class Engine:
             is_made=lambda: bool(settings.dsn) or self.writer.has_verified,
         )
         self.search = self._guarded_recall.search
-        self.recall_log = self._make_recall_log()
-        self.backlog = self._make_backlog()
-        self.mirror = self._make_mirror()
-        self._undone = self._make_undone()
-        self.writer = self._make_writer()
-        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, masker_for(settings))
-        self.status = self._make_status()
-        self._mirror_files = self._make_mirror_files(predecessor)
-        self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
-        self.watch_undo = tasks.WatchUndo(self._undone, self.pool, self.writer)
-        self._heartbeat = self._make_heartbeat()
-        self.tasks = self._make_tasks(check_configuration)
-
-        self.is_retired = False
-        """Whether another engine takes this one's place: the configuration changed, or this is a forked child."""
-        self._predecessor = predecessor
-        self._successor: Engine | None = None
-        self._start_lock = threading.Lock()
-        self._started = False
-        self._is_closed = False
-        self._take_over_thread: threading.Thread | None = None
-        self._lacks_journal = False
-        self._lacks_threads = False
-        renew_after_fork(self)
-
-    # Its parts.
-
-    def _what_outlives_settings(self, predecessor: Engine | None) -> CarriedOver:
-        """The predecessor's journal and what it knows of sessions, under the new settings; new ones without it."""
-        settings = self.settings
-        if predecessor is not None:
-            carried_over = predecessor._carried_over
-            carried_over.journal.adjust(sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
-            return carried_over
-        journal = Journal(self.folder / "journal", sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
-        refusals = Refusals(self.folder)
-        return CarriedOver(
-            Clock.of_home(self.folder),
-            Said(),
-            ShownHits(),
-            journal,
-            refusals,
-            Recorder(journal, refusals),
-            Life(),
+        self.recall_log = RecallLog(
+            is_wanted=settings.recall_log != "off",
+            with_text=settings.recall_log == "text",
+            masker=masker,
+            meters=meters,
         )
-
-    def _make_next_embedder(self) -> ConfiguredEmbedder | None:
-        """The embedder for the model that the database is going to have, so that nothing stops when it changes."""
-        described = self.settings.next_embedder
-        if described is None:
-            return None
-        breaker = _recall_breaker("embedding of questions with embed_next")
-        return ConfiguredEmbedder(self.home, described, breaker, cache_entries=CACHE_ENTRIES, is_in_use=False)
-
-    def _make_backlog(self) -> Backlog:
-        return Backlog(
+        migration = SelfMigration(self.home, is_ours=not settings.dsn and not settings.hold)
+        self.backlog = Backlog(
             self.pool,
             self.embedder,
             self.current_model,
-            embed_seconds=self.settings.batch_embed_seconds,
+            embed_seconds=settings.batch_embed_seconds,
             # The writer's migration leaves the vector tables out when there is no embedder yet to describe them.
-            make_tables=SelfMigration(self.home, is_ours=not self.settings.dsn).run,
+            make_tables=SelfMigration(self.home, is_ours=not settings.dsn).run,
             following=self.next_embedder,
-            meters=self.life.meters,
+            meters=meters,
         )
-
-    def _make_mirror(self) -> Mirror:
-        return Mirror(
+        self.mirror = Mirror(
             self.home,
             self.home_id,
             self.pool,
             self.clock,
-            max_chars=self.settings.memory_max_chars,
-            masker=masker_for(self.settings),
-            wants_vectors=self.settings.embed_on_write,
-            inherits=self._former_homes,
+            max_chars=settings.memory_max_chars,
+            masker=masker,
+            wants_vectors=settings.embed_on_write,
+            inherits=self._former_homes(settings),
         )
-
-    def _make_writer(self) -> Writer:
-        return Writer(
+        wants_turn_vectors = settings.embed_on_write and settings.conversation_embed_policy != "none"
+        self._undone = UndoneTurns(self._rewinds, self.home_id, wants_vectors=wants_turn_vectors)
+        self.writer = Writer(
             self.journal,
             self.pool,
-            self.settings,
+            settings,
             home_id=self.home_id,
             undone=self._undone,
             on_stored=self._rows_stored,
             on_adopted=self.mirror.look_again,
-            heal_schema=SelfMigration(self.home, is_ours=not self.settings.dsn and not self.settings.hold).run,
-            meters=self.life.meters,
+            heal_schema=migration.run,
+            meters=meters,
         )
-
-    def _make_undone(self) -> UndoneTurns:
-        wants_vectors = self.settings.embed_on_write and self.settings.conversation_embed_policy != "none"
-        return UndoneTurns(Rewinds(self.home, self.settings.turn_max_chars), self.home_id, wants_vectors=wants_vectors)
-
-    def _make_recall_log(self) -> RecallLog:
-        return RecallLog(
-            is_wanted=self.settings.recall_log != "off",
-            with_text=self.settings.recall_log == "text",
-            masker=masker_for(self.settings),
-            meters=self.life.meters,
-        )
-
-    def _make_status(self) -> Status:
-        return Status(
+        self.cleaning = CleanFiles(self.folder, self.pool, self.journal, masker)
+        self.status = Status(
             self.folder,
             self.journal,
             self.refusals,
@@ -244,6 +232,16 @@ class Engine:
             self.read_breaker,
             self.cleaning,
         )
+        self._heartbeat = self._make_heartbeat()
+        self.tasks = self._make_tasks()
+
+    def _make_next_embedder(self) -> ConfiguredEmbedder | None:
+        """The embedder for the model that the database is going to have, so that nothing stops when it changes."""
+        described = self.settings.next_embedder
+        if described is None:
+            return None
+        breaker = _recall_breaker("embedding of questions with embed_next")
+        return ConfiguredEmbedder(self.home, described, breaker, cache_entries=CACHE_ENTRIES, is_in_use=False)
 
     def _make_heartbeat(self) -> Heartbeat:
         breakers = [self.writer.breaker, self.read_breaker, self.backlog.breaker, self.embedder.breaker]
@@ -261,36 +259,35 @@ class Engine:
             has_read=lambda: self._guarded_recall.has_answered,
         )
 
-    def _make_mirror_files(self, predecessor: Engine | None) -> tasks.MirrorFiles:
-        made = tasks.MirrorFiles(
+    def _make_tasks(self) -> tasks.Tasks:
+        settings = self.settings
+        mirror = tasks.MirrorFiles(
             self.mirror,
             self.writer,
             on_changed=self._rows_stored,
-            is_wanted=self.settings.bulk_sync_on_init,
+            is_wanted=settings.bulk_sync_on_init,
+            theme=lambda: self._theme,
         )
-        if predecessor is not None:
-            made.theme = predecessor._mirror_files.theme
-        return made
-
-    def _make_tasks(self, check_configuration: Callable[[], object]) -> tasks.Tasks:
-        takes_typed = self.settings.embed_on_write and self.settings.conversation_embed_policy == "all"
+        self._keep_recall_log = tasks.KeepRecallLog(self.recall_log, self.pool, self.read_breaker)
+        self.watch_undo = tasks.WatchUndo(self._undone, self.pool, self.writer)
+        takes_typed = settings.embed_on_write and settings.conversation_embed_policy == "all"
         return tasks.Tasks(
             {
-                "configuration": tasks.WatchConfiguration(self.home, check_configuration).run,
-                "warm-up": tasks.WarmUp(self.embedder, is_local=self.settings.uses_local_model).run,
+                "configuration": tasks.WatchConfiguration(self.home, self._check_configuration).run,
+                "warm-up": tasks.WarmUp(self.embedder, is_local=settings.uses_local_model).run,
                 "vectors": functools.partial(self.backlog.run, takes_typed=takes_typed),
-                "mirror": self._mirror_files.run,
+                "mirror": mirror.run,
                 "undone turns": self.watch_undo.run,
                 "forgotten files": self.cleaning.run,
                 "refused writes": tasks.RecoverRefused(self._recorder, self.mirror).run,
-                "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, self.settings.history_days).run,
+                "history": tasks.ShortenHistory(self.pool, self.writer, self.home_id, settings.history_days).run,
                 "recall log": self._keep_recall_log.run,
-                "sweep": Sweep(self.pool, self.writer, self.settings, self.home_id, self._former_homes).run,
+                "sweep": Sweep(self.pool, self.writer, settings, self.home_id, self._former_homes(settings)).run,
                 "connections": tasks.ReapConnections(self.pool).run,
                 "process file": self.status.publish,
                 "heartbeat": self._heartbeat.run,
             },
-            database=self.settings.dsn,
+            database=settings.dsn,
         )
 
     # What providers do with it.
@@ -299,11 +296,7 @@ class Engine:
         """A provider begins a session: learn what the tasks need of it, and how to reach the user."""
         if warn_user is not None:
             self._recorder.warn_user = warn_user
-        self._mirror_files.theme = session.profile_theme
-
-    def continue_session(self, session: Session) -> None:
-        """A provider goes on with a session that it began with another engine."""
-        self._mirror_files.theme = self._mirror_files.theme or session.profile_theme
+        self._theme = session.profile_theme
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
         """Write items to the journal; returns when they are there. Never raises: a refusal is counted and reported."""
@@ -358,9 +351,6 @@ class Engine:
 
     def start(self) -> None:
         """Open the journal and start the threads, once; what cannot be had now is tried again by `record`."""
-        if self._successor is not None:
-            self._successor.start()
-            return
         if self._started:
             return
         with self._start_lock:
@@ -368,12 +358,8 @@ class Engine:
                 return
             self._open_journal()
             self.journal.start_helper()
-            if self._predecessor is None:
-                self.writer.start()
-                self.tasks.start()
-            else:
-                take_over = functools.partial(self._take_over, self._predecessor)
-                self._take_over_thread = start_thread(take_over, "hermes-pgvector-take-over")
+            self._writers.give(self.writer)
+            self._upkeep.give(self.tasks)
             self._started = True
 
     def try_start(self) -> None:
@@ -392,12 +378,6 @@ class Engine:
             if self._lacks_threads:
                 self._lacks_threads = False
                 logger.warning("threads can be started again; what waits in the journal is stored now")
-
-    def retire(self, successor: Engine) -> None:
-        """Make way for an engine with other settings; it goes on with the journal at once."""
-        self._successor, self.is_retired = successor, True
-        if self._started:
-            successor.try_start()
 
     def after_fork_in_child(self) -> None:
         """Leave everything to an engine of the child's own."""
@@ -432,8 +412,6 @@ class Engine:
         A host may have registered its own exit handler, which gives us the last transcript, before this package was
         imported; then it runs after ours.
         """
-        if self._take_over_thread is not None:
-            self._take_over_thread.join(deadline.remaining())
         if self._started:
             self._recorder.recover()
             self.flush(deadline)
@@ -447,76 +425,41 @@ class Engine:
 
     def close(self, deadline: Deadline) -> None:
         """Stop the parts; what has not arrived stays in the journal for whoever comes next."""
-        with self._start_lock:
-            self._is_closed = True
-        if self._take_over_thread is not None:
-            self._take_over_thread.join(deadline.remaining())
         if self._started:
             self._recorder.recover()
             self.flush(deadline)
             self.watch_undo.finish(deadline)
             self._heartbeat.end(deadline)
             self.status.withdraw()
+        self._writers.close()
+        self._upkeep.close()
         self.writer.stop(deadline)
         self.tasks.stop(deadline)
         self._keep_recall_log.flush(deadline)
         self.journal.close(deadline)
         # Recall opens connections also where the journal could not be opened.
         self.pool.close()
-        self._close_embedders()
-        if not self.is_retired:
-            self.refusals.leave()
+        self.embedder.close()
+        if self.next_embedder is not None:
+            self.next_embedder.close()
+        self.refusals.leave()
 
-    def _conninfo(self, deadline: Deadline) -> str:
+    def _conninfo(self, settings: Settings, guard: DatabaseGuard, deadline: Deadline) -> str:
         """The connection string in force; starts the embedded server when that is the database meant."""
-        folder = server_folder(self.home, self.settings)
-        return logins_of(folder, self.settings, self._database_guard, deadline, may_create=True).runtime
+        return logins_of(server_folder(self.home, settings), settings, guard, deadline, may_create=True).runtime
 
-    @functools.cached_property
-    def _former_homes(self) -> tuple[str, ...]:
+    def _former_homes(self, settings: Settings) -> tuple[str, ...]:
         """The homes whose rows are this one's now."""
-        return () if self.settings.dsn else self._inherited()
-
-    def _inherited(self) -> tuple[str, ...]:
+        if settings.dsn:
+            return ()
         is_profile = home_identity.root_of(self.home) != self.home
-        shares = not is_profile or server_folder(self.home, self.settings) != self.folder
+        shares = not is_profile or server_folder(self.home, settings) != self.folder
         return home_identity.inherited(self.home, self._identity, shares_database=shares)
 
     def _open_journal(self) -> None:
         """Make ready to record; needs no thread."""
         self.journal.on_append = self.writer.nudge
         self._recorder.open()
-
-    def _take_over(self, predecessor: Engine) -> None:
-        """Go on where the other stops: two writers on one journal could store a record in two databases."""
-        predecessor._leave()
-        with self._start_lock:
-            self._predecessor = None
-            if self._is_closed:
-                return
-            try:
-                self.writer.start()
-                self.tasks.start()
-            except ThreadUnavailable:
-                # The next hook tries again.
-                self._started = False
-
-    def _leave(self) -> None:
-        """Stop everything but what the successor has taken over; returns when the writer has let go of the journal."""
-        if self._take_over_thread is not None:
-            self._take_over_thread.join()
-        # At most the deadline of one batch.
-        while not self.writer.stop(Deadline.after(STEP_SECONDS)):
-            pass
-        self.tasks.stop(Deadline.after(STEP_SECONDS))
-        self._keep_recall_log.flush(Deadline.after(STEP_SECONDS))
-        self.pool.close()
-        self._close_embedders()
-
-    def _close_embedders(self) -> None:
-        self.embedder.close()
-        if self.next_embedder is not None:
-            self.next_embedder.close()
 
     def _rows_stored(self) -> None:
         """Rows have been stored that may want a vector."""

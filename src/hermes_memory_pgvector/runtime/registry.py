@@ -1,8 +1,4 @@
-"""The engines of a process: one per home and configuration, made on first use.
-
-A changed configuration replaces an engine, whose successor goes on with its journal. A forked child makes its own
-engines. The end of the process flushes them within a bound.
-"""
+"""The engines of a process: one per home, made on first use. The end of the process flushes them within a bound."""
 
 from __future__ import annotations
 
@@ -37,15 +33,12 @@ class Registry:
         key = _key(home, overrides)
         with self._lock:
             engine = self._engines.get(key)
-            if engine is not None and engine.settings == parsed.settings and not engine.is_retired:
-                return engine, parsed
-            old = engine if engine is not None and not engine.is_retired else None
-            engine = Engine(
-                home, parsed.settings, predecessor=old, check_configuration=lambda: self._check(home, overrides)
-            )
-            self._engines[key] = engine
-        if old is not None:
-            old.retire(engine)
+            if engine is None:
+                engine = self._engines[key] = Engine(
+                    home, parsed.settings, check_configuration=lambda: self._check(home, overrides)
+                )
+        if engine.settings != parsed.settings:
+            engine.adopt(parsed.settings)
         return engine, parsed
 
     def close_all(self, deadline: Deadline) -> None:
@@ -70,7 +63,7 @@ class Registry:
         self._engines.clear()
 
     def _check(self, home: Path, overrides: Overrides) -> None:
-        """Replace an engine whose configuration is no longer the one in force."""
+        """Have an engine adopt the configuration in force."""
         with self._lock:
             is_ours = _key(home, overrides) in self._engines
         if is_ours:

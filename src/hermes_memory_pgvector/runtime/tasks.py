@@ -166,9 +166,10 @@ class MirrorFiles:
         *,
         on_changed: Callable[[], None],
         is_wanted: bool,
+        theme: Callable[[], str | None],
     ) -> None:
-        self.theme: str | None = None
-        """Where new entries belong; nothing is compared before it is known."""
+        """`theme` is where new entries belong; nothing is compared before it is known."""
+        self._theme = theme
         self._mirror = mirror
         self._writer = writer
         self._on_changed = on_changed
@@ -176,12 +177,13 @@ class MirrorFiles:
 
     def run(self) -> float:
         """Compare the files with the rows if either has changed."""
-        if not self._is_wanted or self.theme is None or not self._mirror.is_due():
+        theme = self._theme()
+        if not self._is_wanted or theme is None or not self._mirror.is_due():
             return FILES_SECONDS
         if self._writer.breaker.is_open:
             return IDLE_SECONDS
         before = self._mirror.changes_made
-        pause = self._mirror.run(self.theme, lambda: self._writer.has_delivered)
+        pause = self._mirror.run(theme, lambda: self._writer.has_delivered)
         if self._mirror.changes_made != before:
             self._on_changed()
         return pause or FILES_SECONDS
