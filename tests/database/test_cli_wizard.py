@@ -80,7 +80,7 @@ def test_the_word_none_means_no_endpoint_and_a_wrong_address_is_refused(commands
     # A model and a key mean nothing without an endpoint.
     assert "Model the embedding endpoint should use" not in done.out
     done = ask(commands, "\nlocalhost:11434\nhttp://localhost:11434\n\nMY_KEY\n")
-    assert "did you mean http://localhost:11434? nothing was changed" in done.out
+    assert "did you mean http://localhost:11434? nothing was changed" in " ".join(done.out.split())
     after = commands.config["memory"]["pgvector"]
     assert (after["embed_url"], after["embed_api_key_env"]) == ("http://localhost:11434", "MY_KEY")
 

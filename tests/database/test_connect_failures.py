@@ -190,7 +190,7 @@ def test_a_server_without_pgvector_says_what_to_install_on_which_system(server: 
 def test_a_login_that_may_not_create_is_told_what_a_better_one_has_to_do(server: Server) -> None:
     def apply() -> str:
         with pytest.raises(SchemaError) as caught:
-            database.apply(server.ada, "hermes", None, adopt_model="x", quiet=True)
+            database.apply(server.ada, "hermes", None, adopt_model="x")
         return str(caught.value)
 
     assert "may not change the schema; give the owner's: hermes-pgvector migrate --admin-dsn OWNER_DSN" in apply()

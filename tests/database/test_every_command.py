@@ -10,7 +10,6 @@ import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -18,7 +17,6 @@ from docs.pages import page
 
 from hermes_memory_pgvector import cli
 from hermes_memory_pgvector.journal import codec
-from hermes_memory_pgvector.ops import catalogue
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
 from hermes_memory_pgvector.terminal import program as tree
@@ -30,10 +28,8 @@ from testing.unchanged import nothing_changes
 
 Leaf = tuple[str, argparse.ArgumentParser]
 
-OPERATED = {each.name for each in catalogue.OPERATIONS}
+OPERATED = {each.name for each in cli.EVERY}
 """Those describe their documents themselves: tests/database/test_every_operation.py."""
-WITHOUT_JSON = {"try", "completion", "mcp"}
-"""A tour that is watched, a script for the shell, and a protocol."""
 
 CHANGING: dict[str, tuple[str, ...]] = {
     "undo": ("e2",),
@@ -53,18 +49,6 @@ ELSEWHERE = {
     "journal": "tests/database/test_cli_reading.py",
     "reembed": "needs two models: tests/database/test_reembed.py",
 }
-
-READING: dict[str, tuple[str, ...]] = {
-    "doctor": (),
-    "config show": (),
-    "config get": ("embed_model",),
-    "config set": ("prefetch_limit", "6"),
-    "config unset": ("prefetch_limit",),
-    "status": (),
-    "install": (),
-    "metrics": (),
-}
-"""Commands whose JSON is compared with the reference as it comes."""
 
 
 def minute(number: int) -> Moment:
@@ -143,9 +127,8 @@ def test_every_command_has_an_example_its_home_and_a_documented_document(name: s
     assert f"hermes-pgvector {name}" in (parser.epilog or ""), "an example below the help"
     for action in parser._actions:
         assert action.help, f"a line of help for {action.option_strings or action.dest}"
-    if name not in WITHOUT_JSON:
-        assert {"--hermes-home", "--json", "--color"} <= set(tree.options_of(parser))
-        assert name in {*documented(), *OPERATED}, "a line in docs/reference/json.md"
+    assert {"--hermes-home", "--json", "--color"} <= set(tree.options_of(parser))
+    assert name in {*documented(), *OPERATED}, "a line in docs/reference/json.md"
 
 
 def test_every_command_that_takes_execute_is_tried_here() -> None:
@@ -169,18 +152,3 @@ def test_dry_runs_change_nothing_and_what_is_executed_is_audited(commands: Comma
         assert {row[0] for row in new} == {name}, (name, new)
         assert all(row[1] and row[2] for row in new)
         assert documented().get(name, set()) - set(dry.json) == set(), name
-
-
-def keys_of(document: Any) -> set[str]:
-    first = document[0] if isinstance(document, list) else document
-    return set(first)
-
-
-def test_documents_have_the_keys_of_the_reference(commands: Commands) -> None:
-    reference, differing = documented(), {}
-    for name, arguments in READING.items():
-        done = commands.call(*name.split(), *arguments, "--json")
-        assert done.code in (0, 1, 2), (name, done)
-        if keys_of(done.json) != reference[name]:
-            differing[name] = keys_of(done.json) ^ reference[name]
-    assert differing == {}

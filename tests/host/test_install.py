@@ -1,13 +1,8 @@
-"""`install` puts the plugin folder where hermes finds it, and never harms what is not ours."""
+"""The plugin folder is put where hermes finds it, and never harms what is not ours."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import shlex
-import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +10,6 @@ import yaml
 
 import hermes_memory_pgvector
 from hermes_memory_pgvector import distribution
-from hermes_memory_pgvector.cli import install
-from hermes_memory_pgvector.config.home import homes_of
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops.setup import plugin_folder
 
@@ -30,13 +23,6 @@ FILES = {
     "dashboard/page/index.js",
     "dashboard/page/style.css",
 }
-
-
-def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    install.configure(parser)
-    parser.set_defaults(json=False)
-    return install.run(parser.parse_args(arguments))
 
 
 def foreign_plugin(home: Path) -> Path:
@@ -103,33 +89,10 @@ def test_an_older_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
 def test_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
     folder = foreign_plugin(tmp_path)
     before = tree(folder)
-    with pytest.raises(ConfigError, match="--force"):
+    with pytest.raises(ConfigError, match="move it away"):
         plugin_folder.install(tmp_path)
     assert tree(folder) == before
     assert not (tmp_path / "hooks").exists()
-
-
-def test_force_moves_a_foreign_folder_to_where_hermes_finds_no_plugins(tmp_path: Path) -> None:
-    folder = foreign_plugin(tmp_path)
-    before = tree(folder)
-    result = plugin_folder.install(tmp_path, force=True)
-    (aside,) = result.moved_aside
-    assert tree(aside) == before
-    assert tmp_path / "plugins" not in aside.parents
-    assert tmp_path / "hooks" not in aside.parents
-    assert "distribution" in (folder / "plugin.yaml").read_text()
-    assert names(tmp_path / "plugins") == ["pgvector"]
-
-
-def test_force_twice_keeps_both_foreign_folders(tmp_path: Path) -> None:
-    foreign_plugin(tmp_path)
-    (first,) = plugin_folder.install(tmp_path, force=True).moved_aside
-    plugin_folder.remove(tmp_path)
-    foreign_plugin(tmp_path)
-    (second,) = plugin_folder.install(tmp_path, force=True).moved_aside
-    assert first != second
-    assert first.is_dir()
-    assert second.is_dir()
 
 
 def test_a_link_to_a_working_copy_is_replaced_without_touching_the_copy(tmp_path: Path) -> None:
@@ -157,80 +120,6 @@ def test_remove_refuses_a_folder_that_is_not_ours(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not ours"):
         plugin_folder.remove(tmp_path)
     assert tree(folder) == {"__init__.py", "plugin.yaml"}
-
-
-def test_all_profiles_reaches_every_profile_from_any_of_them(tmp_path: Path) -> None:
-    for profile in ("coder", "writer"):
-        (tmp_path / "profiles" / profile).mkdir(parents=True)
-    (tmp_path / "config.yaml").write_text("")
-    (tmp_path / "profiles" / ".trash").mkdir()
-    (tmp_path / "profiles" / "note.txt").write_text("")
-    expected = [tmp_path, tmp_path / "profiles" / "coder", tmp_path / "profiles" / "writer"]
-    assert homes_of(tmp_path) == expected
-    assert homes_of(tmp_path / "profiles" / "coder") == expected
-    run("--hermes-home", str(tmp_path / "profiles" / "coder"), "--all-profiles")
-    assert all((home / "plugins" / "pgvector" / "__init__.py").is_file() for home in expected)
-
-
-def test_a_mistyped_home_is_an_error_not_a_new_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no folder"):
-        run("--hermes-home", str(tmp_path / "hremes"))
-    assert not (tmp_path / "hremes").exists()
-
-
-def test_says_what_it_did_and_how_to_turn_it_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--hermes-home", str(tmp_path)) == 0
-    out = capsys.readouterr().out
-    assert str(tmp_path / "plugins" / "pgvector") in out
-    assert "hermes config set memory.provider pgvector" in out
-
-
-def test_each_profile_has_its_own_command_to_turn_it_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "profiles" / "coder").mkdir(parents=True)
-    run("--hermes-home", str(tmp_path), "--all-profiles")
-    out = capsys.readouterr().out
-    assert "Turn it on with: hermes config set memory.provider pgvector" in out
-    assert "Turn it on with: hermes -p coder config set memory.provider pgvector" in out
-
-
-def test_json_tells_a_script_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--hermes-home", str(tmp_path), "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["homes"][0]["change"] == "installed"
-    assert told["hermes_sees_package"] in (True, None)
-
-
-def hermes_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    script = folder / "hermes"
-    script.write_text(text)
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(folder))
-
-
-@pytest.mark.parametrize(
-    "first_lines",
-    ["#!{python}\n", "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n", '#!/bin/bash\nexec "{python}" "$@"\n'],
-    ids=["direct", "long path", "wrapper"],
-)
-def test_warns_when_hermes_runs_on_a_python_that_cannot_import_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], first_lines: str
-) -> None:
-    python = tmp_path / "other env" / "bin" / "python3"
-    python.parent.mkdir(parents=True)
-    told = {"host": True, "lacks": ["psycopg"], "python": list(sys.version_info[:2])}
-    python.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(told))}\n")
-    python.chmod(0o755)
-    if " " in str(python) and first_lines.startswith("#!{python}"):
-        python = python.rename(tmp_path / "python3")
-    hermes_on_path(tmp_path, monkeypatch, first_lines.format(python=python))
-    home = tmp_path / "home"
-    home.mkdir()
-    assert run("--hermes-home", str(home)) == 3
-    said = capsys.readouterr().out
-    assert str(python) in said
-    assert "cannot import psycopg" in said
 
 
 @pytest.mark.parametrize("manifest", ["plugins/pgvector/plugin.yaml", "hooks/pgvector/HOOK.yaml"])

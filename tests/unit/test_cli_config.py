@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testing.command import Commands
+from testing.embed_server import EmbedServer
 
 FILE = """\
 # my own words
@@ -36,16 +37,19 @@ def test_show_says_where_each_value_comes_from(commands: Commands) -> None:
     done = commands.call("config", "show", "--json", variables={"HERMES_PGVECTOR_TURN_MIN_CHARS": "12"})
     assert done.code == 0
     settings = done.json["settings"]
-    assert settings["prefetch_limit"] == {"value": 3, "from": "memory.pgvector"}
-    assert settings["journal_max_mb"] == {"value": 5000, "from": "plugins.pgvector"}
-    assert settings["turn_min_chars"] == {"value": 12, "from": "environment"}
-    assert settings["sync_turns"] == {"value": True, "from": "default"}
+    assert settings["prefetch_limit"] == {"value": 3, "source": "memory.pgvector"}
+    assert settings["journal_max_mb"] == {"value": 5000, "source": "plugins.pgvector"}
+    assert settings["turn_min_chars"] == {"value": 12, "source": "environment"}
+    assert settings["sync_turns"] == {"value": True, "source": "default"}
 
 
 def test_show_can_leave_the_defaults_out(commands: Commands) -> None:
     done = commands.call("config", "show", "--changed")
-    names = [line.split()[0] for line in done.out.splitlines()[2:]]
-    assert names == ["journal_max_mb", "prefetch_limit", "allowed_themes"]
+    found = {name for line in done.out.splitlines() for name in line.split()[:3] if "_" in name and "/" not in name}
+    assert found == {"journal_max_mb", "prefetch_limit", "allowed_themes"}
+    heads = [line.split()[0] for line in commands.call("config", "show").out.splitlines() if line[2:3].strip()]
+    assert len(heads) == len(set(heads)), "grouped, each group named once"
+    assert {"database", "recall", "stored", "themes"} <= set(heads)
 
 
 def test_show_leaves_out_what_nobody_needs_unless_it_is_set(commands: Commands) -> None:
@@ -87,9 +91,9 @@ def test_set_refuses_a_wrong_value_and_changes_nothing(commands: Commands, name:
 
 def test_unset_returns_to_the_layer_below(commands: Commands) -> None:
     commands.call("config", "set", "journal_max_mb", "7000")
-    assert commands.call("config", "get", "journal_max_mb", "--json").json["from"] == "memory.pgvector"
+    assert commands.call("config", "get", "journal_max_mb", "--json").json["source"] == "memory.pgvector"
     done = commands.call("config", "unset", "journal_max_mb", "--json")
-    assert done.json == {"name": "journal_max_mb", "changed": True, "value": 5000, "from": "plugins.pgvector"}
+    assert done.json == {"name": "journal_max_mb", "changed": True, "value": 5000, "source": "plugins.pgvector"}
     assert commands.call("config", "unset", "prefetch_limit", "--json").json["value"] == 5
     assert commands.call("config", "unset", "prefetch_limit", "--json").json["changed"] is False
 
@@ -158,7 +162,9 @@ def test_a_protocol_without_an_endpoint_is_refused_until_there_is_one(commands: 
     assert done.code == 1
     assert "embed_url is empty" in done.err
     assert (commands.home / "config.yaml").read_text(encoding="utf-8") == FILE
-    assert commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1").code == 0
+    done = commands.call("config", "set", "embed_url", "http://127.0.0.1:9/v1")
+    assert done.code == 0
+    assert "the embedder does not work with this: no connection to 127.0.0.1 port 9" in " ".join(done.out.split())
     assert commands.call("config", "set", "embed_protocol", "openai").code == 0
 
 
@@ -177,7 +183,7 @@ def test_the_value_in_force_is_shown_with_its_source(commands: Commands) -> None
     def value(name: str) -> tuple[object, str]:
         shown = commands.call("config", "get", name, "--json").json
         assert commands.call("config", "get", name).out.strip() == str(shown["value"])
-        return shown["value"], shown["from"]
+        return shown["value"], shown["source"]
 
     assert commands.call("config", "get", "dsn").out.strip() == "(the embedded server)"
     assert value("embed_model") == ("wordllama-l2-supercat-256", "local model")
@@ -203,7 +209,7 @@ def test_a_connection_string_goes_with_its_password(commands: Commands) -> None:
         commands.call("config", "set", "dsn", "postgresql://ada:s3cret@127.0.0.1:1/x", "--force")
         assert "s3cret" in (commands.home / ".env").read_text(encoding="utf-8")
         done = commands.call("config", *back, "--json")
-        assert done.json == {"name": "dsn", "changed": True, "value": "", "from": "default"}
+        assert done.json == {"name": "dsn", "changed": True, "value": "", "source": "default"}
         assert (commands.home / ".env").read_text(encoding="utf-8") == "OTHER=kept\n"
     assert commands.call("config", "unset", "dsn", "--json").json["changed"] is False
 
@@ -211,9 +217,9 @@ def test_a_connection_string_goes_with_its_password(commands: Commands) -> None:
 def test_a_connection_string_in_the_environment_file_goes_too(commands: Commands) -> None:
     commands.home.mkdir(parents=True, exist_ok=True)
     (commands.home / ".env").write_text("HERMES_PGVECTOR_DSN=postgresql://ada:s3cret@127.0.0.1:1/x\n", encoding="utf-8")
-    assert commands.call("config", "get", "dsn", "--json").json["from"] == "environment"
+    assert commands.call("config", "get", "dsn", "--json").json["source"] == "environment"
     commands.call("config", "unset", "dsn")
-    assert commands.call("config", "get", "dsn", "--json").json["from"] == "default"
+    assert commands.call("config", "get", "dsn", "--json").json["source"] == "default"
     assert (commands.home / ".env").read_text(encoding="utf-8") == ""
 
 
@@ -227,3 +233,10 @@ def test_a_password_that_env_files_cannot_hold_is_still_nobody_elses_to_read(com
     assert done.code == 0, done.everything
     assert password in config.read_text(encoding="utf-8")
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
+
+
+def test_an_embedder_is_asked_before_it_is_written(commands: Commands) -> None:
+    with EmbedServer(dim=768) as server:
+        done = commands.call("config", "set", "embed_url", server.url)
+    assert done.code == 0
+    assert "the embedder answers: nomic-embed-text, 768 dimensions" in done.out

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,7 +18,7 @@ from hermes_memory_pgvector.terminal import program as tree
 from testing.command import PROGRAM, Commands
 
 PROMISED = (
-    "up", "try", "install", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
+    "up", "try", "migrate", "doctor", "status", "recall", "backfill", "index", "config", "journal",
     "list", "show", "why", "undo", "restore", "edit", "mute",
 )  # fmt: skip
 LIGHT = """
@@ -106,7 +105,8 @@ def test_without_a_command_help_is_shown_and_it_is_a_usage_error(commands: Comma
     [
         ("index", "nonsense"), ("index", "create", "--all", "--theme", "x"), ("index", "create", "--memory", "0"),
         ("nonsense",), ("recall",), ("recall", "x", "--limit", "0"), ("recall", "x", "--limit", "many"),
-        ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config",), ("config", "get", "nonsense"),
+        ("recall", "x", "--kind", "dreams"), ("backfill", "--limit", "-3"), ("config", "get"),
+        ("config", "get", "nonsense"),
         ("config", "set", "prefetch_limit"), ("journal",), ("journal", "retry"), ("journal", "drop", "t3"),
         ("status", "--limit", "none"), ("up", "--nonsense"),
     ],
@@ -143,6 +143,7 @@ def test_stopping_what_does_not_run_is_no_error(commands: Commands) -> None:
     done = commands.run("up", "--stop", "--json")
     assert done.code == 0
     assert done.json == {"stopped": False}
+    assert commands.run("stop").code == 2
 
 
 def test_a_terminal_without_unicode_gets_letters(commands: Commands) -> None:
@@ -191,12 +192,13 @@ def test_an_error_becomes_one_sentence_and_a_code(
 
 
 def test_an_unexpected_error_says_its_class_and_not_its_text(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(args: argparse.Namespace) -> int:
+    def fail(_: Path) -> None:
         raise RuntimeError("the secret sauce is mustard")
 
-    monkeypatch.setattr("hermes_memory_pgvector.cli.doctor.run", fail)
+    monkeypatch.setattr("hermes_memory_pgvector.ops.setup.checks.examination.examine", fail)
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
     assert cli.main(["doctor"]) == 1
     said = capsys.readouterr()
     assert "RuntimeError" in said.err
@@ -230,15 +232,15 @@ def test_print_says_which_part_it_cannot_know(commands: Commands) -> None:
     assert "halfvec(768)" not in done.out
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
-def test_every_command_has_a_heading_and_examples_that_it_accepts(command: ModuleType) -> None:
-    assert command.GROUP in tree.GROUPS
-    assert command.EXAMPLES
-    for line, meaning in command.EXAMPLES:
+@pytest.mark.parametrize("command", cli.every_command(), ids=lambda command: command.name)
+def test_every_command_has_a_heading_and_examples_that_it_accepts(command: tree.Entry) -> None:
+    assert command.group in tree.GROUPS
+    assert command.examples
+    for line, meaning in command.examples:
         parser = tree.Parser(prog="hermes-pgvector")
         cli.configure(parser)
         args = parser.parse_args(shlex.split(line.partition(" > ")[0]))
-        assert args.pgvector_command in (command.NAME, *getattr(command, "ALIASES", ()))
+        assert args.pgvector_command in (command.name, *command.aliases)
         assert meaning[0].islower() or meaning[0].isdigit()
         assert not meaning.endswith(".")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops.setup import host_python, host_site
+from hermes_memory_pgvector.ops.setup import host_python, host_site, plugin_folder
 from testing.environments import borrowed_environment
+
+REAL_PYTHON = sys.executable
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +115,38 @@ def test_hermes_can_use_the_memory_once_the_home_has_what_it_needs(hermes: Path,
     assert before is not None
     assert not before.sees_package
     assert "the plugin folder is not in place" in host_site.shortcoming(before)
-    host_site.carry(tmp_path, before, quiet=True)
-    after = host_site.connect(tmp_path, before, quiet=True)
+    for note in host_site.carry(tmp_path, before):
+        assert note.mark == "ok"
+    plugin_folder.install(tmp_path)
+    after = host_python.examine(tmp_path, before)
     assert after.sees_package, after
+
+
+LAUNCHER = """#!/bin/sh
+test "$1" = --print-runtime-command || exit 2
+exec {python} - "$@" <<'END'
+import json, sys
+module = sys.argv[sys.argv.index("--module") + 1] if "--module" in sys.argv else "hermes_cli.main"
+rest = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+run = "import runpy, sys; sys.argv.pop(0); runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+print(json.dumps(["{hermes}", "-c", run, module, *rest]))
+END
+"""
+
+
+def test_a_hermes_that_can_say_what_it_runs_on_is_believed(
+    hermes: Path, empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its launcher is a shell script, and only the command that it prints puts its libraries on the path."""
+    launcher = tmp_path / "named" / "hermes"
+    launcher.parent.mkdir()
+    launcher.write_text(LAUNCHER.format(python=REAL_PYTHON, hermes=hermes / "python"), encoding="utf-8")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{launcher.parent}:{os.defpath}")
+    found = host_python.find(tmp_path)
+    assert found is not None
+    assert (found.path, found.named, found.how) == (hermes / "python", hermes / "python", host_python.BY_HOST)
+    host_python.remember(tmp_path, host_python.HostPython(empty / "python", "given before"))
+    again = host_python.find(tmp_path)
+    assert again is not None
+    assert again.path == hermes / "python", "what hermes says of itself counts more than a choice of former days"

@@ -1,4 +1,4 @@
-"""Commands that a sentence names can be pasted: under the name the reader knows, and for the home they asked about."""
+"""Commands in sentences are those that the reader can run: by the name this one was started by, for the same home."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.cli import own_commands
+from hermes_memory_pgvector.cli import options
 from hermes_memory_pgvector.terminal import program as tree
-
-
-@pytest.fixture(autouse=True)
-def known_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HERMES_PGVECTOR_COMMAND", raising=False)
+from hermes_memory_pgvector.terminal import render
 
 
 def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
-    parser = argparse.ArgumentParser(prog=prog) if " " in prog else tree.Parser(prog=prog)
+    """The sentence as a command that was called like this prints it."""
+    parser = tree.Parser(prog=prog)
     cli.configure(parser)
-    return own_commands.completed_for(parser.parse_args(arguments))(text)
+    args: argparse.Namespace = parser.parse_args(arguments)
+    with render.spoken_to(*options.voice_of(args)):
+        return render.addressed(text)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
     [
         ("run: hermes-pgvector migrate", "run: hermes-pgvector migrate --hermes-home /srv/h"),
         ("hermes-pgvector prune --days 3", "hermes-pgvector prune --hermes-home /srv/h --days 3"),
-        ("hermes-pgvector config set dsn DSN", "hermes-pgvector config set --hermes-home /srv/h dsn DSN"),
+        ("hermes-pgvector config set dsn DSN", "hermes-pgvector config --hermes-home /srv/h set dsn DSN"),
         ("see: hermes-pgvector list rejected", "see: hermes-pgvector list --hermes-home /srv/h rejected"),
         (
             "hermes-pgvector index drop --theme a; hermes-pgvector index create --theme b",
@@ -56,10 +55,11 @@ def test_a_home_is_quoted_and_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_every_command_takes_the_home_where_it_is_put() -> None:
     parser = tree.Parser(prog="hermes-pgvector")
     cli.configure(parser)
-    for command in cli.COMMANDS:
-        for line, _ in command.EXAMPLES:
+    for command in cli.every_command():
+        for line, _ in command.examples:
             told = completed(f"hermes-pgvector {line}", "status", "--hermes-home", "/srv/h")
-            assert ("--hermes-home /srv/h" in told) is (command.NAME not in ("try", "completion")), line
+            words = told.removeprefix("hermes-pgvector ").split()
+            assert words[1:3] == ["--hermes-home", "/srv/h"], told
 
 
 def test_without_a_home_the_sentence_stays_as_it_is() -> None:

@@ -11,7 +11,7 @@ import yaml
 from hermes_memory_pgvector.config.home import home_id, homes_of, root_of
 from hermes_memory_pgvector.config.settings_file import current_provider
 from hermes_memory_pgvector.errors import ConfigError
-from hermes_memory_pgvector.ops.setup import removal
+from hermes_memory_pgvector.ops.setup import uninstall
 from testing.command import Commands
 
 
@@ -28,9 +28,9 @@ def make_home(path: Path) -> Path:
     return path
 
 
-def purge(home: Path) -> removal.Plan:
-    plan = removal.plan(home, purge=True)
-    plan.execute(lambda step: None)
+def purge(home: Path) -> uninstall.Removal:
+    plan = uninstall.plan(home, purge=True)
+    plan.execute()
     return plan
 
 
@@ -88,8 +88,8 @@ def test_data_on_another_disk_is_refused_before_anything_changes(tmp_path: Path)
     disk = (home / "pgvector").rename(tmp_path / "disk")
     (home / "pgvector").symlink_to(disk)
     with pytest.raises(ConfigError, match=r"is a link to .*nothing was changed"):
-        removal.plan(home, purge=True)
-    removal.plan(home, purge=False).execute(lambda step: None)
+        uninstall.plan(home, purge=True)
+    uninstall.plan(home, purge=False).execute()
     assert current_provider(home) == ""
     assert (disk / "home-id").exists()
 
@@ -102,8 +102,8 @@ def test_the_command_to_paste_names_the_home_that_was_shown(tmp_path: Path, how:
     shown = commands.call(
         "uninstall", "--purge", *given, variables={"HERMES_HOME": str(usual if how == "option" else home)}
     )
-    (line,) = [line for line in shown.out.splitlines() if line.startswith("To do it: ")]
-    words = shlex.split(line.removeprefix("To do it: "))
+    (line,) = [line for line in shown.out.splitlines() if "hermes-pgvector uninstall" in line]
+    words = shlex.split(line[line.index("hermes-pgvector") :])
     done = commands.call(*words[1:], variables={"HERMES_HOME": ""})
     assert done.code == 0, done.everything
     assert not (home / "pgvector").exists()

@@ -8,42 +8,33 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from hermes_memory_pgvector import __version__, carried
 from hermes_memory_pgvector.cli import (
     backfill,
-    completion,
-    config,
-    doctor,
     edit,
     export,
     forget,
     import_,
     index,
-    install,
-    mcp,
-    migrate,
     options,
-    own_commands,
     prune,
     reembed,
     restore,
     scan,
-    system_errors,
-    tour,
-    ui,
     undo,
-    uninstall,
-    up,
 )
-from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config import access, settings_file
 from hermes_memory_pgvector.errors import (
     DatabaseUnavailable,
     DeadlineExceeded,
@@ -52,26 +43,67 @@ from hermes_memory_pgvector.errors import (
     ServerError,
     UsageError,
 )
+from hermes_memory_pgvector.mcp.serving import MCP
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
-from hermes_memory_pgvector.ops.memory import memory_of
+from hermes_memory_pgvector.ops.memory import Memory, memory_of
+from hermes_memory_pgvector.ops.setup import up
 from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render, sink
-from hermes_memory_pgvector.terminal.operation import Operation
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Raw
+from hermes_memory_pgvector.tour import TRY
+from hermes_memory_pgvector.web.serving import UI
 
-COMMANDS = (
-    up, tour, install, uninstall, migrate, doctor, config, completion,
-    undo, restore, edit,
-    forget, prune, scan,
-    import_, export,
-    reembed, backfill, index, ui, mcp,
-)  # fmt: skip
+COMMANDS = (undo, restore, edit, forget, prune, scan, import_, export, reembed, backfill, index)
 """The commands that declare their own options; the others are operations."""
 FIRST = ("up", "status", "doctor", "recall", "list", "show", "edit", "forget", "ui", "try")
 """What stands on the first page of help."""
+SHELLS = {
+    "bash": "complete -o default -W '{names}' hermes-pgvector",
+    "zsh": "_hermes_pgvector() {{ (( CURRENT == 2 )) && compadd {names} || _files; }}\n"
+    "compdef _hermes_pgvector hermes-pgvector",
+    "fish": "complete -c hermes-pgvector -n __fish_use_subcommand -f -a '{names}'",
+}
 UNAVAILABLE = (DatabaseUnavailable, EmbeddingUnavailable, ServerError, DeadlineExceeded)
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+
+
+def _offered(home: Path, yes: bool) -> Iterator[Note]:
+    if not sink.is_document():
+        import_.offer(home, yes=yes)
+    yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Raw):
+    """A script for a shell."""
+
+    script: str
+
+    def as_text(self) -> str:
+        """As the shell reads it."""
+        return f"{self.script}\n"
+
+
+def _completion(_memory: Memory, *, shell: str) -> Completion:
+    """The names of all commands, for a shell to complete."""
+    return Completion(SHELLS[shell].format(names=" ".join(each.name for each in every_command())))
+
+
+COMPLETION = Operation(
+    "completion",
+    "print a script that lets a shell complete the names of commands",
+    (Option("shell", "the shell to write for", choices=tuple(SHELLS), required=True),),
+    _completion,
+    (("completion bash", "put it into ~/.local/share/bash-completion/completions/hermes-pgvector"),),
+    group="set up",
+    on_page=False,
+    is_listed=False,
+    needs_home=False,
+)
+EVERY = (up.operation(_offered), TRY, *OPERATIONS, UI, MCP, COMPLETION)
+"""Every operation there is: those of the operator, and those that open a door of their own."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,15 +114,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def every_command() -> list[tree.Entry]:
     """Every command there is, in the order of `help --all`."""
-    return [*(tree.entry_of(each, _operate) for each in OPERATIONS), *(_entry(each) for each in COMMANDS)]
+    return [*(tree.entry_of(each, _operate) for each in EVERY), *(_entry(each) for each in COMMANDS)]
 
 
 def _operate(operation: Operation, args: argparse.Namespace) -> int:
     """Run an operation on the memory of a home, and show what it answers."""
     given = tree.given(operation, args)
-    home = options.home_of(args)
-    with render.spoken_to(*own_commands.voice_of(args)):
-        return render.show(operation.run(memory_of(home), **given), as_json=args.json, again=operation.typed(given))
+    home = options.home_of(args) if operation.needs_home else options.home_to_be(args)
+    answer = operation.run(memory_of(home), **given)
+    with render.naming(home) if operation.names_home and home != options.usual_home() else contextlib.nullcontext():
+        return render.show(answer, as_json=args.json, again=operation.typed(given))
 
 
 def _entry(command: ModuleType) -> tree.Entry:
@@ -111,7 +144,7 @@ def dispatch(args: argparse.Namespace) -> int:
     _tolerate_terminal()
     sink.use(getattr(args, "color", None) or "auto", is_document=getattr(args, "json", False))
     carried.activate(getattr(args, "hermes_home", None) or settings_file.default_home())
-    with terminal.completing(own_commands.completed_for(args)):
+    with render.spoken_to(*options.voice_of(args)), terminal.completing(render.addressed):
         return _run(args)
 
 
@@ -119,7 +152,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         return int(args.pgvector_run(args))
     except KeyboardInterrupt:
-        terminal.complain("interrupted")
+        sys.stderr.write("interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:
         # Nobody reads our output any more; the interpreter must not try to flush the rest at exit.
@@ -128,7 +161,7 @@ def _run(args: argparse.Namespace) -> int:
     except MemoryPluginError as error:
         return _fail(args, str(error), 2 if isinstance(error, (UsageError, *UNAVAILABLE)) else 1)
     except OSError as error:
-        said = system_errors.sentence(error)
+        said = access.sentence(error)
         if said is None:
             raise
         return _fail(args, said, 1)
@@ -140,8 +173,8 @@ def _fail(args: argparse.Namespace, text: str, code: int) -> int:
     if getattr(args, "json", False):
         # Whoever reads the document may be gone, or it may be what does not fit on the disk.
         with contextlib.suppress(OSError):
-            terminal.as_json({"error": terminal.completed(text)})
-    terminal.fail(text)
+            sys.stdout.write(json.dumps({"error": render.addressed(text)}, ensure_ascii=False, indent=2) + "\n")
+    render.complain(text)
     return code
 
 
@@ -167,7 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.trace:
             traceback.print_exc()
         # Its text may hold content; its class and place do not.
-        terminal.fail(f"unexpected {type(error).__name__}", "run it again with: hermes-pgvector --trace")
+        render.complain(f"unexpected {type(error).__name__}", "run it again with: hermes-pgvector --trace")
         return 1
 
 

@@ -13,6 +13,13 @@ from hermes_memory_pgvector.ops.explain.recall import RECALL
 from hermes_memory_pgvector.ops.explain.why import WHY
 from hermes_memory_pgvector.ops.fleet.journal import JOURNAL
 from hermes_memory_pgvector.ops.fleet.metrics import METRICS
+from hermes_memory_pgvector.ops.setup.config import CONFIG
+from hermes_memory_pgvector.ops.setup.doctor import DOCTOR
+from hermes_memory_pgvector.ops.setup.migrate import MIGRATE
+from hermes_memory_pgvector.ops.setup.uninstall import UNINSTALL
 from hermes_memory_pgvector.ops.themes.theme import THEME
 
-OPERATIONS = (RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, THEME, PROMOTE, BACKUP, ACTIVITY)
+OPERATIONS = (
+    RECALL, LIST, SHOW, WHY, MUTE, STATUS, METRICS, JOURNAL, DOCTOR, CONFIG, MIGRATE, UNINSTALL, THEME, PROMOTE, BACKUP,
+    ACTIVITY,
+)  # fmt: skip

@@ -12,8 +12,9 @@ from hermes_memory_pgvector.config.settings_file import load, secret
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseDenied, EmbeddingError, SchemaError
 from hermes_memory_pgvector.ops import parts, password, profiles
-from hermes_memory_pgvector.terminal import lines as terminal
 from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.amounts import count
+from hermes_memory_pgvector.terminal.operation import Note, command
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -92,21 +93,17 @@ def apply(
     role: str,
     spec: ModelSpec | None,
     *,
-    role_password: str | None = None,
     adopt_model: str,
+    role_password: str | None = None,
     switches_model: bool = False,
-    quiet: bool,
-    tells_steps: bool = True,
     may_be_closed: bool = False,
     language: str | None = None,
 ) -> Outcome:
-    """Run the migration and say what it adopts and, if wanted, each step."""
+    """Run the migration; whoever waits for another one, or for the adoption of rows, sees so."""
     from hermes_memory_pgvector.schema import migrate
 
     remedy = "hermes-pgvector migrate --admin-dsn OWNER_DSN"
-    # Within `up`, the step that calls this shows that it is still at work.
-    waiting = progress.waiting("migrating", quiet=quiet or not tells_steps)
-    with explaining_denial(admin, "change the schema", remedy), waiting:
+    with explaining_denial(admin, "change the schema", remedy), progress.shown("migrating") as bar:
         return migrate.apply(
             admin,
             runtime_role=role,
@@ -114,57 +111,43 @@ def apply(
             model=spec,
             switches_model=switches_model,
             adopt_model=adopt_model,
-            report=_note if tells_steps and not quiet else _keep_quiet,
-            announce=_keep_quiet if quiet else _note,
+            report=bar.phase,
+            announce=bar.phase,
             may_be_closed=may_be_closed,
             language=language,
         )
 
 
-def _note(text: str) -> None:
-    terminal.bullet("note", text)
-
-
-def _keep_quiet(_: str) -> None:
-    pass
-
-
-def tell(outcome: Outcome, wanted: Wanted) -> None:
-    """Say what was done and what is left to do."""
-    adopted = outcome.adopted_memories + outcome.adopted_turns
-    if adopted:
-        terminal.bullet(
-            "ok",
-            f"adopted {terminal.count(outcome.adopted_memories, 'memory', 'memories')}, "
-            f"{terminal.count(outcome.adopted_turns, 'turn')} and {terminal.count(outcome.adopted_vectors, 'vector')}",
+def told(outcome: Outcome, wanted: Wanted) -> Iterator[Note]:
+    """What was done and what is left to do."""
+    if outcome.adopted_memories + outcome.adopted_turns:
+        counts = (
+            count(outcome.adopted_memories, "memory", "memories"),
+            count(outcome.adopted_turns, "turn"),
+            count(outcome.adopted_vectors, "vector"),
         )
-    terminal.bullet("ok", "the tables were made" if outcome.applied else "the tables are as they should be")
-    if outcome.kept_model is not None:
-        tell_kept_model(outcome.kept_model, wanted)
-    elif wanted.spec is not None:
-        terminal.bullet("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
+        yield Note("ok", f"adopted {counts[0]}, {counts[1]} and {counts[2]}")
+    yield Note("ok", "the tables were made" if outcome.applied else "the tables are as they should be")
+    if outcome.kept_model is None and wanted.spec is not None:
+        yield Note("ok", f"vectors: {wanted.spec.name}, {wanted.spec.dim} dimensions")
     for notice in outcome.notices:
-        terminal.bullet("note", notice)
+        yield Note("note", notice)
     if outcome.vectors_wanted:
-        waiting = terminal.count(outcome.vectors_wanted, "row")
-        terminal.bullet(
-            "note", f"{waiting} will be embedded in the background", "to do it now: hermes-pgvector backfill"
+        text = f"{count(outcome.vectors_wanted, 'row')} will be embedded in the background"
+        yield Note("note", text, "to do it now", command("reembed"))
+    yield from left(outcome, wanted)
+
+
+def left(outcome: Outcome, wanted: Wanted) -> Iterator[Note]:
+    """What keeps the vectors waiting, or their model as it is."""
+    if outcome.kept_model is not None:
+        assert wanted.spec is not None
+        text = (
+            f"the database keeps its model, {outcome.kept_model}: with {wanted.spec.name} ({wanted.spec.dim}), as the "
+            "settings name it, recall would find rows by keywords only until all are embedded anew"
         )
+        yield Note("warning", text, "to change it without an outage", command("reembed"))
+        yield Note("note", "to switch at once all the same", then=command("migrate", "--switch-model"))
     if wanted.problem:
-        terminal.bullet(
-            "warning",
-            f"vectors have to wait: {wanted.problem}",
-            "everything else is ready; when the endpoint answers, run: hermes-pgvector migrate",
-        )
-
-
-def tell_kept_model(kept: str, wanted: Wanted) -> None:
-    """Say that the model was not changed, and how to change it."""
-    assert wanted.spec is not None
-    terminal.bullet(
-        "warning",
-        f"the database keeps its model, {kept}: with {wanted.spec.name} ({wanted.spec.dim}), as the settings name it, "
-        "recall would find rows by keywords only until all are embedded anew",
-        "to change it without an outage: hermes-pgvector reembed",
-    )
-    terminal.bullet("note", "to switch at once all the same", "hermes-pgvector migrate --switch-model")
+        hint = "everything else is ready; when the endpoint answers, run"
+        yield Note("warning", f"vectors have to wait: {wanted.problem}", hint, command("migrate"))

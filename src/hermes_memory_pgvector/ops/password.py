@@ -6,7 +6,8 @@ libpq has looked for it before, in PGPASSWORD, in ~/.pgpass and in the service f
 from __future__ import annotations
 
 from hermes_memory_pgvector.errors import DatabaseError
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import ask, sink
+from hermes_memory_pgvector.terminal.render import one_line
 
 CONNECT_SECONDS = 10.0
 MOST_TRIES = 3
@@ -23,12 +24,12 @@ def complete(dsn: str) -> str:
     problem = connect_problem(dsn, CONNECT_SECONDS)
     tries = 0
     while problem is not None:
-        if problem.kind not in (NO_PASSWORD, WRONG_PASSWORD) or tries == MOST_TRIES or not terminal.can_ask():
+        if problem.kind not in (NO_PASSWORD, WRONG_PASSWORD) or tries == MOST_TRIES or not ask.can_ask():
             raise _at(brief(dsn), problem)
         if problem.kind == WRONG_PASSWORD:
-            terminal.bullet("warning", "the server refuses this password")
+            sink.write("   the server refuses this password")
         which = "Another password" if tries else "Password"
-        typed = terminal.ask_secret(f"   {which} for {terminal.one_line(brief(dsn))}:")
+        typed = ask.ask_secret(f"   {which} for {one_line(brief(dsn))}:")
         if not typed:
             raise _at(brief(dsn), problem)
         dsn = with_login(dsn, user_of(dsn), typed)

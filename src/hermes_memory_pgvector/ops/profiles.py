@@ -103,7 +103,7 @@ def check_embedder(home: Path, values: Mapping[str, Any]) -> None:
         return
     raise ConfigError(
         f"profile {home.name} shares {SHARED}; set {', '.join(given)} for {root_of(home)} and then run: "
-        "hermes-pgvector up --all-profiles; or give the profile a database of its own: up --own-server"
+        "hermes-pgvector up --all-profiles; or give the profile a database of its own: up --own-database"
     )
 
 

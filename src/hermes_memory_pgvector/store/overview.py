@@ -11,8 +11,6 @@ from hermes_memory_pgvector.postgres.statements import model_statement, statemen
 from hermes_memory_pgvector.store.vectors import Key
 from hermes_memory_pgvector.values import EmbeddingModel
 
-CONTRIB = ("pg_trgm", "unaccent", "btree_gin")
-
 
 @dataclass(frozen=True, slots=True)
 class ThemeRows:
@@ -42,41 +40,10 @@ class ServerFacts:
     version: str
     database: str
     role: str
-    is_superuser: bool
     owns_tables: bool
     pgvector: str | None
-    contrib: tuple[str, ...]
-    """Which of the optional extensions are available."""
     now: datetime
     database_bytes: int
-    may_make_temporary: bool
-    """Whether the role may make temporary tables, which it never needs."""
-    may_create_in: str | None
-    """The schema of our tables, if the role may create anything beside them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Similarities:
-    """How near unrelated texts are to each other under the current model."""
-
-    pairs: int
-    p50: float
-    p95: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class Visibility:
-    """How much of a vector table an index-only scan can read without visiting the table."""
-
-    table: str
-    pages: int
-    visible: int
-
-    @property
-    def share(self) -> float:
-        """From 0 to 1; an empty table has nothing hidden."""
-        return min(1.0, self.visible / self.pages) if self.pages else 1.0
 
 
 def ping(connection: Connection) -> None:
@@ -93,11 +60,8 @@ def check_transactions(connection: Connection) -> None:
 
 def server_facts(connection: Connection) -> ServerFacts:
     """The server, its extensions and our role; works before any migration."""
-    row: Any = connection.execute(statement("overview/server"), {"contrib": list(CONTRIB)}).fetchone()
-    version, database, role, is_superuser, owns_tables, pgvector, contrib, now, size, temporary, schema = row
-    return ServerFacts(
-        version, database, role, is_superuser, owns_tables, pgvector, tuple(contrib), now, int(size), temporary, schema
-    )
+    row: Any = connection.execute(statement("overview/server")).fetchone()
+    return ServerFacts(*row)
 
 
 def contents(connection: Connection, limit: int) -> Contents:
@@ -105,20 +69,6 @@ def contents(connection: Connection, limit: int) -> Contents:
     rows: list[Any] = connection.execute(statement("overview/themes"), {"limit": limit}).fetchall()
     memories, turns, theme_count = rows[0][4:7] if rows else (0, 0, 0)
     return Contents(memories, turns, theme_count, tuple(ThemeRows(*row[:4]) for row in rows))
-
-
-def similarities(connection: Connection, model: EmbeddingModel, sample: int) -> Similarities | None:
-    """The similarity of random pairs of stored texts; None when there are too few to tell."""
-    values = {"sample": sample}
-    row: Any = connection.execute(model_statement("overview/similarities", model.id), values).fetchone()
-    return Similarities(int(row[0]), *(float(value) for value in row[1:4])) if row is not None else None
-
-
-def visibility(connection: Connection, model: EmbeddingModel) -> list[Visibility]:
-    """The visibility maps of the current model's tables."""
-    names = [f"memory_vectors_{model.id}", f"turn_vectors_{model.id}"]
-    rows: list[Any] = connection.execute(statement("overview/visibility"), {"tables": names}).fetchall()
-    return [Visibility(*row) for row in rows]
 
 
 def count_missing(connection: Connection, model: EmbeddingModel, most: int) -> int:

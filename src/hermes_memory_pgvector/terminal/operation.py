@@ -147,6 +147,8 @@ class Operation:
     """Whether help and the reference name it; what is not listed works all the same."""
     needs_home: bool = True
     """Whether the home has to be there already."""
+    names_home: bool = False
+    """Whether commands that it prints name their home in any case: pasted into another shell, they work on no other."""
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Names that no help lists: each with the options that it stands for."""
     rows: Sequence[type] = ()
@@ -276,9 +278,12 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Steps that are told to whoever watches, and the answer at their end, which is all that is in the JSON."""
+    """Steps that are told to whoever watches, and the answer at their end, which is all that is in the JSON.
 
-    steps: Generator[Note, None, Any]
+    A text among the steps is a heading.
+    """
+
+    steps: Generator[Note | str, None, Any]
 
 
 def plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.terminal import sink
 from hermes_memory_pgvector.terminal.amounts import seconds
+from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 1.0
 BAR_WIDTHS = (6, 24)
+STEP_NAME = 17
 FIGURES_WIDTH = 64
 """What a description and its figures need beside the bar."""
 
@@ -67,7 +69,7 @@ class Bar:
     def start(self) -> None:
         """Draw it from now on."""
         with self._lock:
-            if self._closed or not self.is_watched or self._progress is not None:
+            if self._closed or not self.is_watched or self._progress is not None or sink.is_live():
                 return
             self._progress = _progress(self._unit)
             # What was done before the display appeared counts for the rate as well.
@@ -103,6 +105,34 @@ def shown(text: str, *, total: int | None = None, unit: str = "") -> Iterator[Ba
     """The progress of an operation: it speaks through its answer, so nothing is said where nobody watches."""
     with bar(text, total=total, unit=unit, quiet=False, note=lambda _: None) as made:
         yield made
+
+
+class Step:
+    """One step of several: what came of it, and how long it took."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._started = time.perf_counter()
+        self.said: list[str] = []
+        self.took = 0.0
+
+    def end(self) -> None:
+        """The time is over."""
+        self.took = time.perf_counter() - self._started
+
+    @property
+    def note(self) -> Note:
+        """For people."""
+        return Note("ok", f"{self._name:<{STEP_NAME}} {', '.join(self.said)}".rstrip(), took=self.took)
+
+
+@contextmanager
+def step(name: str) -> Iterator[Step]:
+    """A step that is shown while it takes long, and whose `note` tells of it afterwards."""
+    made = Step(name)
+    with waiting(name, quiet=False):
+        yield made
+    made.end()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Strings from outside may hold anything; all of them pass `one_line` here, in `to
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 import unicodedata
@@ -36,6 +37,7 @@ TEXT_LEAST = 24
 TEXT_MOST = 300
 """How much of a text stands in a table on a terminal."""
 GAP = 2
+ENDLESS = 1_000_000
 STEP_WIDTH = 80
 """Where the time that a step took ends."""
 SIGNS: dict[Mark, tuple[str, str]] = {
@@ -45,6 +47,12 @@ SIGNS: dict[Mark, tuple[str, str]] = {
     "note": ("·", "- "),
 }
 Line = list[Part]
+HOME_OPTION = "--hermes-home"
+# A name in backticks is spoken of, and not to be typed.
+_OURS = re.compile(rf"(?<![\w./`-]){PROGRAM} ([a-z][a-z-]*)")
+_HOSTS = re.compile(r"(?<![\w./`-])hermes (?=config set )")
+_ENDING = re.compile(r"(?:^|(?<=: )|(?<=, ))(?:HERMES_HOME=\S+ )?(?:\S*/)?(?:hermes-pgvector|hermes|python3) .+$")
+"""A command at the end of a hint."""
 
 
 @dataclass
@@ -69,11 +77,26 @@ def spoken_to(program: str, home: str | None) -> Iterator[None]:
         _voice.program, _voice.home = former
 
 
+@contextmanager
+def naming(home: object) -> Iterator[None]:
+    """Print commands with their home in any case."""
+    with spoken_to(_voice.program, str(home)):
+        yield
+
+
 def spelled(command: Command) -> str:
     """A command as the reader types it."""
-    first, *rest = command.words
-    home = [] if _voice.home is None else ["--hermes-home", _voice.home]
-    return f"{_voice.program} {shlex.join([first, *home, *rest])}"
+    return addressed(shlex.join([PROGRAM, *command.words]))
+
+
+def addressed(text: str) -> str:
+    """A sentence of ours, with the commands in it as the reader can run them: by their own name, for their home."""
+    if HOME_OPTION in text or "HERMES_HOME=" in text:
+        return text
+    home = "" if _voice.home is None else f" {HOME_OPTION} {shlex.quote(_voice.home)}"
+    text = _OURS.sub(lambda found: f"{_voice.program} {found[1]}{home}", text)
+    host = _voice.program.removesuffix(" pgvector") if _voice.program.endswith(" pgvector") else "hermes"
+    return _HOSTS.sub(f"HERMES_HOME={shlex.quote(_voice.home)} hermes " if _voice.home else f"{host} ", text)
 
 
 def show(answer: Any, *, as_json: bool, again: Sequence[str] = ()) -> int:
@@ -105,8 +128,19 @@ def _walked(course: Course, *, as_json: bool) -> Any:
             note = next(course.steps)
         except StopIteration as end:
             return end.value
-        for line in () if as_json else note_lines(note, sink.width() or PIPE_WIDTH):
-            sink.write(*line)
+        if as_json:
+            continue
+        if isinstance(note, str):
+            sink.write()
+            sink.write(Styled(one_line(note), "strong"))
+        else:
+            tell(note)
+
+
+def tell(note: Note) -> None:
+    """Print a line with its sign, at once."""
+    for line in note_lines(note, sink.width() or PIPE_WIDTH):
+        sink.write(*line)
 
 
 def lines(answer: Any, room: int, again: Sequence[str] = ()) -> Iterator[Line]:
@@ -273,24 +307,40 @@ def sign(mark: Mark) -> str:
 def note_lines(note: Note, room: int) -> Iterator[Line]:
     """A line with its sign, and below it what helps; a command stands whole on its line, so that it can be copied."""
     first: Line = [" ", Styled(sign(note.mark), cast("Style", note.mark)), " "]
-    if note.took is None:
-        yield from wrapped([told(note.text)], room, first, 3)
+    text, took = addressed(one_line(note.text)), "" if note.took is None else amounts.seconds(note.took)
+    gap = min(room, STEP_WIDTH) - 3 - width_of(text) - width_of(took)
+    if took and gap >= GAP:
+        yield [*first, text, " " * gap, Styled(took, "faint")]
     else:
-        text, took = told(note.text), amounts.seconds(note.took)
-        gap = " " * max(2, min(room, STEP_WIDTH) - 3 - width_of(text) - width_of(took))
-        yield [*first, text, gap, Styled(took, "faint")]
-    if not note.hint and note.then is None:
-        return
-    arrow: list[Part] = ["   ", Styled("→" if sink.speaks_unicode() else "->", "faint"), " "]
-    typed = "" if note.then is None else spelled(note.then)
-    hint = f"{told(note.hint)}: " if note.hint and typed else told(note.hint) if note.hint else ""
-    if not typed:
-        yield from wrapped([hint], room, arrow, 5)
-    elif width_of(hint) + width_of(typed) + 5 <= room or not hint:
-        yield [*arrow, hint, Styled(typed, "command")]
+        yield from wrapped([f"{text} ({took})" if took else text], room, first, 3)
+    if note.then is not None:
+        yield from _ending(
+            f"{addressed(told(note.hint))}: " if note.hint else "", spelled(note.then), room, _arrow(), 5
+        )
+    elif note.hint:
+        yield from _sentence(addressed(told(note.hint)), room, _arrow(), 5)
+
+
+def _arrow() -> Line:
+    return ["   ", Styled("→" if sink.speaks_unicode() else "->", "faint"), " "]
+
+
+def _sentence(text: str, room: int, first: Line, indent: int) -> Iterator[Line]:
+    """A sentence that may end in a command."""
+    found = _ENDING.search(text)
+    if found is None:
+        yield from wrapped([text], room, first, indent)
     else:
-        yield from wrapped([hint.rstrip()], room, arrow, 5)
-        yield ["     ", Styled(typed, "command")]
+        yield from _ending(text[: found.start()], found[0], room, first, indent)
+
+
+def _ending(text: str, typed: str, room: int, first: Line, indent: int) -> Iterator[Line]:
+    """A sentence and the command it ends with."""
+    if not text or width_of(sink.plain(first)) + width_of(text) + width_of(typed) <= room:
+        yield [*first, text, Styled(typed, "command")]
+    else:
+        yield from wrapped([text.rstrip()], room, first, indent)
+        yield [" " * indent, Styled(typed, "command")]
 
 
 def _notes(notes: Sequence[Note], room: int) -> Iterator[Line]:
@@ -333,7 +383,7 @@ def _facts(facts: Any, room: int) -> Iterator[Line]:
         if "body" in each.metadata and value:
             yield [""]
             yield from _body(value, room, 4)
-        elif each.name != "notes" and isinstance(value, list | tuple) and value and is_dataclass(value[0]):
+        elif each.name != "notes" and isinstance(value, list | tuple) and value and _is_row(value[0]):
             if named:
                 yield [""]
             yield from table(value, room)
@@ -342,6 +392,11 @@ def _facts(facts: Any, room: int) -> Iterator[Line]:
         yield from _notes(notes, room)
     if getattr(facts, "next", None):
         yield [f"  next page: --page {shlex.quote(one_line(facts.next))}"]
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it has columns."""
+    return is_dataclass(value) and any("head" in each.metadata for each in fields(value))
 
 
 def _body(text: Any, room: int, indent: int) -> Iterator[Line]:
@@ -395,7 +450,10 @@ def _aligned(
     return [*line, *text]
 
 
-def complain(note: Note) -> None:
+def complain(text: str, hint: str = "") -> None:
     """Print an error to standard error: who speaks, what is wrong, and how to mend it."""
-    for line in note_lines(note, sink.width(sys.stderr) or PIPE_WIDTH):
+    # In a pipe it is one line, which logs and scripts keep together.
+    room = sink.width(sys.stderr) or ENDLESS
+    said = [*_sentence(addressed(one_line(text)), room, [Styled(f"{PROGRAM}: ", "problem")], 2)]
+    for line in [*said, *(_sentence(addressed(hint), room, _arrow(), 5) if hint else ())]:
         sink.write(*line, stream=sys.stderr)

@@ -63,6 +63,11 @@ def use(when: When, *, is_document: bool) -> None:
     _choice.is_document = is_document
 
 
+def is_document() -> bool:
+    """Whether a document is printed, and nothing else."""
+    return _choice.is_document
+
+
 def is_terminal(stream: IO[str] | None = None) -> bool:
     """Whether somebody is watching: output may be wrapped, and progress may be drawn over."""
     try:
@@ -154,6 +159,11 @@ def console(stream: IO[str] | None = None) -> Console:
 def set_live(live: Progress | None) -> None:
     """Print other lines above this display; None when it is gone."""
     _choice.live = live
+
+
+def is_live() -> bool:
+    """Whether there is a display already: a terminal has room for one."""
+    return _choice.live is not None
 
 
 @contextmanager

@@ -276,7 +276,7 @@ def _make_tables(ends: Ends, target: Side, login: Login, notes: list[Note]) -> L
         # A run that goes on after this one was killed finds the password there.
         settings_file.set_variable(ends.source.folder.parent, settings_file.PASSWORD_VARIABLE, login.password)
     done = database.apply(
-        target.dsn, login.role, None, role_password=login.password, adopt_model="", quiet=True, may_be_closed=True
+        target.dsn, login.role, None, role_password=login.password, adopt_model="", may_be_closed=True
     )
     notes += [Note("note", notice) for notice in done.notices]
     target.refresh()

@@ -107,7 +107,7 @@ def _carry_out(path: Path, root: Path, ends: dict[str, End], said: Said) -> list
             old = EmbeddedPostgres(end.folder).replace_data(dump, Deadline.after(RESTORE_SECONDS))
             aside += [old] if old is not None else []
             # A dump has no rights in it.
-            database.apply(end.owner_login(), RUNTIME_ROLE, None, adopt_model="", quiet=True, may_be_closed=True)
+            database.apply(end.owner_login(), RUNTIME_ROLE, None, adopt_model="", may_be_closed=True)
         for home in manifest.homes:
             _put_files(root / home.home, folder / "archive" / "homes" / home.home, home)
     return aside
@@ -118,7 +118,7 @@ def _fill(end: End, home: Path, dump: Path, folder: Path, said: Said) -> None:
     from hermes_memory_pgvector.server.dump import scratch
 
     role = database.role_for(load(home).settings, end.login)
-    database.apply(end.login, role, None, adopt_model="", quiet=True)
+    database.apply(end.login, role, None, adopt_model="")
     with scratch(folder, dump) as info, open_side(info.owner_dsn) as source, end.opened() as target:
         move(source, target, said, lambda _: None)
 

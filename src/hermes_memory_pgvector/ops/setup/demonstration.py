@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DatabaseUnavailable, SchemaError
 from hermes_memory_pgvector.ops import parts
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal.operation import Note
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.runtime.engine import Engine
@@ -25,8 +26,16 @@ SAID: tuple[tuple[Role, str], ...] = (
 ASKED = "who takes grandmother to her dental check-up?"
 
 
-def show(home: Path, *, quiet: bool) -> str:
-    """Write two turns, search for one by meaning, delete both; return what was recalled."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was recalled, and how long storing and recalling took."""
+
+    recalled: str
+    notes: tuple[Note, ...]
+
+
+def show(home: Path) -> Shown:
+    """Write two turns, search for one by meaning, delete both."""
     with parts.open_engine(home) as engine:
         session = f"demonstration-{secrets.token_hex(4)}"
         started = time.perf_counter()
@@ -41,14 +50,15 @@ def show(home: Path, *, quiet: bool) -> str:
         raise SchemaError(
             "a memory was stored but recall did not find it; please report the output of: hermes-pgvector doctor"
         )
-    if not quiet:
-        terminal.bullet(
-            "ok",
-            f"test memory written, embedded and stored in {terminal.seconds(stored - started)}, then recalled:",
-        )
-        terminal.wrap([ASKED], 16, first=["     asked      "])
-        terminal.wrap([f"{found}  ({terminal.seconds(asked - stored)})"], 16, first=["     recalled   "])
-    return found
+    took = stored - started
+    return Shown(
+        found,
+        (
+            Note("ok", f"{'test memory':<17} written, embedded and stored", took=took),
+            Note("note", f"asked      {ASKED}"),
+            Note("note", f"recalled   {found}", took=asked - stored),
+        ),
+    )
 
 
 def _write(engine: Engine, session: str) -> None:

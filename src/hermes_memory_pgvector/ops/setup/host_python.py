@@ -6,14 +6,15 @@ this memory: it imports the plugin folder, with what the home carries (`carried`
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_memory_pgvector import carried, files
@@ -24,6 +25,7 @@ from hermes_memory_pgvector.errors import ConfigError
 PROBE_SECONDS = 60.0
 OPTION = "--hermes-python"
 CHOICE_NAME = "hermes-python"
+BY_HOST = "which hermes itself names"
 
 # Importing the provider by way of the plugin folder is what hermes does; whoever lacks a module is told its name.
 PROBE = """
@@ -59,6 +61,8 @@ class HostPython:
     lacks: tuple[str, ...] = ()
     """Modules it needs and cannot import, even with what the home carries."""
     version: carried.Version = carried.OWN_VERSION
+    named: Path | None = None
+    """The interpreter that hermes itself says it runs on, where it can say that."""
 
     @property
     def sees_package(self) -> bool:
@@ -73,8 +77,9 @@ def find(home: Path, given: Path | None = None) -> HostPython | None:
         if not found.has_host:
             raise ConfigError(f"{found.path} does not run hermes: hermes-agent is not installed there")
         return found
-    for path, how in _candidates(home):
-        found = _examine(home, path, how)
+    named = _named_by_host()
+    for path, how in _candidates(home, named):
+        found = replace(_examine(home, path, how), named=named)
         if found.has_host:
             return found
     return None
@@ -82,7 +87,7 @@ def find(home: Path, given: Path | None = None) -> HostPython | None:
 
 def examine(home: Path, host: HostPython) -> HostPython:
     """The same interpreter as it is now."""
-    return _examine(home, host.path, host.how)
+    return replace(_examine(home, host.path, host.how), named=host.named)
 
 
 def remember(home: Path, host: HostPython) -> None:
@@ -102,8 +107,37 @@ def _chosen(given: Path) -> Path:
     return path
 
 
-def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
+def _named_by_host() -> Path | None:
+    """What hermes answers when it is asked how it is run; a command that is a Python script is run by its Python."""
+    command = shutil.which("hermes")
+    if command is None or _is_script_of_python(Path(command)):
+        return None
+    words = _answered([command, "--print-runtime-command"])
+    return Path(words[0]) if words and Path(words[0]).is_absolute() and Path(words[0]).is_file() else None
+
+
+def _answered(words: Sequence[str]) -> list[str]:
+    """The command that hermes prints as JSON; nothing where it does not know the option."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the host's own command
+            words, capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/", stdin=subprocess.DEVNULL
+        )
+        told = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return []
+    return told if isinstance(told, list) and all(isinstance(each, str) for each in told) else []
+
+
+def _is_script_of_python(script: Path) -> bool:
+    with contextlib.suppress(OSError), script.open("rb") as stream:
+        return b"python" in stream.readline(200)
+    return False
+
+
+def _candidates(home: Path, named: Path | None) -> Iterator[tuple[Path, str]]:
     """Where hermes may live, the likeliest first."""
+    if named is not None:
+        yield named, BY_HOST
     kept = files.look(data_folder(home) / CHOICE_NAME).data.decode("utf-8", "surrogateescape").strip()
     if kept and Path(kept).exists():
         yield Path(kept), f"given with {OPTION} before"
@@ -129,16 +163,22 @@ def _candidates(home: Path) -> Iterator[tuple[Path, str]]:
 def _examine(home: Path, path: Path, how: str) -> HostPython:
     command = shutil.which("hermes")
     beside = Path(command).resolve().parent if command and _interpreter(Path(command)) == path else ""
+    words = [str(path), "-c", PROBE, str(beside), str(home / "plugins" / PROVIDER_NAME)]
+    if command and how == BY_HOST:
+        # Only its own command puts its libraries on the path; `timeit` runs any code, and is everywhere.
+        asked = f"import sys; sys.argv = {['-', *words[3:]]!r}\n{PROBE}"
+        options = ("-n", "1", "-r", "1", "-s", f"exec({asked!r}, {{}})", "pass")
+        words = _answered([command, "--print-runtime-command", "--module", "timeit", "--", *options]) or words
     try:
         # In the root folder: modules that lie in the working directory must not count.
         done = subprocess.run(  # noqa: S603 - the interpreter that runs hermes
-            [path, "-c", PROBE, beside, home / "plugins" / PROVIDER_NAME], capture_output=True, timeout=PROBE_SECONDS,
-            check=False, cwd="/", stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        told = json.loads(done.stdout.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
+            words, capture_output=True, timeout=PROBE_SECONDS, check=False, cwd="/", stdin=subprocess.DEVNULL
+        )
+        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        told = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         version = told["python"][0], told["python"][1]
         return HostPython(path, how, bool(told["host"]), tuple(told["lacks"]), version)
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, IndexError):
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, IndexError, StopIteration):
         return HostPython(path, how, has_host=False)
 
 

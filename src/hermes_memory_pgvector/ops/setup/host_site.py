@@ -5,41 +5,34 @@ hermes' own environment stays as it is: it belongs to its package manager, and t
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.config.home import root_of
-from hermes_memory_pgvector.ops.setup import host_python, plugin_folder
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.operation import Note
 
 
-def carry(home: Path, host: HostPython | None, *, quiet: bool) -> None:
+def carry(home: Path, host: HostPython | None) -> Iterator[Note]:
     """Put the libraries into the home; ConfigError when they cannot be had.
 
     Without hermes, they are fetched only if this Python lacks some.
     """
     root = root_of(home)
     carried.activate(home)
-    if host is not None or not carried.is_all_here():
-        version = carried.OWN_VERSION if host is None else host.version
-        started = time.perf_counter()
-        with terminal.progress("libraries", quiet=quiet) as bar:
-            outcome = carried.carry(root, version, bar.phase, pythons=() if host is None else (host.path,))
+    if host is None and carried.is_all_here():
+        return
+    version = carried.OWN_VERSION if host is None else host.version
+    with progress.step("libraries") as step, progress.shown("libraries") as bar:
+        outcome = carried.carry(root, version, bar.phase, pythons=() if host is None else (host.path,))
         carried.activate(home)
-        if outcome.is_new and not quiet:
-            took = terminal.seconds(time.perf_counter() - started)
-            terminal.bullet("ok", f"libraries for Python {version[0]}.{version[1]}, in the home ({took})")
-        if outcome.problem and not quiet:
-            terminal.bullet("note", outcome.problem)
-
-
-def connect(home: Path, host: HostPython, *, quiet: bool) -> HostPython:
-    """Put the plugin folder into the home; the interpreter as it is afterwards."""
-    with terminal.step("plugin folder", quiet=quiet) as said:
-        said.append(plugin_folder.install(home).change)
-    return host_python.examine(home, host)
+        step.said.append(f"for Python {version[0]}.{version[1]}, in the home")
+    if outcome.is_new:
+        yield step.note
+    if outcome.problem:
+        yield Note("note", outcome.problem)
 
 
 def shortcoming(host: HostPython) -> str:

@@ -1,7 +1,7 @@
 """The plugin folder of a hermes home: two folders through which hermes finds this package.
 
 They are `plugins/pgvector`, which holds the package itself in `lib`, and `hooks/pgvector`. A folder of that name that
-is not ours is never touched without `force`, and then it is moved aside, not deleted.
+is not ours is never touched.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_memory_pgvector import distribution
-from hermes_memory_pgvector.config.home import private_folder
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME
 from hermes_memory_pgvector.errors import ConfigError
 
@@ -41,20 +39,18 @@ class InstallResult:
     home: Path
     change: Change
     folders: tuple[Path, ...]
-    moved_aside: tuple[Path, ...] = ()
 
 
-def install(home: Path, *, force: bool = False) -> InstallResult:
+def install(home: Path) -> InstallResult:
     """Bring the home's plugin folder up to date with this package; doing it again changes nothing."""
     targets = _targets(home)
     foreign = [target for target in targets if _exists(target) and not _is_ours(target)]
-    if foreign and not force:
-        raise ConfigError(f"{foreign[0]} is not ours; look at it, then run with --force to move it aside")
-    aside = tuple(_move_aside(target, home) for target in foreign)
+    if foreign:
+        raise ConfigError(f"{foreign[0]} is not ours; look at it, move it away, and run: hermes-pgvector up")
     existed = any(_exists(target) for target in targets)
     replaced = [_put(content, target) for target, content in _contents(targets).items()]
     change: Change = "unchanged" if not any(replaced) else "updated" if existed else "installed"
-    return InstallResult(home, change, targets, aside)
+    return InstallResult(home, change, targets)
 
 
 def remove(home: Path) -> InstallResult:
@@ -181,13 +177,3 @@ def _discard(target: Path, replacement: Path | None = None) -> None:
                 raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _move_aside(target: Path, home: Path) -> Path:
-    """Keep a folder that is not ours where hermes does not look for plugins."""
-    shelf = private_folder(home) / "replaced"
-    shelf.mkdir(mode=0o700, exist_ok=True)
-    dated = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-"), dir=shelf))
-    place = dated / f"{target.parent.name}-{target.name}"
-    shutil.move(target, place)
-    return place

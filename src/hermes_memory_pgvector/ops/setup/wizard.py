@@ -12,7 +12,8 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError, SchemaError
 from hermes_memory_pgvector.ops import migration as database
 from hermes_memory_pgvector.ops import new_settings, parts, password
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import render, sink
+from hermes_memory_pgvector.terminal.operation import Mark, Note
 
 NO = ("n", "no")
 NONE = "none"
@@ -32,20 +33,20 @@ def run(home: Path) -> None:
     try:
         _ask(home)
     except KeyboardInterrupt:
-        terminal.say()
-        terminal.complain("interrupted; what you answered before is kept")
+        sink.write()
+        sys.stderr.write("interrupted; what you answered before is kept\n")
         sys.exit(INTERRUPTED)
     except MemoryPluginError as error:
-        terminal.fail(str(error))
+        render.complain(str(error))
         sys.exit(1)
     except OSError as error:
-        terminal.fail(f"{error.filename or home}: {(error.strerror or type(error).__name__).lower()}")
+        render.complain(f"{error.filename or home}: {(error.strerror or type(error).__name__).lower()}")
         sys.exit(1)
 
 
 def _ask(home: Path) -> None:
-    terminal.say()
-    terminal.say("pgvector memory: press Enter to keep the value in [brackets].")
+    sink.write()
+    sink.write("pgvector memory: press Enter to keep the value in [brackets].")
     settings = load(home).settings
     _prompt_dsn(home, settings)
     has_endpoint = _prompt_setting(home, settings, "embed_url", NONE)
@@ -53,9 +54,9 @@ def _ask(home: Path) -> None:
         for name in ENDPOINT_QUESTIONS:
             _prompt_setting(home, load(home).settings, name, NONE)
     if settings_file.set_provider(home, PROVIDER_NAME):
-        terminal.bullet("ok", f"memory.provider is now {PROVIDER_NAME}")
+        _tell("ok", f"memory.provider is now {PROVIDER_NAME}")
     _test(home)
-    terminal.say("  To check everything: hermes-pgvector doctor")
+    sink.write("  To check everything: hermes-pgvector doctor")
 
 
 def _prompt_setting(home: Path, settings: Settings, name: str, nothing: str) -> str:
@@ -68,10 +69,10 @@ def _prompt_setting(home: Path, settings: Settings, name: str, nothing: str) -> 
         try:
             changed = new_settings.save(home, {name: "" if answer == nothing else answer})
         except MemoryPluginError as error:
-            terminal.bullet("problem", str(error))
+            _tell("problem", str(error))
             continue
         if changed:
-            terminal.bullet("ok", f"written: {name}")
+            _tell("ok", f"written: {name}")
         break
     return str(getattr(load(home).settings, name) or "")
 
@@ -87,22 +88,20 @@ def _prompt_dsn(home: Path, settings: Settings) -> None:
             return
         if answer.lower() == EMBEDDED:
             changed = new_settings.unset_dsn(home)
-            terminal.bullet("ok", "written: dsn, the embedded server of this home" if changed else "unchanged")
+            _tell("ok", "written: dsn, the embedded server of this home" if changed else "unchanged")
             return
         if check_conninfo(answer) is not None:
-            terminal.bullet(
+            _tell(
                 "problem", "that is not a valid connection string", "write it like postgresql://user@host:5432/database"
             )
             continue
         try:
             complete = password.complete(answer)
         except MemoryPluginError as error:
-            terminal.bullet(
-                "problem", str(error), "nothing was written; give another, or Enter to keep the current one"
-            )
+            _tell("problem", str(error), "nothing was written; give another, or Enter to keep the current one")
             continue
         if new_settings.save_dsn(home, complete):
-            terminal.bullet("ok", "written: dsn")
+            _tell("ok", "written: dsn")
         return
 
 
@@ -116,17 +115,17 @@ def _test(home: Path) -> None:
         if not is_new:
             with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as reader:
                 schema.verify(reader)
-            terminal.bullet("ok", f"the database is ready: {parts.describe_database(home, settings)}")
+            _tell("ok", f"the database is ready: {parts.describe_database(home, settings)}")
             return
-        terminal.bullet("note", "the embedded database of this home does not exist yet")
+        _tell("note", "the embedded database of this home does not exist yet")
     except SchemaError as error:
-        terminal.bullet("warning", str(error))
+        _tell("warning", str(error))
     except MemoryPluginError as error:
         where = parts.describe_database(home, settings)
-        terminal.bullet("problem", f"{where}: {error}", "until it answers, memories wait in the journal")
+        _tell("problem", f"{where}: {error}", "until it answers, memories wait in the journal")
         return
     if _prompt("Create or update the database schema now? (yes/no)", "yes", takes_silence=False).lower() in NO:
-        terminal.bullet("note", "later: hermes-pgvector migrate")
+        _tell("note", "later: hermes-pgvector migrate")
         return
     _migrate(home, settings)
 
@@ -136,11 +135,16 @@ def _migrate(home: Path, settings: Settings) -> None:
         admin = database.admin_dsn(home, settings, None)
         wanted = database.wanted_model(home, settings)
         role = database.role_for(settings, admin)
-        outcome = database.apply(admin, role, wanted.spec, adopt_model=settings.embed_model, quiet=False)
+        outcome = database.apply(admin, role, wanted.spec, adopt_model=settings.embed_model)
     except MemoryPluginError as error:
-        terminal.bullet("problem", str(error), "hermes-pgvector migrate --admin-dsn OWNER_DSN")
+        _tell("problem", str(error), "hermes-pgvector migrate --admin-dsn OWNER_DSN")
         return
-    database.tell(outcome, wanted)
+    for note in database.told(outcome, wanted):
+        render.tell(note)
+
+
+def _tell(mark: Mark, text: str, hint: str = "") -> None:
+    render.tell(Note(mark, text, hint))
 
 
 def _prompt(question: str, current: str, *, takes_silence: bool = True) -> str:
@@ -148,7 +152,7 @@ def _prompt(question: str, current: str, *, takes_silence: bool = True) -> str:
     print(f"  {question}\n  [{current}] ", end="", flush=True)
     line = sys.stdin.readline()
     if not line.endswith("\n"):
-        terminal.say()
+        sink.write()
     if not line and not takes_silence:
         return "no"
     return line.strip()

@@ -31,45 +31,16 @@ GROUP BY kind ORDER BY found DESC, kind;
 
 
 -- server --
--- Which server is this, which extensions could it have, and who are we on it?
+-- Which server is this, and who are we on it?
 SELECT split_part(current_setting('server_version'), ' ', 1),
        current_database()::text,
        current_user::text,
-       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
        coalesce((SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class
                  WHERE oid = to_regclass('memory_entries')), false),
        (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-       ARRAY(SELECT name::text FROM pg_available_extensions WHERE name = ANY(%(contrib)s::text[]) ORDER BY 1),
        clock_timestamp(),
-       pg_database_size(current_database()),
-       has_database_privilege(current_database(), 'TEMPORARY'),
-       (SELECT quote_ident(n.nspname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE c.oid = to_regclass('memory_entries') AND has_schema_privilege(n.oid, 'CREATE'));
+       pg_database_size(current_database());
 
-
--- similarities --
--- How near are texts that have nothing to do with each other? Pairs of different origin from a random sample.
-WITH share AS (
-    SELECT greatest(0.01, least(100, 100.0 * 20 * %(sample)s::integer / greatest(reltuples, 1)))::real AS percent
-    FROM pg_class WHERE oid = '{turn_vectors}'::regclass
-), sampled AS (
-    (SELECT vector.embedding, turn.agent_identity || ' ' || turn.session_id AS origin
-     FROM {turn_vectors} AS vector TABLESAMPLE SYSTEM ((SELECT percent FROM share))
-     JOIN conversations AS turn ON turn.agent_identity = vector.agent_identity AND turn.id = vector.id
-     WHERE vector.chunk = 0 ORDER BY random() LIMIT %(sample)s::integer)
-    UNION ALL
-    (SELECT embedding, 'memory ' || id FROM {memory_vectors}
-     WHERE chunk = 0 ORDER BY random() LIMIT %(sample)s::integer)
-), chosen AS (
-    SELECT embedding, origin, row_number() OVER (ORDER BY random()) AS place FROM sampled LIMIT %(sample)s::integer
-), pairs AS (
-    SELECT 1 - (one.embedding <=> other.embedding) AS similarity
-    FROM chosen AS one JOIN chosen AS other ON one.place < other.place AND one.origin <> other.origin
-)
-SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY similarity),
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY similarity),
-       percentile_cont(0.99) WITHIN GROUP (ORDER BY similarity)
-FROM pairs HAVING count(*) >= 60;
 
 
 -- theme_names --
@@ -95,9 +66,3 @@ FROM (
     SELECT agent_identity, 0, count(*), max(ts) FROM conversations GROUP BY 1
 ) AS counted
 GROUP BY theme ORDER BY sum(memories) + sum(turns) DESC, theme LIMIT %(limit)s::integer;
-
-
--- visibility --
--- How much of these tables can be read from the index alone?
-SELECT relname::text, relpages, relallvisible FROM pg_class
-WHERE oid IN (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS given (name)) ORDER BY 1;

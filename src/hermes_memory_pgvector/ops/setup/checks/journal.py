@@ -12,7 +12,7 @@ from hermes_memory_pgvector.errors import JournalError
 from hermes_memory_pgvector.ops import journals as journal_report
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
 from hermes_memory_pgvector.runtime import refusals
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import amounts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -32,33 +32,33 @@ def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
     """What is waiting, was refused or rejected, and which processes report problems; opens nothing."""
     report = journal_report.report(home, seen.marks)
     if seen.marks is not None:
-        records = terminal.count(report.records, "record")
+        records = amounts.count(report.records, "record")
         age = report.oldest_age_seconds
         if report.records and age > OLD_SECONDS:
             yield warning(
                 "journal",
-                f"{records} waiting, the oldest for {terminal.seconds(age)}",
+                f"{records} waiting, the oldest for {amounts.seconds(age)}",
                 "hermes stores them the next time it runs; to do it now: hermes-pgvector up",
             )
         else:
             yield ok(
                 "journal",
-                f"{records} waiting" + (f", the oldest for {terminal.seconds(age)}" if report.records else ""),
+                f"{records} waiting" + (f", the oldest for {amounts.seconds(age)}" if report.records else ""),
             )
     elif report.records:
-        yield ok("journal", f"{terminal.size(report.bytes_on_disk)} on disk, waiting for the database")
+        yield ok("journal", f"{amounts.size(report.bytes_on_disk)} on disk, waiting for the database")
     if report.for_newer:
-        text = f"{terminal.count(report.for_newer, 'journal')} with records of a newer version of this package"
+        text = f"{amounts.count(report.for_newer, 'journal')} with records of a newer version of this package"
         yield warning("journal", text, "they are kept; upgrade this installation and start hermes to store them")
     if report.sync_lag_seconds > LAG_SECONDS:
-        yield warning("journal", f"the disk is {terminal.seconds(report.sync_lag_seconds)} behind")
+        yield warning("journal", f"the disk is {amounts.seconds(report.sync_lag_seconds)} behind")
     yield from _refused(report)
     if report.damaged:
         place = data_folder(home) / journal_report.FOLDER_NAME
-        text = f"{terminal.count(report.damaged, 'damaged segment')} kept aside in {place}"
+        text = f"{amounts.count(report.damaged, 'damaged segment')} kept aside in {place}"
         yield warning("journal", text, "check the disk; remove the *.damaged files when you are done")
     if seen.dead_letters:
-        text = f"{terminal.count(seen.dead_letters, 'record')} rejected by Postgres"
+        text = f"{amounts.count(seen.dead_letters, 'record')} rejected by Postgres"
         yield warning("dead letters", text, "hermes-pgvector list rejected")
     elif seen.marks is not None:
         yield ok("dead letters", "none")
@@ -67,7 +67,7 @@ def waiting(home: Path, seen: Seen) -> Iterator[Finding]:
 
 def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
     if report.refused_waiting:
-        text = f"{terminal.count(report.refused_waiting, 'refused write')} waiting: the journal is full, or its disk is"
+        text = f"{amounts.count(report.refused_waiting, 'refused write')} waiting: the journal is full, or its disk is"
         yield warning(
             "refused writes",
             text,
@@ -76,7 +76,7 @@ def _refused(report: journal_report.JournalReport) -> Iterator[Finding]:
     elif report.refused:
         yield ok("refused writes", f"{report.refused} refused, {report.refused_recovered} recovered since")
     if report.refused_lost:
-        text = f"{terminal.count(report.refused_lost, 'refused write')} that found no room in memory"
+        text = f"{amounts.count(report.refused_lost, 'refused write')} that found no room in memory"
         yield warning("refused writes", text, "raise journal_max_mb to leave room for the next outage")
     if report.left is not None:
         fix = refusals.command(report.left)
@@ -105,23 +105,23 @@ def _writable(home: Path, settings: Settings) -> Iterator[Finding]:
 
 def _processes(report: journal_report.JournalReport) -> Iterator[Finding]:
     went_back = "the database has gone back to an earlier state"
-    again = f"{terminal.count(report.stored_again, 'record')} stored again from the journal"
+    again = f"{amounts.count(report.stored_again, 'record')} stored again from the journal"
     if report.gone:
-        text = f"{went_back}: {terminal.count(report.gone, 'journal')} has lost records, {again}"
+        text = f"{went_back}: {amounts.count(report.gone, 'journal')} has lost records, {again}"
         yield warning("journal", text, "if it was restored from a dump and there is a newer one, restore that")
     elif report.stored_again:
         yield ok("journal", f"{went_back}: {again}, none is gone")
     troubled = [each for each in report.processes if each.open_breakers or each.backlog_problem or each.failed_hooks]
     for each in troubled:
         for breaker in each.open_breakers:
-            since = f" since {terminal.seconds(_age(breaker.since))}" if breaker.since else ""
+            since = f" since {amounts.seconds(_age(breaker.since))}" if breaker.since else ""
             yield warning(
                 "processes", f"{each.command} {each.pid}: {breaker.name} is {breaker.state}{since}: {breaker.reason}"
             )
         if each.backlog_problem:
             yield warning("processes", f"{each.command} {each.pid}: {each.backlog_problem}")
         if each.failed_hooks:
-            failed = f"{terminal.count(each.failed_hooks, 'hook call')} failed, so a write may be missing"
+            failed = f"{amounts.count(each.failed_hooks, 'hook call')} failed, so a write may be missing"
             yield warning("processes", f"{each.command} {each.pid}: {failed}; the latest: {each.latest_failure}")
     if not troubled:
         yield ok("processes", f"{len(report.processes)} running, all well" if report.processes else "none running")

@@ -10,7 +10,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import EmbeddingError
 from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.ops.setup.checks.finding import Finding, ok, problem, warning
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal import amounts
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.config.settings import Settings
@@ -84,11 +84,11 @@ def _change(change: Change, known: list[ModelInfo]) -> Finding:
         hint = f"hermes-pgvector config set embed_next model={model.name},url=…"
         return warning("reembed", f"{text}; this home does not know its endpoint yet and needs it at the switch", hint)
     if change.silent_seconds > SILENT_SECONDS:
-        return warning("reembed", f"{text}; nobody is at it, last seen {terminal.ago(change.seen_at)}", REEMBED)
+        return warning("reembed", f"{text}; nobody is at it, last seen {amounts.ago(change.seen_at)}", REEMBED)
     return ok("reembed", text)
 
 
 def share(change: Change) -> str:
     """How far a change has come."""
     part = f" ({change.done / change.total:.0%})" if change.total else ""
-    return f"{terminal.number(change.done)} of {terminal.count(change.total, 'row')}{part}"
+    return f"{amounts.number(change.done)} of {amounts.count(change.total, 'row')}{part}"

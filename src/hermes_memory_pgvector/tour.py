@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_memory_pgvector.config.settings_file import ENVIRONMENT_PREFIX, PROVIDER_NAME, data_folder, load, update
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable, UsageError
-from hermes_memory_pgvector.ops import migration as database
-from hermes_memory_pgvector.ops import parts
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.errors import ConfigError, DatabaseUnavailable
+from hermes_memory_pgvector.ops import migration, parts
+from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.amounts import seconds
+from hermes_memory_pgvector.terminal.operation import Course, Facts, Note, Operation, Option, aside, command
 
 if TYPE_CHECKING:
     from hermes_memory_pgvector.provider import PgvectorMemoryProvider
 
-NAME = "try"
-HELP = "take a short tour that leaves nothing behind"
-GROUP = "set up"
-EXAMPLES = (
-    ("try", "a minute at most, in a temporary home"),
-    ("try --ui", "the memory page of what the tour wrote, in your browser"),
-)
-
+Notes = Iterator[Note | str]
 SERVER_SECONDS = 180.0
 STORE_SECONDS = 30.0
 # Whatever the environment says, the tour never touches a real database.
@@ -67,65 +62,68 @@ TURNS = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--ui", action="store_true", help="the memory page of what the tour writes, in your browser")
-    parser.add_argument("--open", action="store_true", help="with --ui: open the page in your browser")
-    parser.set_defaults(json=False)
+@dataclass(frozen=True, slots=True)
+class Toured(Facts):
+    """That the tour is over."""
+
+    seconds: float
+    notes: tuple[Note, ...] = aside(())
 
 
-def run(args: argparse.Namespace) -> int:
-    """Show writing, recall and the walls between themes."""
-    if args.ui:
-        return _show_page(opens=args.open)
-    if args.open:
-        raise UsageError("--open goes with --ui: the tour itself has no page")
+def tour(_memory: Memory, *, ui: bool, open: bool) -> Course:
+    """Show writing, recall and the walls between themes; or the page of what was written."""
+    return Course(_page(opens=open) if ui or open else _tour())
+
+
+def _tour() -> Generator[Note | str, None, Toured]:
     started = time.perf_counter()
-    terminal.say("A tour of the pgvector memory, in a temporary home.")
-    with _home() as home:
+    yield "A tour of the pgvector memory, in a temporary home"
+    with _home() as (home, notes):
+        yield from notes
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
-        _write(agents)
-        _wait_until_stored(home)
-        _prefetch(agents)
-        _tools(agents)
-        _walls(agents)
+        yield from _written(agents)
+        yield from _stored(home)
+        yield from _prefetched(agents)
+        yield from _tools(agents)
+        yield from _walls(agents)
         for agent in agents.values():
             agent.shutdown()
-    terminal.say()
-    terminal.say(f"Done in {terminal.seconds(time.perf_counter() - started)}; the temporary home is removed.")
-    terminal.say(f"To give your own agent this memory: {terminal.command('up')}")
-    return 0
+    took = time.perf_counter() - started
+    done = Note("ok", f"Done in {seconds(took)}; the temporary home is removed")
+    return Toured(round(took, 1), (done, Note("note", "to give your own agent this memory", then=command("up"))))
 
 
-def _show_page(*, opens: bool) -> int:
+def _page(*, opens: bool) -> Generator[Note | str, None, Toured]:
     """Write what the tour writes, and serve the page of its home."""
-    from hermes_memory_pgvector.cli import ui
     from hermes_memory_pgvector.ops.setup import plugin_folder
     from hermes_memory_pgvector.web.server import PageServer
+    from hermes_memory_pgvector.web.serving import serving
 
+    started = time.perf_counter()
     for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
         # The page reads settings like everybody else, and must not end up in a real database.
         del os.environ[name]
-    terminal.say("The memory page, in a temporary home.")
-    with _home() as home:
+    with _home() as (home, notes):
+        yield from notes
         agents = {theme: _agent(home, theme) for theme in MEMORIES}
-        _write(agents)
-        _wait_until_stored(home)
+        yield from _written(agents)
+        yield from _stored(home)
         # As in a home that is set up, so that the page's checks have nothing to say.
         plugin_folder.install(home)
         update(home, ("memory",), {"provider": PROVIDER_NAME})
-        terminal.say()
         server = PageServer(home, "127.0.0.1", 0)
         try:
-            ui.serve(server, json=False, opens=opens)
+            for served in serving(server, opens=opens):
+                yield Note("ok", f"The memory page, in your browser: {served.url}", served.advice)
         finally:
             server.server_close()
-    terminal.say("The temporary home is removed.")
-    return 0
+    took = time.perf_counter() - started
+    return Toured(round(took, 1), (Note("ok", "the temporary home is removed"),))
 
 
 @contextmanager
-def _home() -> Iterator[Path]:
+def _home() -> Iterator[tuple[Path, list[Note]]]:
+    """A home with a database of its own, and what was done for it; both are gone at the end."""
     from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
 
     with tempfile.TemporaryDirectory(prefix="hermes-pgvector-try-") as name:
@@ -136,16 +134,16 @@ def _home() -> Iterator[Path]:
             raise ConfigError(problem)
         server = EmbeddedPostgres(data_folder(home), extra_settings={"fsync": "off", "shared_buffers": "32MB"})
         try:
-            _chapter("A database")
-            with terminal.step("Postgres with pgvector, created and started") as said:
+            with progress.step("database") as database:
                 info = server.ensure_running(Deadline.after(SERVER_SECONDS))
-                said.append(f"version {server.status().binaries_version}")
-            with terminal.step("schema created"):
-                wanted = database.wanted_model(home, settings)
+                database.said.append(f"Postgres {server.status().binaries_version} with pgvector, started")
+            with progress.step("schema") as schema:
+                wanted = migration.wanted_model(home, settings)
                 if wanted.spec is None:
                     raise ConfigError(wanted.problem)
-                database.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name, quiet=True)
-            yield home
+                migration.apply(info.owner_dsn, RUNTIME_ROLE, wanted.spec, adopt_model=wanted.spec.name)
+                schema.said.append("created")
+            yield home, [database.note, schema.note]
         finally:
             try:
                 # Whatever ended the tour, an engine that goes on would start the server again.
@@ -163,8 +161,8 @@ def _agent(home: Path, theme: str) -> PgvectorMemoryProvider:
     return agent
 
 
-def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("Two themes, marketing and workshop, write memories")
+def _written(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
+    yield "Two themes, marketing and workshop, write memories"
     for theme, agent in agents.items():
         entries = MEMORIES[theme]
         user, assistant = TURNS[theme]
@@ -173,65 +171,64 @@ def _write(agents: dict[str, PgvectorMemoryProvider]) -> None:
             agent.on_memory_write("add", target, content)
         agent.sync_turn(user, assistant, session_id=f"{theme}-monday")
         took = time.perf_counter() - started
-        for _, content in entries:
-            _quote(theme, content)
-        _quote(theme, assistant)
-        terminal.bullet(
-            "ok", f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs"
-        )
+        for content in (*(content for _, content in entries), assistant):
+            yield _quoted(theme, content)
+        told = f"{len(entries)} memories and 2 turns acknowledged, safe on disk, in {took * 1e6:,.0f} µs"
+        yield Note("ok", told)
 
 
-def _wait_until_stored(home: Path) -> None:
+def _stored(home: Path) -> Notes:
     from hermes_memory_pgvector.runtime.registry import engine_for
 
-    with terminal.step("everything stored in Postgres and embedded"):
+    with progress.step("stored") as step:
         engine, _ = engine_for(home, SETTINGS)
         if not engine.flush(Deadline.after(STORE_SECONDS)):
             raise DatabaseUnavailable(engine.writer.status().last_error or "the vectors were not ready in time")
+        step.said.append("in Postgres, and embedded")
+    yield step.note
 
 
-def _prefetch(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("Before each answer, an agent is given relevant memories")
+def _prefetched(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
+    yield "Before each answer, an agent is given relevant memories"
     for theme, question in (
         ("marketing", "How much money may the campaign in spring cost?"),
         ("workshop", "Which replacement part does the lathe need?"),
     ):
-        _quote(theme, f"asked: {question}")
-        with terminal.step("recalled for the model"):
+        yield _quoted(theme, f"asked: {question}")
+        with progress.step("recalled") as step:
             block = agents[theme].prefetch(question)
-        for line in block.splitlines():
-            if line.startswith("- "):
-                _quote("", line[2:])
+        yield step.note
+        yield from (_quoted("", line[2:]) for line in block.splitlines() if line.startswith("- "))
 
 
-def _tools(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("It can also search with two tools")
+def _tools(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
+    yield "It can also search with two tools"
     calls = (
         ("marketing", "recall_memory", {"query": "who is responsible for the newsletter"}),
         ("workshop", "recall_conversation", {"query": "torque for fastening the wheels", "limit": 1}),
     )
     for theme, tool, arguments in calls:
-        with terminal.step(f"{theme}: {tool}({json.dumps(arguments['query'])})"):
+        with progress.step(theme) as step:
             answer = json.loads(agents[theme].handle_tool_call(tool, arguments))
+            step.said.append(f"{tool}({json.dumps(arguments['query'])})")
+        yield step.note
         for hit in answer["results"][:1]:
             score = "words" if hit["score"] is None else f"{hit['score']:.2f}"
-            _quote(score, hit["content"])
+            yield _quoted(score, hit["content"])
 
 
-def _walls(agents: dict[str, PgvectorMemoryProvider]) -> None:
-    _chapter("Themes do not see each other's memories")
+def _walls(agents: dict[str, PgvectorMemoryProvider]) -> Notes:
+    yield "Themes do not see each other's memories"
     query = {"query": "SKF-6203 lathe bearings part number"}
     for theme in agents:
         answer = json.loads(agents[theme].handle_tool_call("recall_memory", query))
         seen = [hit for hit in answer["results"] if "SKF-6203" in hit["content"]]
         is_right = bool(seen) == (theme == "workshop")
-        terminal.bullet(
-            "ok" if is_right else "problem",
-            f"{theme} asks for the lathe's part: {'found' if seen else 'nothing found'}",
-        )
+        told = f"{theme} asks for the lathe's part: {'found' if seen else 'nothing found'}"
+        yield Note("ok" if is_right else "problem", told)
     answer = json.loads(agents["marketing"].handle_tool_call("recall_memory", {**query, "scope": "workshop"}))
     found = any("SKF-6203" in hit["content"] for hit in answer["results"])
-    terminal.bullet("ok" if found else "problem", "marketing asks again and names the other theme: found")
+    yield Note("ok" if found else "problem", "marketing asks again and names the other theme: found")
 
 
 def _close() -> None:
@@ -240,9 +237,23 @@ def _close() -> None:
     close_all(Deadline.after(5))
 
 
-def _chapter(title: str) -> None:
-    terminal.heading(title)
+def _quoted(who: str, text: str) -> Note:
+    return Note("note", f"{who:>11}  {text}")
 
 
-def _quote(who: str, text: str) -> None:
-    terminal.wrap([terminal.one_line(text)], 14, first=[f"   {terminal.one_line(who):>9}  "])
+TRY: Final = Operation(
+    "try",
+    "take a short tour that leaves nothing behind",
+    (
+        Option("--ui", "the memory page of what the tour writes, in your browser", is_flag=True),
+        Option("--open", "with the page: open your browser", is_flag=True),
+    ),
+    tour,
+    (
+        ("try", "a minute at most, in a temporary home"),
+        ("try --ui", "the memory page of what the tour wrote, in your browser"),
+    ),
+    group="set up",
+    on_page=False,
+    needs_home=False,
+)

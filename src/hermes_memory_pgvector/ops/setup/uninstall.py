@@ -1,4 +1,4 @@
-"""Taking the memory out of a hermes installation: which steps that takes, and what stays.
+"""`uninstall`: taking the memory out of a hermes installation, which steps that takes, and what stays.
 
 The steps cover the root home and all its profiles. Without `purge`, everything stored stays where it is, and `up`
 brings the memory back. Tables in a Postgres of the operator's own are never touched, nor is a profile that is a link
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from hermes_memory_pgvector import carried
 from hermes_memory_pgvector.config.home import ID_NAME, home_id, homes_of, root_of
@@ -32,8 +33,10 @@ from hermes_memory_pgvector.config.settings_file import (
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import ConfigError
 from hermes_memory_pgvector.ops import parts
+from hermes_memory_pgvector.ops.memory import Memory
 from hermes_memory_pgvector.ops.setup import dashboard_tab, host_python, plugin_folder
-from hermes_memory_pgvector.terminal import lines as terminal
+from hermes_memory_pgvector.terminal.amounts import size
+from hermes_memory_pgvector.terminal.operation import Note, Operation, Option, Plan, column
 
 STOP_SECONDS = 60.0
 
@@ -48,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Removal:
     """Everything to do, in order, and what is left afterwards."""
 
     steps: tuple[Step, ...]
@@ -56,16 +59,36 @@ class Plan:
     users: tuple[str, ...]
     """Processes that use the memory now."""
 
-    def execute(self, tell: Callable[[Step], None]) -> None:
+    def execute(self) -> None:
         """Do it, step by step; ConfigError while a process would bring back what is removed."""
         if self.users:
             raise ConfigError(f"{', '.join(self.users)} still uses this memory; stop it first, nothing was changed")
         for step in self.steps:
             step.run()
-            tell(step)
 
 
-def plan(home: Path, *, purge: bool) -> Plan:
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step as people read it."""
+
+    step: str = column("step", text=True)
+
+
+def uninstall(memory: Memory, *, purge: bool, execute: bool) -> Plan:
+    """What would be done, or what was."""
+    found = plan(memory.home, purge=purge)
+    if execute:
+        found.execute()
+    using = [Note("warning", f"{user} still uses this memory; stop it first") for user in found.users]
+    stays = [Note("note", f"stays: {each}") for each in found.stays]
+    steps = tuple(StepLine(each.text) for each in found.steps)
+    return Plan(
+        "do", "done", {"steps": len(steps)}, steps, executed=execute,
+        notes=(*(() if execute else using), *stays),
+    )  # fmt: skip
+
+
+def plan(home: Path, *, purge: bool) -> Removal:
     """What to do in all homes of the installation; changes nothing. ConfigError for what cannot be carried out."""
     from hermes_memory_pgvector.runtime import status_file
 
@@ -84,7 +107,7 @@ def plan(home: Path, *, purge: bool) -> Plan:
         f"{process.command} {process.pid}" for each in homes for process in status_file.read_all(data_folder(each))
     ]
     stays = [*_stays(homes, purge=purge), *(_linked(each) for each in linked)]
-    return Plan(tuple(steps), tuple(stays), tuple(users))
+    return Removal(tuple(steps), tuple(stays), tuple(users))
 
 
 def _is_elsewhere(profile: Path, root: Path) -> bool:
@@ -150,7 +173,7 @@ def _delete(home: Path) -> Iterator[Step]:
     folder = data_folder(home)
     dump = _dump(home)
     if dump is not None:
-        yield Step(f"delete the dump {dump} ({terminal.size(dump.stat().st_size)})", partial(_delete_dump, dump))
+        yield Step(f"delete the dump {dump} ({size(dump.stat().st_size)})", partial(_delete_dump, dump))
     if _is_ours(folder):
         yield Step(f"delete {_described(folder)}", partial(shutil.rmtree, folder))
 
@@ -168,7 +191,7 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
             yield _described(data_folder(home))
         dump = _dump(home)
         if dump is not None:
-            yield f"{dump} ({terminal.size(dump.stat().st_size)}): a dump of all memories, made for a backup"
+            yield f"{dump} ({size(dump.stat().st_size)}): a dump of all memories, made for a backup"
         if PASSWORD_VARIABLE in dotenv(home):
             yield f"the password in {home / '.env'}"
 
@@ -176,9 +199,9 @@ def _stays(homes: list[Path], *, purge: bool) -> Iterator[str]:
 def _described(folder: Path) -> str:
     from hermes_memory_pgvector.server.folder import SHELTER_NAME
 
-    size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+    used = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
     what = "journal and embedded database" if any(folder.glob(f"{SHELTER_NAME}/*")) else "journal"
-    return f"{folder} ({terminal.size(size)}): {what}"
+    return f"{folder} ({size(used)}): {what}"
 
 
 def _dump(home: Path) -> Path | None:
@@ -195,3 +218,20 @@ def _delete_dump(path: Path) -> None:
     with contextlib.suppress(OSError):
         # The folder for dumps and sockets goes with the last of them.
         path.parent.rmdir()
+
+
+UNINSTALL: Final = Operation(
+    "uninstall",
+    "take the memory out of hermes, in all profiles; everything stored stays",
+    (Option("--purge", "also delete the embedded database, journals, dumps and settings for good", is_flag=True),),
+    uninstall,
+    (
+        ("uninstall", "show what would be done"),
+        ("uninstall --execute", "do it; `up` brings the memory back"),
+        ("uninstall --purge --execute", "also delete what is stored on this machine"),
+    ),
+    group="set up",
+    changes=True,
+    on_page=False,
+    names_home=True,
+)

@@ -1,0 +1,450 @@
+"""`up`: from nothing to a working memory in one command, safe to run again at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_memory_pgvector.config import settings_file
+from hermes_memory_pgvector.config.access import check_makeable
+from hermes_memory_pgvector.config.home import root_of
+from hermes_memory_pgvector.config.settings_file import PROVIDER_NAME, data_folder, load
+from hermes_memory_pgvector.deadline import Deadline
+from hermes_memory_pgvector.errors import ConfigError, Held, MemoryPluginError, SchemaError, UsageError
+from hermes_memory_pgvector.ops import belonging, migration, new_settings, parts, password, profiles
+from hermes_memory_pgvector.ops.memory import Memory
+from hermes_memory_pgvector.ops.setup import dashboard_tab, demonstration, host_python, host_site, login, plugin_folder
+from hermes_memory_pgvector.ops.setup.checks import examination
+from hermes_memory_pgvector.ops.setup.checks.finding import Finding
+from hermes_memory_pgvector.ops.setup.host_python import HostPython
+from hermes_memory_pgvector.terminal import progress
+from hermes_memory_pgvector.terminal.ask import confirm
+from hermes_memory_pgvector.terminal.operation import (
+    WORK_REMAINS,
+    Course,
+    Facts,
+    Note,
+    Operation,
+    Option,
+    aside,
+    command,
+)
+
+if TYPE_CHECKING:
+    from hermes_memory_pgvector.config.settings import Settings
+
+SERVER_SECONDS: Final = 180.0
+STOP_SECONDS: Final = 60.0
+CONNECT_SECONDS: Final = 10.0
+Notes = Iterator[Note]
+Offer = Callable[[Path, bool], Notes]
+"""Brings in what hermes has kept of a home's chats, or says how; `yes` answers its question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator has asked for."""
+
+    dsn: str | None
+    runtime_role: str | None
+    hermes_python: Path | None
+    all_profiles: bool
+    own_database: bool
+    yes: bool
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The database to migrate, and the role agents will connect as."""
+
+    admin_dsn: str
+    role: str
+    new_login: login.Login | None = None
+    """Chosen because the operator gave --dsn; written to the settings once the role exists."""
+    is_ready: bool = False
+    """The schema is already up to date, so no owner's login is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped(Facts):
+    """Whether an embedded server was running."""
+
+    stopped: bool
+    notes: tuple[Note, ...] = aside(())
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp(Facts):
+    """What was set up, and what is still to do."""
+
+    home: str
+    changed: tuple[str, ...]
+    exit_code: int
+    hermes_python: str | None
+    hermes_sees_package: bool | None
+    recalled: str | None
+    profiles: tuple[dict[str, Any], ...]
+    checks: tuple[Finding, ...]
+    notes: tuple[Note, ...] = aside(())
+
+
+def up(
+    memory: Memory, offer: Offer, *, stop: bool, embed_url: str | None, embed_model: str | None,
+    embed_key_env: str | None, **given: Any,
+) -> Facts | Course:  # fmt: skip
+    """Each step with a line of its own; at the end all checks and a first recall."""
+    named = {"embed_url": embed_url, "embed_model": embed_model, "embed_api_key_env": embed_key_env}
+    wish = Wish(**given, settings={name: value for name, value in named.items() if value is not None})
+    home = root_of(memory.home) if wish.all_profiles else memory.home
+    if stop:
+        return _stopped(home)
+    if wish.own_database and (wish.all_profiles or wish.dsn or root_of(home) == home):
+        raise UsageError("--own-database is for one profile: name its home, and neither --all-profiles nor --dsn")
+    if wish.own_database:
+        wish.settings["own_server"] = True
+    check_makeable(home)
+    return Course(_Setup(home, wish, offer).steps())
+
+
+def _stopped(home: Path) -> Stopped:
+    folder, was_running = parts.server_folder(home, load(home).settings), False
+    if folder.is_dir():
+        from hermes_memory_pgvector.server.server import EmbeddedPostgres
+
+        was_running = EmbeddedPostgres(folder).stop(Deadline.after(STOP_SECONDS))
+    if not was_running:
+        return Stopped(False, (Note("ok", "no embedded server was running"),))
+    return Stopped(True, (Note("ok", "embedded server stopped", "it starts again when it is needed"),))
+
+
+@dataclass
+class _Setup:
+    """Setting up one home, and with --all-profiles those below it."""
+
+    home: Path
+    wish: Wish
+    offer: Offer
+    changed: list[str] = field(default_factory=list)
+    host: HostPython | None = None
+    wanted: migration.Wanted | None = None
+
+    def steps(self) -> Generator[Note | str, None, SetUp]:
+        """All steps in order."""
+        home, wish = self.home, self.wish
+        yield f"Setting up the memory of {home}"
+        home.mkdir(parents=True, exist_ok=True)
+        for trouble in load(home).troubles:
+            raise ConfigError(f"{trouble}; fix it, then run this again")
+        before = {each: _server_in_use(each) for each in (home, *profiles.below(home))}
+        yield from self._settings()
+        yield from self._libraries()
+        target = yield from self._database()
+        yield from self._schema(target)
+        yield from _accepted(home)
+        yield from self._hosted()
+        yield from _rows_left(home, before[home])
+        others = []
+        for each in profiles.below(home) if wish.all_profiles else ():
+            others.append((yield from self._profile(each, before[each])))
+        if wish.dsn and not wish.all_profiles:
+            yield from _profiles_left(home, before)
+        findings = tuple(self._examined())
+        code = examination.exit_code(findings)
+        yield from examination.notes([each for each in findings if each.level != "ok"], within_up=True)
+        recalled = None
+        if code == 0:
+            shown = demonstration.show(home)
+            recalled = shown.recalled
+            yield from shown.notes
+        yield Note("ok" if code == 0 else "problem", f"{'doctor':<17} {examination.summary(findings)}")
+        if code == 0:
+            for each in (home, *(profiles.below(home) if wish.all_profiles else ())):
+                yield from self.offer(each, wish.yes)
+            yield from self._tab()
+        host, assured = self.host, self.wanted
+        is_done = not (assured and assured.problem) and (host is None or host.sees_package)
+        return SetUp(
+            str(home), tuple(self.changed), code or (0 if is_done else WORK_REMAINS),
+            None if host is None else str(host.path), None if host is None else host.sees_package, recalled,
+            tuple(others), findings, tuple(_next(home, host, code)),
+        )  # fmt: skip
+
+    def _settings(self) -> Notes:
+        """Write the settings given on the command line; a profile takes over those of the database it shares."""
+        if self.wish.settings:
+            with progress.step("settings") as step:
+                changed = new_settings.save(self.home, self.wish.settings)
+                step.said.append(", ".join(changed) if changed else "unchanged")
+            self.changed += changed
+            yield step.note
+        if not self.wish.dsn:
+            self.changed += yield from _joined(self.home)
+
+    def _libraries(self) -> Notes:
+        """Find the Python that runs hermes and put the libraries for it into the home."""
+        self.host = host_python.find(self.home, self.wish.hermes_python)
+        try:
+            yield from host_site.carry(self.home, self.host)
+        except ConfigError as error:
+            # The database is worth having all the same; what is left to do is said at the end.
+            yield Note("problem", str(error))
+        if self.wish.hermes_python is not None and self.host is not None:
+            host_python.remember(self.home, self.host)
+
+    def _database(self) -> Generator[Note, None, Target]:
+        """Find or start the database."""
+        home, settings, role = self.home, load(self.home).settings, self.wish.runtime_role
+        if self.wish.dsn:
+            from hermes_memory_pgvector.postgres.conninfo import brief
+
+            admin = password.complete(self.wish.dsn)
+            with progress.step("your Postgres") as step:
+                chosen = login.choose(home, settings, admin, role)
+                step.said.append(brief(admin))
+            if chosen.replaces_password:
+                _confirm_password(chosen.role, yes=self.wish.yes)
+            yield step.note
+            return Target(admin, chosen.role, new_login=chosen)
+        if settings.hold:
+            raise Held(settings.hold)
+        if settings.dsn:
+            admin = migration.admin_dsn(home, settings, None)
+            with progress.step("your Postgres") as step:
+                step.said.append(f"{parts.describe_database(home, settings)}, as configured")
+                is_ready = _is_ready(home, settings)
+            yield step.note
+            return Target(admin, role or migration.role_for(settings, admin), is_ready=is_ready)
+        return (yield from self._embedded(settings))
+
+    def _embedded(self, settings: Settings) -> Generator[Note, None, Target]:
+        from hermes_memory_pgvector.server.server import RUNTIME_ROLE, EmbeddedPostgres
+
+        problem = parts.obstacle(settings)
+        if problem:
+            raise ConfigError(problem)
+        is_new = not parts.has_embedded_data(self.home, settings)
+        with progress.step("database") as step:
+            folder = parts.server_folder(self.home, settings)
+            server = EmbeddedPostgres(folder)
+            info = server.ensure_running(Deadline.after(SERVER_SECONDS))
+            state = "created and started" if is_new else "running"
+            step.said.append(f"embedded Postgres {server.status().binaries_version}, {state}")
+            if folder != data_folder(self.home):
+                step.said.append(f"shared with {folder.parent}")
+        yield step.note
+        return Target(info.owner_dsn, RUNTIME_ROLE)
+
+    def _schema(self, target: Target) -> Notes:
+        home, settings = self.home, load(self.home).settings
+        with progress.step("schema") as step:
+            wanted = self.wanted = migration.wanted_model(home, settings)
+            done = None
+            if not target.is_ready:
+                done = migration.apply(
+                    target.admin_dsn, target.role, wanted.spec, adopt_model=settings.embed_model,
+                    role_password=target.new_login.password if target.new_login else None,
+                )  # fmt: skip
+            step.said.append("tables made" if done and done.applied else "up to date")
+            if done and done.adopted_memories + done.adopted_turns:
+                step.said.append(f"{done.adopted_memories + done.adopted_turns:,} rows adopted")
+            if wanted.spec is not None and not (done and done.kept_model):
+                step.said.append(f"{wanted.spec.name} ({wanted.spec.dim})")
+        yield step.note
+        if target.new_login:
+            yield _saved_login(home, target.admin_dsn, target.new_login)
+        for notice in done.notices if done else ():
+            yield Note("note", notice)
+        if done:
+            yield from migration.left(done, wanted)
+        elif wanted.problem:
+            yield Note("warning", f"vectors have to wait: {wanted.problem}", "then", command("migrate"))
+
+    def _hosted(self) -> Notes:
+        """Put the plugin folder into the home, and make us the host's memory provider."""
+        if self.host is None:
+            return
+        with progress.step("plugin folder") as step:
+            step.said.append(plugin_folder.install(self.home).change)
+        yield step.note
+        self.host = host_python.examine(self.home, self.host)
+        if self.host.sees_package:
+            is_new = settings_file.set_provider(self.home, PROVIDER_NAME)
+            self.changed += ["memory.provider"] if is_new else []
+            yield Note("ok", f"{'provider':<17} memory.provider is {PROVIDER_NAME}{'' if is_new else ', unchanged'}")
+
+    def _profile(self, home: Path, before: Path | None) -> Generator[Note, None, dict[str, Any]]:
+        """Give one profile the memory of its root home: settings, plugin folder, provider; each keeps its own theme."""
+        changed = yield from _joined(home)
+        settings, has_own = load(home).settings, profiles.has_own_server(home)
+        if has_own and not settings.own_server and not load(root_of(home)).settings.dsn:
+            yield _stays(home, data_folder(home), "keeps a Postgres of its own; to have the rows in the shared one")
+        if not has_own:
+            for _ in _accepted(home):
+                pass
+        yield from _rows_left(home, before)
+        if self.host is not None and self.host.sees_package:
+            plugin_folder.install(home)
+            changed += ["memory.provider"] if settings_file.set_provider(home, PROVIDER_NAME) else []
+        where = "a Postgres of its own" if has_own else parts.describe_database(home, settings)
+        theme = parts.profile_theme(home, settings)
+        yield Note("ok", f"profile {home.name}: theme {theme}, {where}{'' if changed else ', unchanged'}")
+        return {"home": str(home), "changed": changed, "own_database": has_own, "database": where}
+
+    def _examined(self) -> Iterator[Finding]:
+        """All checks; what hermes cannot import, and the command for it, is said at the end."""
+        is_waiting = self.host is not None and not self.host.sees_package
+        with progress.waiting("checking", quiet=False):
+            yield from (each for each in examination.examine(self.home) if each.name != "host" or not is_waiting)
+
+    def _tab(self) -> Notes:
+        """Ask whether the host's dashboard shall show the memory tab, unless that is settled."""
+        if self.host is None or not self.host.sees_package or dashboard_tab.state_of(self.home) != "off":
+            return
+        if confirm("show the memory as a tab of hermes' dashboard?", default=True, yes=self.wish.yes):
+            dashboard_tab.turn_on(self.home)
+            self.changed.append("plugins.enabled")
+            yield Note("ok", "memory tab: on, from the next start of `hermes dashboard`")
+        else:
+            yield Note("note", "to see the memory as a tab of hermes' dashboard", dashboard_tab.ENABLE_COMMAND)
+
+
+def _joined(home: Path) -> Generator[Note, None, list[str]]:
+    """Have a profile take over the database and model of its root home, and say what it had chosen otherwise."""
+    joined = profiles.join(home)
+    if joined.replaced:
+        told = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in joined.replaced.items())
+        own = command("up", "--own-database", "--hermes-home", str(home))
+        yield Note("note", f"profile {home.name} embeds as {profiles.SHARED} do: {told}", "for a model of its own", own)
+    return list(joined.changed)
+
+
+def _confirm_password(role: str, *, yes: bool) -> None:
+    """Ask before a role that others may be using gets a new password; ConfigError if it keeps its own."""
+    question = f'   Role "{role}" exists. Give it a new password, so that only this home can log in as {role}?'
+    if not confirm(question, yes=yes):
+        raise ConfigError(
+            f'role "{role}" exists and keeps its password. To give it a new one, which locks out whoever uses it now, '
+            "add --yes; to use it with the password it has, set dsn to that login: hermes-pgvector config set dsn DSN"
+        )
+
+
+def _is_ready(home: Path, settings: Settings) -> bool:
+    """Whether the configured database already has the schema and the vector tables we need."""
+    from hermes_memory_pgvector.store import schema
+    from hermes_memory_pgvector.store.current_model import current_model
+
+    with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+        try:
+            schema.verify(connection)
+        except SchemaError:
+            return False
+        model = current_model(connection)
+    wanted = migration.wanted_model(home, settings).spec
+    # Without an answer from the embedder, nothing says that another model is wanted.
+    return wanted is None or (model is not None and (model.name, model.dim) == (wanted.name, wanted.dim))
+
+
+def _saved_login(home: Path, admin: str, new_login: login.Login) -> Note:
+    if login.save(home, admin, new_login):
+        return Note("ok", f"agents connect as {new_login.role}; its password is in {home / '.env'}")
+    return Note(
+        "warning",
+        f'role "{new_login.role}" could not be created or cannot log in: agents use the login given with --dsn',
+        "to separate them later: hermes-pgvector migrate --admin-dsn OWNER_DSN --runtime-role ROLE, then set dsn",
+    )
+
+
+def _accepted(home: Path) -> Notes:
+    """Whoever runs `up` means this database: what waits in the journal goes there."""
+    settings = load(home).settings
+    belonging.accept_configured(home)
+    try:
+        with parts.open_pool(home, settings) as pool, pool.connection(Deadline.after(CONNECT_SECONDS)) as connection:
+            is_new = belonging.accept_connected(home, settings, connection)
+    except MemoryPluginError:
+        # The checks that follow say what keeps agents from connecting.
+        return
+    if is_new:
+        yield Note("note", f"this home's journal now goes to {parts.describe_database(home, settings)}")
+
+
+def _server_in_use(home: Path) -> Path | None:
+    """The folder of the embedded server that a home uses; None when it uses another database, or none yet."""
+    settings = load(home).settings
+    if settings.dsn or settings.hold or not parts.has_embedded_data(home, settings):
+        return None
+    return parts.server_folder(home, settings)
+
+
+def _rows_left(home: Path, before: Path | None) -> Notes:
+    """What stays in the embedded server that a home used before."""
+    if before is not None and before != _server_in_use(home):
+        yield _stays(home, before, "its memories stay in the embedded server; to bring them along")
+
+
+def _stays(home: Path, folder: Path, what: str) -> Note:
+    theme = () if root_of(home) == home else ("--theme", parts.profile_theme(home, load(home).settings))
+    copy = command("import", "peer", "embedded", "--home", str(folder.parent), *theme, "--hermes-home", str(home))
+    return Note("warning", f"{home}: {what}", then=copy)
+
+
+def _profiles_left(home: Path, before: dict[Path, Path | None]) -> Notes:
+    """Profiles that shared the embedded server go on with it until they are told otherwise."""
+    names = [each.name for each in profiles.below(home) if before[each] == data_folder(home)]
+    if names:
+        told = f"profiles that stay with the embedded server in {data_folder(home)}: {', '.join(names)}"
+        yield Note("note", told, "to bring them along", command("up", "--all-profiles", "--hermes-home", str(home)))
+
+
+def _next(home: Path, host: HostPython | None, code: int) -> Notes:
+    """What to type now."""
+    if code:
+        yield Note("problem", "Some checks failed. Mend them and run this again", "for details", command("doctor"))
+        return
+    if host is not None and not host.sees_package:
+        told = f"The memory is ready, but hermes cannot use it yet: {host_site.shortcoming(host)}"
+        yield Note("warning", told, "when that is put right", command("up"))
+        return
+    if host is None:
+        told = "Ready. hermes-agent is not installed; recall works from the command line"
+        yield Note("ok", told, "when you have installed it", command("up"))
+    else:
+        is_default, is_profile = home == settings_file.default_home().absolute(), root_of(home) != home
+        start = f"hermes -p {home.name}" if is_profile else "hermes" if is_default else f"HERMES_HOME={home} hermes"
+        yield Note("ok", "Ready. Talk to your agent", start)
+    yield Note("note", "what it remembers", then=command("list"))
+    yield Note("note", "how it is", then=command("status"))
+
+
+def operation(offer: Offer) -> Operation:
+    """`up`, which offers to bring in the host's chats."""
+    return Operation(
+        "up",
+        "set up everything; safe to run again",
+        (
+            Option("--dsn", "your own Postgres, with a login that may create tables", metavar="ADMIN_DSN"),
+            Option("--runtime-role", "role the agents connect as (default: hermes)", metavar="ROLE"),
+            Option("--embed-url", "embedding endpoint (default: a local model)", metavar="URL"),
+            Option("--embed-model", "model the endpoint should use", metavar="MODEL"),
+            Option("--embed-key-env", "environment variable that holds the endpoint's key", metavar="VAR"),
+            Option("--hermes-python", "Python, environment or `hermes` command that runs hermes", Path, metavar="PATH"),
+            Option("--all-profiles", "also every profile of this hermes installation", is_flag=True),
+            Option("--own-database", "give this profile a Postgres of its own instead of the root home's",
+                   is_flag=True),
+            Option("--yes", "answer every question with yes", is_flag=True),
+            Option("--stop", "stop the embedded server instead", is_flag=True),
+        ),
+        lambda memory, **given: up(memory, offer, **given),
+        (
+            ("up", "give ~/.hermes a memory with an embedded Postgres"),
+            ("up --all-profiles", "the root home and every profile, with one database"),
+            ("up --dsn postgresql://ada@db.example.com/hermes", "use your own Postgres; the password is asked for"),
+        ),
+        group="set up",
+        on_page=False,
+        needs_home=False,
+        aliases={"install": {}},
+    )  # fmt: skip
