@@ -156,7 +156,7 @@ GIVEN = {
     "limit": "1000", "pause": "1", "chars": "100", "exchanges": "1000",
     "horizon": "1000", "metadata": "'{}'", "before_id": "NULL", "before": "NULL",
     "at": "'2100-01-01'", "cut": "'2100-01-01'", "today": "'2100-01-01'", "updated_at": "'2100-01-01'",
-    "until": "'2100-01-01'", "due_at": "'2100-01-01'",
+    "until": "'2100-01-01'", "due_at": "'2100-01-01'", "now": "'2100-01-01'",
 }  # fmt: skip
 GIVEN_SETS = {
     "themes": "mine", "session_ids": "s", "targets": "memory", "contents": "kept", "kinds": "turn", "homes": "home",
