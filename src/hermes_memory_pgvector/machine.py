@@ -43,15 +43,6 @@ def boot_id() -> str:
     return _mac_boot() if IS_MAC else ""
 
 
-def pid_namespace() -> str:
-    """Within what our pids count; empty where they count everywhere, and where /proc shows the pids of another one."""
-    with contextlib.suppress(OSError):
-        # In a container that sees another one's /proc, what stands there under our pid is somebody else.
-        if IS_LINUX and str((PROC / "self").readlink()) == str(os.getpid()):
-            return str((PROC / "self" / "ns" / "pid").readlink())
-    return ""
-
-
 def start_of(pid: int) -> str:
     """The start time of a process: a pid is used again after its process has ended."""
     if not IS_LINUX:
