@@ -4,6 +4,10 @@
 python3 start.py              make .venv, install the package into it, run `hermes-pgvector up`
 python3 start.py test         make .venv, install what the tests need, run every test
 python3 start.py COMMAND …    any other hermes-pgvector command, from the same environment
+
+Options go to `up`: python3 start.py --dsn postgresql://ada@db.example.com/hermes
+The environment is .venv in this folder; hermes' own stays as it is.
+What the commands are: python3 start.py help
 """
 
 from __future__ import annotations
@@ -119,6 +123,9 @@ def main(arguments: list[str]) -> int:
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         print(f"Python {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]} is needed, this is {sys.version.split()[0]}")
         return 2
+    if arguments[:1] in (["--help"], ["-h"]):
+        print(__doc__)
+        return 0
     is_test = arguments[:1] == ["test"]
     try:
         install("dev" if is_test else "embedded")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_memory_pgvector import cli
+from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.config.settings import DECLARATIONS, DEFAULTS, GROUPS, plain
 from hermes_memory_pgvector.terminal import program as tree
 
@@ -46,8 +46,8 @@ def _setting_row(name: str) -> str:
 
 def commands_page() -> str:
     """The help of every command."""
-    parser = cli.program()
-    listed = tree.all_commands(parser.prog, cli.every_command(), 100)
+    parser = command_line.program()
+    listed = tree.all_commands(parser.prog, command_line.every_command(), 100)
     known = tree.commands_of(parser)
     aliases = sorted(known.parsers.keys() - known.listed.keys()) if known else []
     sections = [

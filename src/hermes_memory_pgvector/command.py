@@ -12,7 +12,7 @@ def main() -> int:
     is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from hermes_memory_pgvector import cli
+    from hermes_memory_pgvector import command_line
 
     if is_ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,11 +22,11 @@ def main() -> int:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
     try:
-        return cli.main()
+        return command_line.main()
     except KeyboardInterrupt:
         # Before the command has begun, or a second time while it ends.
         sys.stderr.write("interrupted\n")
-        return cli.INTERRUPTED
+        return command_line.INTERRUPTED
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -81,18 +81,18 @@ def configure(plugin_folder: Path, parser: argparse.ArgumentParser) -> None:
     if carried.lacking():
         parser.add_argument("words", nargs=argparse.REMAINDER, help="`up` fetches the libraries that are missing")
         return
-    from hermes_memory_pgvector import cli
+    from hermes_memory_pgvector import command_line
 
-    cli.configure(parser)
+    command_line.configure(parser)
 
 
 def dispatch(plugin_folder: Path, args: argparse.Namespace) -> int:
     """Run the chosen command; where a library is missing, `up` fetches it first and everything else says so."""
     words: list[str] | None = getattr(args, "words", None)
     if words is None:
-        from hermes_memory_pgvector import cli
+        from hermes_memory_pgvector import command_line
 
-        return cli.dispatch(args)
+        return command_line.dispatch(args)
     if words[:1] != ["up"]:
         sys.stderr.write(f"hermes pgvector: libraries are missing; run: {COMMAND}\n")
         return 1

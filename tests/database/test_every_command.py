@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from docs.pages import page
 
-from hermes_memory_pgvector import cli
+from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.store import memories
 from hermes_memory_pgvector.store.memories import Placed
@@ -28,7 +28,7 @@ from testing.unchanged import nothing_changes
 
 Leaf = tuple[str, argparse.ArgumentParser]
 
-OPERATED = {each.name for each in cli.EVERY}
+OPERATED = {each.name for each in command_line.EVERY}
 """Those describe their documents themselves: tests/database/test_every_operation.py."""
 
 CHANGING: dict[str, tuple[str, ...]] = {
@@ -105,7 +105,7 @@ def leaves(
 
 def every_command() -> dict[str, argparse.ArgumentParser]:
     parser = tree.Parser(prog="hermes-pgvector")
-    cli.configure(parser)
+    command_line.configure(parser)
     return dict(leaves(parser))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hermes_memory_pgvector import cli
+from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.journal import codec
 from hermes_memory_pgvector.ops.catalogue import OPERATIONS
 from hermes_memory_pgvector.ops.memory import memory_of
@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "recall": (("where do we moor",), ("prices", "--theme", "market", "--kind", "memories")),
 }  # fmt: skip
 """For every operation: how to call it."""
+MOST_LISTED = 32
 PASSING = {"milliseconds", "value", "processes", "now", "server_time", "bytes", "text"}
 """What is measured anew each time."""
 
@@ -81,7 +82,7 @@ def commands(filled: Database, tmp_path: Path) -> Commands:
 
 def parsed(line: tuple[str, ...]) -> Any:
     parser = program.Parser(prog="hermes-pgvector")
-    cli.configure(parser)
+    command_line.configure(parser)
     return parser.parse_args(line)
 
 
@@ -98,9 +99,10 @@ def steady(document: Any) -> Any:
 
 def test_names_are_unique_and_every_operation_is_called_here() -> None:
     names = [each.name for each in OPERATIONS]
-    listed = [each.name for each in cli.every_command()]
-    aliases = [alias for each in cli.every_command() for alias in each.aliases]
+    listed = [each.name for each in command_line.every_command()]
+    aliases = [alias for each in command_line.every_command() for alias in each.aliases]
     assert len({*listed, *aliases}) == len([*listed, *aliases])
+    assert len([each for each in command_line.every_command() if each.is_listed]) <= MOST_LISTED
     assert set(names) == {*CALLS, *(each.name for each in OPERATIONS if not each.on_page)}
 
 

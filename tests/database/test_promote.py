@@ -295,7 +295,7 @@ def killing(*positional, **named):
         os.kill(os.getpid(), signal.SIGKILL)
     return answer
 setattr(owner, last, killing)
-from hermes_memory_pgvector.cli import main
+from hermes_memory_pgvector.command_line import main
 sys.exit(main(arguments))
 """
 KILLS = {

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from docs.pages import Page, page, written
 
-from hermes_memory_pgvector import cli
+from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.config.settings import DECLARATIONS
 from hermes_memory_pgvector.terminal import program
 
@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog=PROGRAM)
     made.add_argument("--version", action="store_true")
     made.add_argument("--trace", action="store_true")
-    cli.configure(made)
+    command_line.configure(made)
     return made
 
 

@@ -23,14 +23,14 @@ COMMANDS = (
 # All commands in one process: each is short, and the interpreter need not start again.
 RUN_ALL = """
 import contextlib, io, json, sys, threading
-from hermes_memory_pgvector import cli
+from hermes_memory_pgvector import command_line
 crashes = []
 threading.excepthook = lambda args: crashes.append(repr(args.exc_value))
 told = {}
 for command in json.loads(sys.argv[1]):
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        code = cli.main([*command.split(), "--hermes-home", sys.argv[2]])
+        code = command_line.main([*command.split(), "--hermes-home", sys.argv[2]])
     told[command] = code, out.getvalue() + "".join(crashes)
 print(json.dumps(told))
 """

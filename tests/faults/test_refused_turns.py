@@ -31,7 +31,7 @@ def texts(home: AgentHome) -> list[str]:
 
 def command(home: AgentHome, *arguments: str) -> Any:
     """What a command says of the home, as JSON."""
-    program = [sys.executable, "-m", "hermes_memory_pgvector.cli", *arguments, "--json"]
+    program = [sys.executable, "-m", "hermes_memory_pgvector.command", *arguments, "--json"]
     done = subprocess.run(
         [*program, "--hermes-home", str(home.path)], capture_output=True, text=True, check=False, timeout=120
     )

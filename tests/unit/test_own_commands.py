@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector import cli
-from hermes_memory_pgvector.cli import options
+from hermes_memory_pgvector import command_line
 from hermes_memory_pgvector.terminal import program as tree
 from hermes_memory_pgvector.terminal import render
 
@@ -16,9 +15,9 @@ from hermes_memory_pgvector.terminal import render
 def completed(text: str, *arguments: str, prog: str = "hermes-pgvector") -> str:
     """The sentence as a command that was called like this prints it."""
     parser = tree.Parser(prog=prog)
-    cli.configure(parser)
+    command_line.configure(parser)
     args: argparse.Namespace = parser.parse_args(arguments)
-    with render.spoken_to(*options.voice_of(args)):
+    with render.spoken_to(*command_line.voice_of(args)):
         return render.addressed(text)
 
 
@@ -54,8 +53,8 @@ def test_a_home_is_quoted_and_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_every_command_takes_the_home_where_it_is_put() -> None:
     parser = tree.Parser(prog="hermes-pgvector")
-    cli.configure(parser)
-    for command in cli.every_command():
+    command_line.configure(parser)
+    for command in command_line.every_command():
         for line, _ in command.examples:
             told = completed(f"hermes-pgvector {line}", "status", "--hermes-home", "/srv/h")
             words = told.removeprefix("hermes-pgvector ").split()

@@ -7,7 +7,7 @@ import os
 import pwd
 from pathlib import Path
 
-from hermes_memory_pgvector.config.settings_file import data_folder
+from hermes_memory_pgvector.config.settings_file import data_folder, default_home, start_for
 from hermes_memory_pgvector.errors import ConfigError
 
 _DENIED = (errno.EACCES, errno.EPERM)
@@ -28,6 +28,16 @@ def sentence(error: OSError) -> str | None:
     if error.errno in _DENIED:
         return f"{path}: permission denied{_advice(path)}"
     return f"{path}: {(error.strerror or '').lower()}"
+
+
+def chosen_home(given: Path | None, *, is_needed: bool = True) -> Path:
+    """The home that a command works on, given or usual; ConfigError for one that is not there, or not open to us."""
+    home = (given or default_home()).expanduser().absolute()
+    check_access(home)
+    if given and is_needed and not home.is_dir():
+        raise ConfigError(f"there is no folder {home}; give the hermes home that `hermes config path` names")
+    start_for(home if given or not is_needed else None)
+    return home
 
 
 def check_access(home: Path) -> None:

@@ -292,3 +292,11 @@ def _read(path: Path) -> str:
 def has_profile(home: Path, name: str) -> bool:
     """Whether a profile of that name lives beneath this home."""
     return os.path.isdir(home / "profiles" / name)  # noqa: PTH112 - a name too long for a folder is none
+
+
+def usual_home() -> Path | None:
+    """The home of a shell that sets no HERMES_HOME; None for a user without a home folder."""
+    try:
+        return Path.home() / USUAL_NAME
+    except RuntimeError:
+        return None

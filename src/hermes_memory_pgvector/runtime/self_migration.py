@@ -26,7 +26,7 @@ class SelfMigration:
         if not self._is_due:
             return False
         self._is_due = False
-        command = [sys.executable, "-m", "hermes_memory_pgvector.cli", "migrate", "--hermes-home", str(self._home)]
+        command = [sys.executable, "-m", "hermes_memory_pgvector.command", "migrate", "--hermes-home", str(self._home)]
         try:
             done = subprocess.run(  # noqa: S603 - this package's own command
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=MIGRATE_SECONDS, check=False

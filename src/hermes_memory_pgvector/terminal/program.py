@@ -334,7 +334,7 @@ def _add_help(parser: argparse.ArgumentParser, actions: Any, entries: Sequence[E
     """`help`, `help --all` and `help COMMAND`."""
 
     def run(args: argparse.Namespace) -> int:
-        if args.all:
+        if args.all or args.words == ["all"]:
             sink.write(all_commands(parser.prog, entries))
             return 0
         used = parser
