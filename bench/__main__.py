@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     recall.add_argument("--data", type=Path, required=True, help="folder with longmemeval_s*.json[.gz], locomo*.json")
     recall.add_argument("--sets", default="locomo,longmemeval")
     recall.add_argument("--json", type=Path, help="write the figures here, for report")
+    recall.add_argument("--embed-url", default="", help="an embedding endpoint; the local model without it")
+    recall.add_argument("--embed-model", default="nomic-embed-text", help="the model's name there")
     recall.set_defaults(act=_recall)
     return parser
 
@@ -82,7 +84,8 @@ def _report(options: argparse.Namespace) -> int:
 def _recall(options: argparse.Namespace) -> int:
     from bench import recall_quality
 
-    recall_quality.measure_sets(options.data, options.sets.split(","), options.json)
+    embedder = recall_quality.embedder_of(options.embed_url, options.embed_model)
+    recall_quality.measure_sets(options.data, options.sets.split(","), options.json, embedder)
     return 0
 
 

@@ -1,14 +1,15 @@
 """Recall quality on LongMemEval and LoCoMo: our search beside BM25 and the published peer's recipe.
 
-    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--json F]
+    python -m bench recall --data FOLDER [--sets locomo,longmemeval] [--embed-url URL --embed-model NAME] [--json F]
 
 FOLDER holds `longmemeval_s*.json[.gz]` and `locomo*.json` as their authors publish them; neither is part of this
-project. Every method sees the same turns and the same vectors of the local model; ours runs through real statements on
-a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one shared store.
+project. Every method sees the same turns and the same vectors, of the local model or of an endpoint's (`--embed-url`);
+ours runs through real statements on a real Postgres. Each user (LongMemEval) or dialogue (LoCoMo) is a theme of one
+shared store.
 
-`all@k`: whether the first k sessions found include all that LongMemEval lists as the answer's
-(`answer_session_ids`); its questions without an answer are skipped, as its authors do. Prefetch is measured by what it
-offers to the questions, and to small talk (testing/small_talk.py), which should get nothing.
+`any@k`, `all@k`: whether the first k sessions found include one, or all, of the answer's (`answer_session_ids`), which
+is the rule of LongMemEval's authors; questions without an answer are skipped, as they do. Prefetch is measured by what
+it offers to the questions, and to small talk and gibberish (testing/small_talk.py), which should get nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from numpy.typing import NDArray
 from bench.run import commit
 from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.deadline import Deadline
-from hermes_memory_pgvector.embedding.local import SCALE, LocalEmbedder
+from hermes_memory_pgvector.embedding.base import Embedder, ProtocolName, create_embedder
+from hermes_memory_pgvector.embedding.probe import measure as measure_scale
 from hermes_memory_pgvector.recall import prefetch
 from hermes_memory_pgvector.recall.recall import Recall
 from hermes_memory_pgvector.schema import migrate
@@ -48,12 +50,13 @@ from hermes_memory_pgvector.store.vectors import Made
 from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.values import AddTurn, Kind, Moment, Question, Role
 from hermes_memory_pgvector.writer.chunks import document_pieces, piece_chars
-from testing.small_talk import SMALL_TALK
+from testing.small_talk import GIBBERISH, SMALL_TALK
 
 DEPTH = 50
 TALK_THEMES = 30
 """Small talk is tried in so many themes, at most."""
 Floats = NDArray[np.float32]
+NO_VECTOR: Floats = np.zeros(0, np.float32)
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -152,11 +155,16 @@ def _lme_date(text: str) -> datetime:
 
 
 class Vectors:
-    """Vectors of the local model, each text embedded once."""
+    """Vectors of a model, each text embedded once."""
 
-    def __init__(self) -> None:
-        self._embedder = LocalEmbedder()
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
         self._known: dict[str, Floats | None] = {}
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a vector has."""
+        return self._embedder.info(Deadline.after(60)).dim
 
     def of(self, texts: Sequence[str]) -> list[Floats | None]:
         """One vector or None per text."""
@@ -171,7 +179,7 @@ class Vectors:
 class Ours:
     """Our search, through Recall, on a store that holds every theme."""
 
-    def __init__(self, connection: Connection, keys: dict[int, str], embedder: LocalEmbedder | None) -> None:
+    def __init__(self, connection: Connection, keys: dict[int, str], embedder: Embedder | None) -> None:
         self._connection = connection
         self._keys = keys
         self._recall = Recall(self._reading, embedder, Settings(embed_timeout=5.0))
@@ -185,8 +193,9 @@ class Ours:
         """What a prompt gets unasked, as prefetch puts it together: keys of the turns, and their lines."""
         if not worth_asking(prompt):
             return []
-        question = Question(prompt, Kind.TURN, theme.name, limit=prefetch.MAX_TURNS, now=now, is_ambient=True)
-        hits = self._recall.search(question, Deadline.after(60)).hits
+        limit = 3 * Settings().prefetch_turns
+        question = Question(prompt, Kind.TURN, theme.name, limit=limit, now=now, is_ambient=True)
+        hits = prefetch.worth_a_line(self._recall.search(question, Deadline.after(60)).hits, Settings().prefetch_turns)
         return [(self._keys[hit.id], prefetch.rendered([hit], 2000)[0].partition("\n")[2]) for hit in hits]
 
     @contextmanager
@@ -275,7 +284,8 @@ class PeerRecipe:
         self._connection = connection
         self._connection.execute(
             "CREATE TABLE peer (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, theme text, key text, content text,"
-            " embedding vector(256), words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED)"
+            f" embedding vector({vectors.dim}),"
+            " words tsvector GENERATED ALWAYS AS (to_tsvector('english', content)) STORED)"
         )
         for theme in themes:
             rows = vectors.of([turn.content[:4000] for turn in theme.turns])
@@ -316,6 +326,7 @@ def figures(theme: Theme, asked: Asked, ranked: Sequence[str]) -> dict[str, floa
         found[f"R@{depth}"] = len(asked.evidence & set(ranked[:depth])) / len(asked.evidence)
     session_of = {turn.key: turn.session for turn in theme.turns}
     sessions = list(dict.fromkeys(session_of[key] for key in ranked))
+    found["any@5"] = float(not asked.sessions.isdisjoint(sessions[:5]))
     for depth in (5, 10):
         found[f"all@{depth}"] = float(asked.sessions <= set(sessions[:depth]))
     return found
@@ -339,7 +350,7 @@ def measure(name: str, rank: Ranker, themes: Sequence[Theme], vectors: Vectors) 
     for theme in themes:
         for asked in theme.asked:
             vector = vectors.of([asked.text])[0]
-            vector = np.zeros(256, np.float32) if vector is None else vector
+            vector = np.zeros(vectors.dim, np.float32) if vector is None else vector
             started = time.perf_counter()
             ranked = rank(theme, asked, vector)
             times.append((time.perf_counter() - started) * 1000)
@@ -366,19 +377,24 @@ def measure_prefetch(ours: Ours, themes: Sequence[Theme]) -> dict[str, float]:
     for theme in themes[:TALK_THEMES]:
         for prompt in SMALL_TALK:
             found.append({"small talk": float(bool(ours.prefetch(theme, prompt, theme.turns[-1].ts)))})
+        for prompt in GIBBERISH:
+            now = theme.turns[-1].ts
+            asked = Asked(prompt, "", frozenset(), frozenset(), now)
+            found.append({"gibberish asked": float(bool(ours.rank(theme, asked, NO_VECTOR)))})
+            found.append({"gibberish": float(bool(ours.prefetch(theme, prompt, now)))})
     result = means(found)
     print("prefetch: " + ", ".join(f"{figure} {value:.3f}" for figure, value in result.items()), flush=True)
     return result
 
 
-def run(name: str, themes: list[Theme], connection: Connection) -> dict[str, Any]:
+def run(name: str, themes: list[Theme], connection: Connection, embedder: Embedder) -> dict[str, Any]:
     """All methods on one set."""
-    embedded = Vectors()
-    headers = ["questions", "R@5", "R@10", "all@5", "all@10", "ms p50", "ms p95"]
+    embedded = Vectors(embedder)
+    headers = ["questions", "R@5", "R@10", "any@5", "all@5", "all@10", "ms p50", "ms p95"]
     print(f"\n{name}: {sum(len(theme.turns) for theme in themes)} turns in {len(themes)} themes")
     print(" " * 18 + "".join(f"{header:>10}" for header in headers))
     keys = store(connection, themes, embedded)
-    ours = Ours(connection, keys, LocalEmbedder())
+    ours = Ours(connection, keys, embedder)
     methods: dict[str, Ranker] = {
         "ours": ours.rank,
         "ours, words only": Ours(connection, keys, None).rank,
@@ -392,7 +408,13 @@ def run(name: str, themes: list[Theme], connection: Connection) -> dict[str, Any
 LOADERS = {"locomo": ("locomo*.json", load_locomo), "longmemeval": ("longmemeval*.json*", load_longmemeval)}
 
 
-def measure_sets(data: Path, sets: Sequence[str], output: Path | None) -> None:
+def embedder_of(url: str, model: str) -> Embedder:
+    """The endpoint's embedder, or the local one."""
+    protocol: ProtocolName = "auto" if url else "local"
+    return create_embedder(url=url, model=model, protocol=protocol, dim=None, api_key=None, cache_entries=64)
+
+
+def measure_sets(data: Path, sets: Sequence[str], output: Path | None, embedder: Embedder) -> None:
     """Measure, print, and write the figures."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     results: dict[str, Any] = {}
@@ -405,10 +427,12 @@ def measure_sets(data: Path, sets: Sequence[str], output: Path | None) -> None:
             server = EmbeddedPostgres(Path(folder) / "postgres", extra_settings={"fsync": "off"})
             try:
                 owner_dsn = server.ensure_running(Deadline.after(120)).owner_dsn
-                spec = ModelSpec(LocalEmbedder().model, 256, SCALE.mean, SCALE.sd)
+                info = embedder.info(Deadline.after(60))
+                scale = info.scale or measure_scale(embedder, Deadline.after(60))
+                spec = ModelSpec(info.name, info.dim, scale.mean, scale.sd)
                 migrate.apply(owner_dsn, runtime_role="hermes", model=spec)
                 with psycopg.connect(owner_dsn, autocommit=True, prepare_threshold=None) as connection:
-                    results[name] = run(name, list(load(path)), connection)
+                    results[name] = run(name, list(load(path)), connection, embedder)
             finally:
                 server.stop(Deadline.after(60), mode="immediate")
     if output is not None:

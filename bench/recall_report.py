@@ -11,13 +11,15 @@ from bench.report import write_between
 BEGIN = "<!-- recall quality: begin (written by python -m bench report) -->"
 END = "<!-- recall quality: end -->"
 SETS = {"locomo": "LoCoMo", "longmemeval": "LongMemEval-S"}
-RANKING = {"locomo": ("R@5", "R@10"), "longmemeval": ("R@5", "R@10", "all@5", "all@10")}
+RANKING = {"locomo": ("R@5", "R@10"), "longmemeval": ("R@5", "R@10", "any@5", "all@5", "all@10")}
 PREFETCH = (
     ("blocks", "questions that get a block"),
     ("with evidence", "of these, blocks with the answer"),
     ("precision", "lines with the answer"),
     ("chars", "characters per block"),
     ("small talk", "small talk that gets a block"),
+    ("gibberish asked", "gibberish that finds anything"),
+    ("gibberish", "gibberish that gets a block"),
 )
 
 

@@ -68,3 +68,22 @@ SMALL_TALK = (
     "감사합니다",
 )
 """Not looked at until the gate was done."""
+
+GIBBERISH = (
+    "asdf qwer zxcv",
+    "xkcd blorp fnord wibble",
+    "qqqqq wwwww eeeee",
+    "zzxcvb mnbvlk poiuyt",
+    "florb the gnarvik quindle",
+    "lorem dolor amet consectetur",
+    "ERR-99817-QZX",
+    "0x7f3aee91bc",
+    "what is the vorpal zindrick of the quaxel?",
+    "how many snorkblats did the wuzzle frimp?",
+    "who gave blixem the kwortz?",
+    "jjh4k2 88dkf0 qp1z",
+    "mxyzptlk!",
+    "trelm ipsic vand orrel",
+    "when does the glomph skree?",
+)
+"""Prompts that are about nothing anybody ever said."""

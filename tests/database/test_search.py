@@ -340,3 +340,35 @@ def test_the_runtime_role_cannot_change_the_registry_of_models(database: Databas
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         connection.execute("UPDATE embedding_models SET is_current = false")
+
+
+def test_among_what_answers_a_question_about_now_the_newest_comes_first(store: Store) -> None:
+    old, new = store.say("My gym is the Harbour Club", Said("My gym is the Garden Club", session="s2"))
+    store.say(Said("The gym smells", session="s3", role="assistant"))
+    asked = [hit.id for hit in store.ask("What is my current gym?")][:2]
+    assert asked == [new, old]
+    hits = store.ask("What is my current gym?")
+    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
+    vector = unit(random.Random(5), store.model.dim)
+    older, newer = store.say(
+        Said("The boat is called Alma", session="s4", vector=vector), Said("The boat is called Bella", session="s5")
+    )
+    assert [hit.id for hit in store.ask("What was the boat called?", vector)][:2] == [older, newer]
+    assert [hit.id for hit in store.ask("What is the boat called now?", vector)][:2] == [newer, older]
+
+
+def test_further_hits_of_a_session_step_back(store: Store) -> None:
+    said = store.say("My sister's wedding in May was a wedding of friends", "A wedding of friends in June")
+    asked = "Which weddings of friends?"
+    usual = {hit.id: hit.rank for hit in store.ask(asked)}
+    spread = {hit.id: hit.rank for hit in store.ask(asked, by_session=True)}
+    assert sorted(round(usual[each] - spread[each], 2) for each in said) == [0.0, 0.19]
+
+
+def test_where_the_answer_is_in_several_sessions_they_step_back_further_and_meaning_counts_more(store: Store) -> None:
+    vector = unit(random.Random(6), store.model.dim)
+    (one,) = store.say(Said("Something striped", vector=vector))
+    few, many = (store.ask(f"zebra {word}", vector)[0] for word in ("herd", "total"))
+    assert (few.id, many.id) == (one, one)
+    assert many.meaning is not None
+    assert many.rank - few.rank == pytest.approx(0.04 * many.meaning, rel=0.01)

@@ -138,7 +138,7 @@ def test_every_message_that_troubleshooting_quotes_is_one_we_print() -> None:
 @pytest.mark.parametrize(
     ("code", "phrase"),
     [
-        ("w.worded + 0.06 * coalesce(w.meaning, 0)", "per standard deviation nearer than unrelated texts | × 0.06"),
+        ("w.worded + 0.06 * coalesce(w.meaning, 3)", "per standard deviation nearer than unrelated texts | × 0.06"),
         ("WHEN 1 THEN 0.6 * f.share", "words from the turns before it count 0.6"),
         ("m.coverage + 0.5 * coalesce(", "words that were asked with | × 0.5"),
         ("w.answers_when THEN 0.3 ", "the text speaks of a time | + 0.30"),
@@ -183,7 +183,7 @@ def test_figures_are_those_of_the_code(one: Page, phrase: str) -> None:
 
 
 def test_limits_that_are_told_in_words_are_those_of_the_code() -> None:
-    assert prefetch.MAX_TURNS == 3
-    assert "up to three turns of earlier sessions" in flat(RECALL)
+    assert prefetch.SURE_TURNS == 3
+    assert "beyond the third" in flat(RECALL)
     assert tasks.FILES_SECONDS == 2
     assert "looks at the files every two seconds" in flat(page("docs/explanation/mirror.md"))

@@ -65,8 +65,7 @@ def test_the_log_says_what_became_of_each_hit() -> None:
         *((n, "given") for n in range(3, 8)), (8, "beyond the limit"),
     ]  # fmt: skip
     assert [(hit.id, hit.outcome) for hit in turns.hits] == [
-        *((n, "given") for n in range(20, 23)), (23, "beyond the limit"), (24, "beyond the limit"),
-        (30, "of this session"),
+        *((n, "given") for n in range(20, 25)), (30, "of this session"),
     ]  # fmt: skip
     assert (memories.caller, memories.theme, memories.session_id, memories.query) == (
         "prefetch",
@@ -193,3 +192,17 @@ def test_what_was_shown_is_remembered_for_so_many_sessions_and_hits() -> None:
     assert given.new(Session("t", "1", "t"), [memory(1)]) == []
     given.add(SESSION, [memory(number) for number in range(MAX_HITS + 1)])
     assert given.new(SESSION, [memory(0), memory(1)]) == [memory(0)]
+
+
+def test_turns_beyond_the_third_must_be_nearly_as_good_as_the_best() -> None:
+    ranked = [replace(turn(number), rank=rank) for number, rank in enumerate((1.0, 0.4, 0.3, 0.7, 0.69, 0.71, 0.9))]
+    assert [hit.id for hit in prefetch.worth_a_line(ranked, 6)] == [0, 1, 2, 3, 5]
+    assert [hit.id for hit in prefetch.worth_a_line(ranked, 2)] == [0, 1]
+    assert prefetch.worth_a_line([], 6) == []
+
+
+def test_the_operator_decides_how_many_turns_are_offered() -> None:
+    hits = [turn(number) for number in range(20)]
+    for most in (0, 1, 4, 20):
+        wanted = parse({"f": {"prefetch_turns": most}}).settings
+        assert offer(hits, settings=wanted).count("\n- ") == min(most, 20)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
+from hermes_memory_pgvector.text.time_phrases import asks_about_now, asks_when, named_period
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)  # a Sunday
 
@@ -94,3 +94,9 @@ def test_who_asks_when() -> None:
     assert asks_when("When did I buy the bike?")
     assert asks_when("how many weeks passed")
     assert not asks_when("where is the bike")
+
+
+def test_a_question_about_how_things_are_asks_about_now() -> None:
+    now = ("What is my current weight?", "do I still take it?", "where am I living these days", "Are there any left?")
+    assert all(map(asks_about_now, now))
+    assert not any(map(asks_about_now, ("Where did Anna live?", "what was the nowhere inn")))

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_memory_pgvector.text.words import MAX_QUESTION_CHARS, asked, fold, likely_speaker, names_in
+from hermes_memory_pgvector.text.words import (
+    MAX_QUESTION_CHARS,
+    asked,
+    asks_for_several,
+    fold,
+    likely_speaker,
+    names_in,
+)
 
 
 def test_accents_width_and_case_do_not_matter() -> None:
@@ -43,3 +50,9 @@ def test_a_question_may_name_any_of_its_words() -> None:
 @given(st.text())
 def test_any_text_may_be_asked(text: str) -> None:
     re.compile((names_in(text) or "").replace(r"\m", r"\b").replace(r"\M", r"\b"))
+
+
+def test_a_question_that_counts_lists_or_compares_asks_for_several() -> None:
+    several = ("How many weddings did I go to?", "list my bikes", "compare the two offers", "in which order, in total?")
+    assert all(map(asks_for_several, several))
+    assert not any(map(asks_for_several, ("Where is my bike?", "the listing of the house", "who ordered it")))

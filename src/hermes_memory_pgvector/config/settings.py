@@ -156,6 +156,9 @@ class Settings:
     )
 
     prefetch_limit: int = _integer(5, "recall", 1, 50, "Memories offered per turn.", in_wizard=True)
+    prefetch_turns: int = _integer(
+        6, "recall", 0, 20, "Past turns offered per turn beside the memories; beyond the third only what fits well."
+    )
     prefetch_sources: Literal["memories", "both"] = _choice(
         "both", "recall", ("memories", "both"), "What is offered before a turn: memories only, or past turns too."
     )
@@ -244,7 +247,7 @@ class Settings:
     """Seconds one batch of new rows may spend embedding."""
     drain_seconds: ClassVar[float] = 5.0
     """Seconds a clean exit may spend emptying the journal."""
-    prefetch_max_chars: ClassVar[int] = 2000
+    prefetch_max_chars: ClassVar[int] = 3000
     turn_max_chars: ClassVar[int] = 65536
     memory_max_chars: ClassVar[int] = 8192
     query_max_chars: ClassVar[int] = 2048

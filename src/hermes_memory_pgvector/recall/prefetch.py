@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
 from hermes_memory_pgvector.config.settings import Settings
@@ -17,9 +17,10 @@ from hermes_memory_pgvector.text.everyday import worth_asking
 from hermes_memory_pgvector.text.excerpt import excerpt, one_line
 from hermes_memory_pgvector.values import Hit, Kind, Question, Session
 
-MAX_TURNS = 3
-"""Past turns offered beside the memories, at most."""
-LINE_CHARS = 320
+SURE_TURNS = 3
+"""So many past turns are offered however they compare; further ones must be nearly as good as the best."""
+NEARLY_AS_GOOD = 0.7
+LINE_CHARS = 310
 HEADING = "Relevant memories:"
 TURNS_HEADING = "From earlier conversations:"
 
@@ -41,7 +42,8 @@ def block(
     text = clean(question).strip()[: settings.query_max_chars]
     if not text or not worth_asking(text):
         return ""
-    kinds = [Kind.MEMORY, Kind.TURN] if settings.prefetch_sources == "both" else [Kind.MEMORY]
+    wants_turns = settings.prefetch_sources == "both" and settings.prefetch_turns > 0
+    kinds = [Kind.MEMORY, Kind.TURN] if wants_turns else [Kind.MEMORY]
     questions = [_question(text, kind, session, settings, floor) for kind in kinds]
     started = time.perf_counter()
     answers = log.counting("prefetch", search)(questions)
@@ -50,7 +52,7 @@ def block(
     hits = shown.new(session, memories)[: settings.prefetch_limit]
     for answer in answers[1:]:
         earlier = [hit for hit in answer.hits if hit.session_id != session.session_id]
-        hits += shown.new(session, earlier)[: min(MAX_TURNS, settings.prefetch_limit)]
+        hits += worth_a_line(shown.new(session, earlier), settings.prefetch_turns)
     lines, included = rendered(hits, settings.prefetch_max_chars)
 
     def judge(hit: Hit) -> Outcome:
@@ -78,12 +80,18 @@ def _question(text: str, kind: Kind, session: Session, settings: Settings, floor
         theme=session.theme,
         session_id=session.session_id,
         # Some of the best hits may have been shown before: ask for more than will be used.
-        limit=min(50, settings.prefetch_limit * 3),
+        limit=min(50, 3 * (settings.prefetch_limit if kind is Kind.MEMORY else settings.prefetch_turns)),
         now=datetime.now(UTC),
         min_similarity=floor,
         is_ambient=True,
         trust=None if settings.prefetch_trust == "all" else settings.prefetch_trust,
     )
+
+
+def worth_a_line(turns: Sequence[Hit], most: int) -> list[Hit]:
+    """The turns, best first, that a block may show."""
+    good = NEARLY_AS_GOOD * max((hit.rank for hit in turns), default=0.0)
+    return [hit for place, hit in enumerate(turns[:most]) if place < SURE_TURNS or hit.rank >= good]
 
 
 def rendered(hits: Iterable[Hit], max_chars: int) -> tuple[str, list[Hit]]:

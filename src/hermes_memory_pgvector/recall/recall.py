@@ -37,8 +37,8 @@ from hermes_memory_pgvector.store.search import (
     send_neighbours,
 )
 from hermes_memory_pgvector.text.secrets import NOTHING, Masker
-from hermes_memory_pgvector.text.time_phrases import asks_when, named_period
-from hermes_memory_pgvector.text.words import asked, likely_speaker, names_in
+from hermes_memory_pgvector.text.time_phrases import asks_about_now, asks_when, named_period
+from hermes_memory_pgvector.text.words import asked, asks_for_several, likely_speaker, names_in
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Question, Scope
 
 logger = logging.getLogger(__name__)
@@ -334,10 +334,13 @@ def _keywords_only(reason: str) -> str:
 
 def read_wording(question: Question) -> Wording:
     """What the words of a question tell the search."""
+    period = named_period(question.text, question.now or datetime.now(UTC))
     return Wording(
         text=asked(question.text),
         asks_when=asks_when(question.text),
+        asks_several=asks_for_several(question.text),
+        asks_now=period is None and asks_about_now(question.text),
         speaker=likely_speaker(question.text),
         names=names_in(question.text),
-        period=named_period(question.text, question.now or datetime.now(UTC)),
+        period=period,
     )

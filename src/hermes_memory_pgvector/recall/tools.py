@@ -101,8 +101,8 @@ def schemas() -> list[dict[str, Any]]:
                     "type": "string",
                     "enum": [BY_NOTHING, BY_SESSION],
                     "default": BY_NOTHING,
-                    "description": "session: the best turn of each session first, then the rest. For questions that "
-                    "count, list or compare ('how many …', 'which …', 'all the …'), with a high limit.",
+                    "description": "session: turns of more sessions first. For questions that count, list or "
+                    "compare ('how many …', 'all the …'), with a high limit.",
                 },
             },
         ),

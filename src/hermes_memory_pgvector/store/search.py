@@ -16,13 +16,15 @@ from psycopg.rows import dict_row
 
 from hermes_memory_pgvector.postgres.statements import model_statement, statement
 from hermes_memory_pgvector.postgres.vector_types import HalfVector
-from hermes_memory_pgvector.store.search_statement import search_statement
+from hermes_memory_pgvector.store.search_statement import MEANING_WEIGHT, search_statement
 from hermes_memory_pgvector.text.time_phrases import TIMES, Period
 from hermes_memory_pgvector.text.words import ASKING
 from hermes_memory_pgvector.values import EmbeddingModel, Hit, Kind, Neighbour, Question, Role, Scope, Trust
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+SEVERAL_MEANING_WEIGHT = 0.1
+"""The weight of meaning where the answer is in several sessions: few of them share the question's words."""
 COUNTED = 10_000
 """So many rows are counted to say how many were searched; more are told as more than that."""
 
@@ -53,6 +55,10 @@ class Wording:
     text: str = ""
     """The words to look for; empty to go by meaning alone."""
     asks_when: bool = False
+    asks_several: bool = False
+    """Whether the answer is in several sessions rather than in one."""
+    asks_now: bool = False
+    """Whether of several answers the newest is right."""
     speaker: Role | None = None
     names: str | None = None
     """The people it may name, as a pattern of their names."""
@@ -126,7 +132,9 @@ def send(
         "period_end": wording.period.end if wording.period else None,
         "half_life_days": half_life_days,
         "now": question.now or datetime.now(UTC),
-        "by_session": question.by_session,
+        "meaning_weight": SEVERAL_MEANING_WEIGHT if wording.asks_several else MEANING_WEIGHT,
+        "step": _step(question, wording),
+        "asks_now": question.kind is Kind.TURN and wording.asks_now,
         "wants_terms": wants_terms,
         "limit": question.limit,
         "trust": question.trust,
@@ -136,6 +144,13 @@ def send(
     text = search_statement(question.kind, model_id, is_everywhere=question.scope is Scope.ALL)
     connection.execute(SEARCH_SETTINGS)
     return PendingHits(question.kind, connection.cursor(row_factory=dict_row).execute(text, parameters))
+
+
+def _step(question: Question, wording: Wording) -> float:
+    """What each further hit of a session loses, at most four times."""
+    if question.kind is Kind.MEMORY:
+        return 0.0
+    return 0.2 if question.by_session else 0.08 if wording.asks_several else 0.007
 
 
 def similarity(connection: Connection, meaning: Meaning, kind: Kind, theme: str, row_id: int) -> float | None:

@@ -33,8 +33,6 @@ class SearchedKind:
     """Who said a row: as the host tells, or as the text does, as `[Tim] …` or `Tim: …`."""
     session_bits: LiteralString
     """The terms that the session of a row contains, where there are sessions."""
-    step: LiteralString
-    """How much each further hit from the same place loses."""
     bar: LiteralString
     """What the best row must reach, asked."""
     ambient_bar: LiteralString
@@ -56,7 +54,6 @@ SEARCHED = {
         r" THEN substring(left(r.content, 100) FROM '^\[([^\[\]\n]+)\]\s')"
         r" ELSE substring(left(r.content, 100) FROM '^([[:upper:]][\w''.-]*(?: [[:upper:]][\w''.-]*){0,2}): ') END)",
         session_bits="bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place)",
-        step="0.007",
         bar="0.28",
         ambient_bar="0.70",
     ),
@@ -70,7 +67,6 @@ SEARCHED = {
         origin="hermes_origin_of_memory(r.origin, r.metadata)",
         author="NULL::text",
         session_bits="0",
-        step="0",
         bar="0.25",
         ambient_bar="0.40",
     ),

@@ -33,6 +33,12 @@ _ASKS_WHEN = re.compile(
     re.IGNORECASE,
 )
 
+_ASKS_NOW = re.compile(
+    r"\b(?:current(?:ly)?|now|latest|newest|(?:most )?recent(?:ly)?|still|these days|at the moment|so far"
+    r"|(?:do|am|have) (?:i|we)|i (?:have|am|own|need|use|want|like)|(?:is|are) (?:my|our|the|there))\b",
+    re.IGNORECASE,
+)
+
 _NUMBERS = {
     word: number
     for number, word in enumerate(_words("zero one two three four five six seven eight nine ten eleven twelve"))
@@ -54,6 +60,11 @@ class Period:
 def asks_when(question: str) -> bool:
     """Whether a question wants to know a time."""
     return _ASKS_WHEN.search(question[:2000]) is not None
+
+
+def asks_about_now(question: str) -> bool:
+    """Whether a question is about how things are, so that a newer answer is right where two differ."""
+    return _ASKS_NOW.search(question[:2000]) is not None
 
 
 def named_period(question: str, now: datetime) -> Period | None:

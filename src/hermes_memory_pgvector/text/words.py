@@ -32,6 +32,11 @@ _OF_ASSISTANT = re.compile(
     r"\bprevious (?:chat|conversation)|\blooking back\b",
     re.IGNORECASE,
 )
+_FOR_SEVERAL = re.compile(
+    r"\b(?:how (?:many|much|often|long)|list|all (?:the|of|my)|total|order|number of|different|average|compare\w*"
+    r"|between)\b",
+    re.IGNORECASE,
+)
 _OF_USER = re.compile(r"\b(?:i|my|me|mine|we|our|user)\b", re.IGNORECASE)
 
 STOP_WORDS = _words(
@@ -80,6 +85,11 @@ def names_in(question: str) -> str | None:
     parts = dict.fromkeys(part for form in (text.lower(), fold(text)) for part in _PART.findall(form))
     names = [part for part in parts if len(part) > 1 and part not in STOP_WORDS][:MAX_NAMES]
     return rf"\m(?:{'|'.join(names)})\M" if names else None
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question counts, lists or compares, so that its answer is in several places."""
+    return _FOR_SEVERAL.search(question[:2000]) is not None
 
 
 def likely_speaker(question: str) -> Role | None:

@@ -62,7 +62,8 @@ SELECT NULL::text AS agent_identity, NULL::bigint AS id, NULL::double precision 
 -- meaning alone; asking: words that count half. mean, sd: the cosine of unrelated texts in this model. times: where a time
 -- is asked for, words that speak of one, as to_tsquery takes them. speaker, names (a pattern),
 -- period_start, period_end: who and when the question names. is_ambient: nobody asked. min_similarity: null
--- for none. by_session, half_life_days, now, limit. wants_terms: whether each row also tells how much each word counts.
+-- for none. meaning_weight: what a standard deviation of meaning counts in the rank. step: what each further hit of a session
+-- loses. asks_now: whether the newest comes first among those that say the same. half_life_days, now, limit. wants_terms: whether each row also tells how much each word counts.
 --
 -- A row's meaning is how many standard deviations it is nearer than unrelated texts. Its merit, in units of the share of the
 -- question's words that it contains, ranks it and judges it: asked, the best row must reach the bar and every other one
@@ -139,7 +140,7 @@ WITH here AS MATERIALIZED (
     SELECT w.*, w.merit >= CASE WHEN %(is_ambient)s::boolean AND EXISTS (SELECT FROM term) THEN {ambient_bar}
                                 WHEN max(w.merit) OVER () >= {bar} THEN {bar} / 2 END
                 AND coalesce(w.similarity >= %(min_similarity)s::real, true) AS is_hit,
-           ((w.worded + 0.06 * coalesce(w.meaning, 0)
+           ((w.worded + %(meaning_weight)s::real * coalesce(w.meaning, 0)
              + CASE WHEN w.ts >= %(period_start)s::timestamptz AND w.ts < %(period_end)s::timestamptz THEN 0.5 ELSE 0 END
              + CASE WHEN w.role = %(speaker)s::text THEN 0.35 ELSE 0 END
              + CASE WHEN w.answers_when THEN 0.3 ELSE 0 END
@@ -155,18 +156,29 @@ WITH here AS MATERIALIZED (
     WINDOW same_text AS (PARTITION BY j.agent_identity, hashtextextended(j.content, 0) ORDER BY j.rank DESC, j.ts DESC, j.id DESC
                          ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
 ), ordered AS (
-    SELECT f.*, %(by_session)s::boolean AND f.further > 0 AS is_further,
-           (f.rank - {step} * least(4, f.further))::real AS final_rank
+    SELECT f.*, (f.rank - %(step)s::real * least(4, f.further))::real AS final_rank
     FROM (SELECT f.*, row_number() OVER (PARTITION BY f.agent_identity, f.place ORDER BY f.rank DESC, f.id) - 1 AS further
           FROM folded AS f WHERE f.copy = 1) AS f
+), fitting AS (
+    -- Of the first five, those that have most of the words, by the speaker of the first of them: the newest tells what is now.
+    SELECT o.*, %(asks_now)s::boolean AND o.nth <= 5 AND o.coverage >= 0.55 AS fits
+    FROM (SELECT o.*, row_number() OVER (ORDER BY o.final_rank DESC, o.ts DESC, o.id DESC) AS nth FROM ordered AS o) AS o
+), rival AS (
+    SELECT f.*, f.fits AND f.role = first_value(f.role) OVER (PARTITION BY f.fits ORDER BY f.nth) AS is_rival FROM fitting AS f
+), seated AS (
+    SELECT r.*, row_number() OVER (PARTITION BY r.is_rival ORDER BY r.ts DESC, r.nth) AS newness,
+           array_agg(r.nth) FILTER (WHERE r.is_rival) OVER seats AS places,
+           array_agg(r.final_rank) FILTER (WHERE r.is_rival) OVER seats AS ranks
+    FROM rival AS r WINDOW seats AS (ORDER BY r.nth ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
 )
-SELECT o.agent_identity, o.id, o.ts, o.content, o.similarity, o.meaning::real AS meaning, o.final_rank AS rank, o.count, o.place,
+SELECT o.agent_identity, o.id, o.ts, o.content, o.similarity, o.meaning::real AS meaning,
+       CASE WHEN o.is_rival THEN o.ranks[o.newness] ELSE o.final_rank END AS rank, o.count, o.place,
        o.role, o.origin, o.trust, o.tools,
        ARRAY(SELECT t.lexeme FROM term AS t WHERE o.bits & t.bit > 0 ORDER BY t.share DESC) AS words,
        coalesce((SELECT sum(t.share) FROM term AS t WHERE o.bits & t.bit > 0), 0)::real AS words_share,
        CASE WHEN %(wants_terms)s::boolean THEN (
            SELECT jsonb_agg(jsonb_build_array(t.lexeme, t.share, t.frequency = 0) ORDER BY t.share DESC) FROM term AS t) END AS terms
-FROM ordered AS o ORDER BY o.is_further, o.final_rank DESC, o.ts DESC, o.id DESC LIMIT %(limit)s::integer;
+FROM seated AS o ORDER BY CASE WHEN o.is_rival THEN o.places[o.newness] ELSE o.nth END LIMIT %(limit)s::integer;
 
 
 -- size --
