@@ -162,6 +162,15 @@ class RemoveMemory:
     trust: Trust | None = None
 
 
+class FileSays(NamedTuple):
+    """What stands in MEMORY.md or USER.md for a hook that tells of a write without its words."""
+
+    entries: list[str]
+    """The entries that were written."""
+    previous: str | None
+    """The entry that is gone."""
+
+
 MemoryOperation = AddMemory | ReplaceMemory | RemoveMemory
 
 

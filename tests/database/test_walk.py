@@ -37,6 +37,7 @@ EVENTS = {
     ("service", "runtime"): "a thread runs its service",
     ("files", "clock"): "the owner of a file says what is written into it",
     ("files", "config"): "the owner of a file says what is written into it",
+    ("capture", "mirror"): "the file says what the words of a hook do not",
     ("store", "capture"): "the host's own store is asked what was taken back",
     ("breaker", "runtime"): "a breaker has opened or closed",
     ("breaker", "meters"): "a breaker has opened",

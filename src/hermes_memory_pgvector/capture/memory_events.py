@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from hermes_memory_pgvector.capture.transcript import MEMORY_CHARS, metadata_of, target_of, turn_of
 from hermes_memory_pgvector.config.settings import Settings
@@ -12,6 +12,7 @@ from hermes_memory_pgvector.text.names import MAX_NAME_CHARS, session_name
 from hermes_memory_pgvector.values import (
     AddMemory,
     AddTurn,
+    FileSays,
     MemoryOperation,
     Moment,
     RecordDelegation,
@@ -19,9 +20,24 @@ from hermes_memory_pgvector.values import (
     ReplaceMemory,
     RowOrigin,
     Session,
+    Target,
     Trust,
     WriteItem,
 )
+
+
+class MemoryFile(Protocol):
+    """What this process knows of MEMORY.md and USER.md."""
+
+    def has_mask(self, text: str) -> bool:
+        """Whether something in a text is hidden."""
+
+    def told(self, target: Target, entries: Iterable[str]) -> None:
+        """A hook has told of these entries in clear words."""
+
+    def take(self, target: Target, new: Sequence[str], old: Sequence[str]) -> FileSays | None:
+        """What a hook has written; None when the file cannot be read."""
+
 
 ACTIONS = ("add", "replace", "remove")
 MEMORY_ENTRIES = 2000
@@ -40,10 +56,12 @@ def memory_operations(
     when: Moment,
     home_id: str,
     max_chars: int,
+    file: MemoryFile,
 ) -> list[MemoryOperation]:
     """The operations behind a write of the memory tool; none for an unknown action or target, or an empty write.
 
-    There are several when the content contains the file's own delimiter: the host reads it back as several entries.
+    There are several when the content contains the file's own delimiter: the host reads it back as several entries. The
+    file says what was written where the host does not, or hides some of it.
     """
     kind = target_of(target)
     verb = action[:MAX_NAME_CHARS].strip().lower() if isinstance(action, str) else ""
@@ -54,6 +72,18 @@ def memory_operations(
     texts = entries_of(text_of(content, most), max_chars)[:MEMORY_ENTRIES]
     old = text_of(given.get("old_text"), most)
     exact = capped(text_of(given.get("previous_content"), most), max_chars) or None
+    if verb == "remove":
+        # Hosts that give no old text put the entry itself into the content.
+        old, texts = old or (texts[0] if texts else ""), []
+    if (verb != "remove" and not texts) or any(map(file.has_mask, (*texts, old, exact or ""))):
+        says = file.take(kind, texts, [text for text in (exact, old) if text])
+        if says is not None:
+            # Words that hide something select no row; the file shows which entry is gone.
+            texts = says.entries if verb != "remove" else []
+            exact = says.previous or (None if file.has_mask(exact or "") else exact)
+            old = "" if says.previous or file.has_mask(old) else old
+    elif verb != "remove":
+        file.told(kind, texts)
     theme = session.theme
     kept = metadata_of({key: value for key, value in given.items() if key not in _NOT_KEPT})
     common: dict[str, Any] = {
@@ -63,9 +93,7 @@ def memory_operations(
         "written_by": RowOrigin.BACKGROUND_REVIEW if kept.get("write_origin") == _REVIEW else RowOrigin.MEMORY_TOOL,
     }
     if verb == "remove":
-        # Hosts that give no old text put the entry itself into the content.
-        wanted = old or (texts[0] if texts else "")
-        return [RemoveMemory(theme, kind, wanted, previous=exact, **common)] if wanted or exact else []
+        return [RemoveMemory(theme, kind, old, previous=exact, **common)] if old or exact else []
     made: list[MemoryOperation] = [AddMemory(theme, kind, text, **common) for text in texts]
     if verb == "replace" and texts:
         made[0] = ReplaceMemory(theme, kind, texts[0], old, previous=exact, **common)

@@ -19,6 +19,7 @@ from hermes_memory_pgvector.clock import Clock
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.mirror import memory_file
 from hermes_memory_pgvector.mirror.memory_file import FILE_NAMES, Change, Stamp
+from hermes_memory_pgvector.mirror.news import FileNews
 from hermes_memory_pgvector.postgres.pool import Connection, Pool
 from hermes_memory_pgvector.store import gate, memories, mirror_files, tombstones, vectors
 from hermes_memory_pgvector.store.memories import Placed
@@ -64,6 +65,7 @@ class Mirror:
         self._masker = masker
         self._wants_vectors = wants_vectors
         self._inherits = tuple(inherits)
+        self.news = FileNews(self._folder, max_chars, masker)
         self._seen: dict[Target, Stamp | None] = {}
         self._requested = 0
         self._completed = 0
@@ -114,6 +116,7 @@ class Mirror:
             elif entries is not None:
                 written_us = int(self._changed_at(target, stamp) * 1_000_000)
                 self._make_equal(target, entries, written_us, own_theme)
+                self.news.seen(target, entries)
             self._seen[target] = stamp
         if not pause:
             self._completed = requested

@@ -277,6 +277,7 @@ class PgvectorMemoryProvider(MemoryProvider):
             when=engine.clock.now(),
             home_id=engine.home_id,
             max_chars=engine.settings.memory_max_chars,
+            file=engine.mirror.news,
         )
         if self._session.may_write:
             engine.record(operations, Urgency.MEMORY)

@@ -297,6 +297,7 @@ class Engine:
         if warn_user is not None:
             self._recorder.warn_user = warn_user
         self._theme = session.profile_theme
+        self.mirror.news.begin()
 
     def record(self, items: Sequence[WriteItem], urgency: Urgency) -> None:
         """Write items to the journal; returns when they are there. Never raises: a refusal is counted and reported."""
