@@ -83,7 +83,7 @@ MCP_HOLDER = "mcp"
 class Moment(NamedTuple):
     """When something happened.
 
-    `wall_us` is the time people read; `order_us` orders operations of one host across processes and clock steps.
+    `wall_us` is the time people read; `order_us` orders the operations of a process across clock steps.
     """
 
     wall_us: int

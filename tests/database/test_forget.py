@@ -88,7 +88,7 @@ class Home:
         journal.close(Deadline.after(5))
 
     def turn(self, content: str, *, theme: str = "marketing", session: str = "s1", is_live: bool = True) -> AddTurn:
-        return AddTurn(theme, session, "user", content, 1, Clock.of_home(self.folder).now(), is_live)
+        return AddTurn(theme, session, "user", content, 1, Clock().now(), is_live)
 
     def dump(self) -> str:
         program = installed_binaries()[0].program("pg_dump")

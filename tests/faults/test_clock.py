@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hermes_memory_pgvector.clock import Clock, boot_of_clock
 from testing.agent import AgentHome
 from testing.faulty import heard
 from testing.postgres import Database
@@ -41,9 +39,6 @@ def test_memory_operations_keep_their_order_across_a_step(
     step(seconds)
     agent.on_memory_write("replace", "memory", "fact 2", metadata={"old_text": "fact 1"})
     agent.on_memory_write("add", "memory", "fact 3", metadata={})
-    # Another process of the same home begins after the step.
-    home.settle()
-    home.close()
     home.provider().on_memory_write("remove", "memory", "", metadata={"old_text": "fact 3"})
     home.settle()
     assert heard(home)[1] == [2]
@@ -80,19 +75,13 @@ def test_an_undo_after_a_step_takes_back_the_last_turn(
 
 
 def test_what_is_said_after_the_machine_has_slept_comes_after_what_other_homes_said_meanwhile(
-    home: AgentHome, database: Database, step: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    home: AgentHome, database: Database, step: Callable[[float], None], tmp_path: Path
 ) -> None:
-    """While a machine sleeps its monotonic clock stands still; the wall clock and the clock since boot do not."""
-    real = time.clock_gettime_ns
-    slept = [0]
-    monkeypatch.setattr(
-        time, "clock_gettime_ns", lambda clock: real(clock) + (slept[0] if clock == time.CLOCK_BOOTTIME else 0)
-    )
+    """While a machine sleeps its monotonic clock stands still; the wall clock does not."""
     home.settings["bulk_sync_on_init"] = False
     laptop = home.provider()
     laptop.on_memory_write("add", "memory", "said before the night", metadata={})
     step(8 * HOUR)
-    slept[0] += 8 * HOUR * 10**9
     elsewhere = AgentHome.create(tmp_path / "elsewhere", database, **home.settings)
     elsewhere.provider().on_memory_write("add", "memory", "said in the night", metadata={})
     laptop.on_memory_write("add", "memory", "said after the night", metadata={})
@@ -100,23 +89,3 @@ def test_what_is_said_after_the_machine_has_slept_comes_after_what_other_homes_s
     elsewhere.settle()
     order = [content for (content,) in home.stored.rows("SELECT content FROM memory_operations ORDER BY order_us")]
     assert order == ["said before the night", "said in the night", "said after the night"]
-
-
-def test_a_pause_between_reading_two_clocks_does_not_set_a_home_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = time.clock_gettime_ns
-    pauses = iter([5 * 10**9, 3 * 10**9])
-    before = time.time_ns() // 1000
-    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: real(clock) + next(pauses, 0))
-    assert Clock.of_home(tmp_path).now().order_us >= before
-
-
-def test_an_offset_of_another_clock_is_not_taken_over_and_not_gone_back_behind(tmp_path: Path) -> None:
-    boot = boot_of_clock()
-    ahead = time.time_ns() // 1000 + HOUR * 10**6
-    known = {"boot": boot, "offset_us": 5, "written_us": ahead}
-    (tmp_path / "clock.json").write_text(json.dumps(known))
-    moment = Clock.of_home(tmp_path).now()
-    assert ahead < moment.order_us < ahead + HOUR * 10**6
-    assert Clock.of_home(tmp_path).now().order_us >= moment.order_us

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes_memory_pgvector import hook_guard
-from hermes_memory_pgvector.clock import boot_of_clock
 from hermes_memory_pgvector.runtime import status_file
 from testing.agent import AgentHome
 from testing.command import Commands
 from testing.faulty import expect, say
 from testing.postgres import Database
 from testing.waiting import wait_until
-
-BOOT = boot_of_clock()
-
-
-def clock(**values: object) -> str:
-    return json.dumps({"boot": BOOT, "offset_us": 1, "written_us": 1, **values})
 
 
 def file(name: str, content: str | bytes) -> Callable[[Path], None]:
@@ -38,16 +30,6 @@ def directory(name: str) -> Callable[[Path], None]:
 
 
 DAMAGES = {
-    "clock: infinite": file("clock.json", clock(offset_us=float("inf"))),
-    "clock: not a number": file("clock.json", clock(offset_us=float("nan"))),
-    "clock: beyond any date": file("clock.json", clock(offset_us=10**30)),
-    "clock: before any date": file("clock.json", clock(offset_us=-(10**30))),
-    "clock: written beyond any date": file("clock.json", clock(boot="another", written_us=10**30)),
-    "clock: as many digits as fit": file("clock.json", f'{{"boot": "{BOOT}", "offset_us": {"9" * 5000}}}'),
-    "clock: nested without end": file("clock.json", "[" * 200_000),
-    "clock: a list": file("clock.json", "[1, 2, 3]"),
-    "clock: bytes": file("clock.json", b"\xff\xfe\x00"),
-    "clock: a folder": directory("clock.json"),
     "home id: bytes": file("home-id", b"\xff\xfe\x00"),
     "home id: empty": file("home-id", b""),
     "home id: a folder": directory("home-id"),

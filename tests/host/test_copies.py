@@ -181,7 +181,7 @@ def test_every_home_has_its_memory_after_backup_and_import(cloned: BareHome, tmp
     waiting = "The lighthouse keeper leaves the key below the third flower pot."
     journal = Journal(cloned.path / "pgvector" / "journal", max_bytes=1 << 20)
     journal.open()
-    when = Clock.of_home(cloned.path / "pgvector").now()
+    when = Clock().now()
     journal.append(codec.encode([AddTurn("hermes", "s1", "user", waiting, 1, when, True)]), Urgency.TURN)
     journal.close(Deadline.after(5))
     done = cloned.run("backup", "-o", str(tmp_path / "home.zip"))

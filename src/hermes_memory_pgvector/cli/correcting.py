@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_memory_pgvector.cli import entries, options, rows
-from hermes_memory_pgvector.config.settings_file import data_folder, load
+from hermes_memory_pgvector.config.settings_file import load
 from hermes_memory_pgvector.terminal import lines as terminal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def hand_of(args: argparse.Namespace) -> Hand:
 
     home = options.home_of(args)
     settings = load(home).settings
-    clock = Clock.of_home(data_folder(home))
+    clock = Clock()
     return Hand(operator(home), clock.now, settings.embed_on_write, settings.memory_max_chars, settings.history_days)
 
 

@@ -109,7 +109,7 @@ class Engine:
         self.folder = settings_file.data_folder(home)
         self._identity = home_identity.identity(home)
         self.home_id = self._identity.id
-        self.clock = Clock.of_home(self.folder)
+        self.clock = Clock()
         self.said = Said()
         self._rewinds = Rewinds(home, settings.turn_max_chars)
         self.shown = ShownHits()
