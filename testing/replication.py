@@ -26,8 +26,9 @@ from psycopg.conninfo import make_conninfo
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.server.accounts import account_for, executable_by
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, initialise
-from hermes_memory_pgvector.server.programs import Account, free_port, reachable, run_program
+from hermes_memory_pgvector.server.programs import Account, reachable, run_program
 from hermes_memory_pgvector.server.server import OWNER_ROLE, RUNTIME_ROLE
+from testing.hermes_servers import free_port
 from testing.postgres import DIM, MODEL, Database
 from testing.proxy import Proxy
 from testing.waiting import wait_until

@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import pwd
-import re
 import shutil
 import signal
 import socket
@@ -27,7 +26,7 @@ from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server import accounts, dump, programs
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
-from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES, has_data
+from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES
 from hermes_memory_pgvector.server.programs import Account, Outcome, processes_named
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST, Database, new_database
@@ -550,19 +549,6 @@ def test_passwords_appear_in_no_command_line_environment_log_or_message(home: Pa
         assert password.encode() not in shown
 
 
-def test_loopback_serves_where_sockets_cannot(used_home: Path) -> None:
-    server = EmbeddedPostgres(used_home, uses_socket=False)
-    info = server.ensure_running(soon())
-    assert conninfo_to_dict(info.runtime_dsn)["host"] == "127.0.0.1"
-    assert one(info.runtime_dsn, "select 1") == 1
-    assert one(info.owner_dsn, "show unix_socket_directories") == ""
-    assert re.fullmatch(r"127\.0\.0\.1:\d+", server.status().address)
-    with pytest.raises(psycopg.OperationalError):
-        run(make_conninfo(info.runtime_dsn, password="wrong"), "select 1")
-    # Whoever asks next finds the server, however it was started.
-    assert EmbeddedPostgres(used_home).ensure_running(soon()) == info
-
-
 # -- copies and strangers
 
 
@@ -629,18 +615,6 @@ def _answer_like_postgres(stranger: socket.socket, heard: list[bytes]) -> None:
             with connection:
                 heard.append(connection.recv(8))
                 connection.sendall(b"N")
-
-
-def test_data_of_an_earlier_layout_is_moved_when_its_server_has_ended(used_home: Path) -> None:
-    shelter, data = used_home / "checkpoints", used_home / DATA_NAME
-    data.rename(used_home / "old")
-    shelter.rmdir()
-    (used_home / "old").rename(shelter)
-    server = EmbeddedPostgres(used_home)
-    assert has_data(used_home)
-    assert one(server.ensure_running(soon()).owner_dsn, "select n from kept") == 42
-    assert (data / "PG_VERSION").exists()
-    assert not (shelter / "PG_VERSION").exists()
 
 
 # -- places

@@ -30,12 +30,12 @@ from hermes_memory_pgvector.config.settings import Settings
 from hermes_memory_pgvector.config.settings_file import data_folder
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
-from hermes_memory_pgvector.server import socket_folders
 from hermes_memory_pgvector.server.programs import Account, processes_named
-from hermes_memory_pgvector.server.socket_folders import SOCKET_NAME
 
 logger = logging.getLogger(__name__)
 
+SOCKET_NAME = ".s.PGSQL.5432"
+SOCKET_PREFIX = "run-"
 LONGEST_SOCKET_PATH = 100
 LONGEST_LOG_BYTES = 4 * 1024 * 1024
 KEPT_LOG_BYTES = 256 * 1024
@@ -55,10 +55,6 @@ DATA_NAME = f"{SHELTER_NAME}/postgres.sock"
 NEW_PREFIX, NEW_SUFFIX = "new-", ".sock"
 # In the user's home folder: theirs alone, the same in every service and session, and outside hermes homes.
 PERSONAL_NAME = ".hermes-pgvector"
-MOVED_NAME = "moved-to-root-home"
-"""In a profile's folder: its memories are in the root home's database, whatever dumps of its own there still are."""
-MOVING_PREFIX = ".moving-"
-"""In a profile's folder: what is on its way into the root home's database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,6 @@ class Postmaster:
 
     pid: int
     port: int
-    uses_socket: bool
     is_ready: bool
 
 
@@ -82,8 +77,8 @@ class PostgresFolder:
 
     @property
     def data(self) -> Path:
-        """The cluster's directory; one of an earlier layout stays where it is until the server next stops."""
-        return self._shelter if (self._shelter / "PG_VERSION").exists() else self.path / DATA_NAME
+        """The cluster's directory."""
+        return self.path / DATA_NAME
 
     def make(self) -> None:
         """Create the folder, private; root gives it to the owner of the home."""
@@ -103,17 +98,6 @@ class PostgresFolder:
         new.rename(self.data)
         files.sync_folder(self.data.parent)
 
-    def set_data_aside(self) -> None:
-        """Keep the data of a stopped server under another name, and forget its dumps."""
-        data, mark = self.data, self.path / MOVED_NAME
-        shelter = self._shelter if data != self._shelter else self.path
-        # The mark comes first, as it means nothing while there is data: at no moment would a dump be restored.
-        mark.touch(mode=0o600)
-        files.give(mark, files.owner_of(self.path))
-        files.sync_folder(self.path)
-        data.rename(shelter / f"moved-{time.time_ns()}{NEW_SUFFIX}")
-        files.sync_folder(shelter)
-
     def put_data_aside(self) -> Path | None:
         """Keep the data of a stopped server under another name, for other data to take its place; None without data."""
         data = self.data
@@ -123,15 +107,6 @@ class PostgresFolder:
         data.rename(aside)
         files.sync_folder(aside.parent)
         return aside
-
-    def has_moved(self) -> bool:
-        """Whether the memories are in the root home's database, and no data is here."""
-        return (self.path / MOVED_NAME).exists() and not self.data.is_dir()
-
-    def clear_moving(self) -> None:
-        """Remove the plain texts of a move that was killed; only for the holder of the exclusive lock."""
-        for unfinished in self.path.glob(f"{MOVING_PREFIX}*"):
-            shutil.rmtree(unfinished, ignore_errors=True)
 
     # -- locks
 
@@ -187,7 +162,7 @@ class PostgresFolder:
         try:
             lines = ((data or self.data) / "postmaster.pid").read_text(errors="replace").splitlines()
             is_ready = len(lines) > 7 and lines[7].strip() == "ready"
-            return Postmaster(abs(int(lines[0])), int(lines[3]), bool(lines[4].strip()), is_ready)
+            return Postmaster(abs(int(lines[0])), int(lines[3]), is_ready)
         except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
             return None
 
@@ -211,18 +186,15 @@ class PostgresFolder:
     def answering(self, deadline: Deadline) -> Postmaster | None:
         """The server of this very data, if it is running and accepts connections."""
         known = self.postmaster()
-        # The files may be copied from another server, and the port or directory may belong to somebody else by now.
+        # The files may be copied from another server, and the directory may belong to somebody else by now.
         if known is None or not known.is_ready or self.own_pid() is None:
             return None
-        if known.uses_socket and not self._is_private(self.socket_path().parent):
+        if not self._is_private(self.socket_path().parent):
             return None
-        with (
-            socket.socket(socket.AF_UNIX if known.uses_socket else socket.AF_INET) as connection,
-            contextlib.suppress(OSError),
-        ):
+        with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
             connection.settimeout(max(0.001, deadline.earlier(1).remaining()))
-            connection.connect(os.fsencode(self.socket_path()) if known.uses_socket else ("127.0.0.1", known.port))
-            if known.uses_socket and machine.peer_uid(connection) not in (None, self.data.stat().st_uid):
+            connection.connect(os.fsencode(self.socket_path()))
+            if machine.peer_uid(connection) not in (None, self.data.stat().st_uid):
                 return None
             connection.sendall(HELLO)
             return known if connection.recv(1) in (b"N", b"S") else None
@@ -251,10 +223,8 @@ class PostgresFolder:
 
     def clear_leftovers(self) -> None:
         """Remove what killed processes left behind; only for the holder of both locks, when nothing runs."""
-        for unfinished in (*self.path.glob("postgres.new-*"), *self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}")):
+        for unfinished in self._shelter.glob(f"{NEW_PREFIX}*{NEW_SUFFIX}"):
             shutil.rmtree(unfinished, ignore_errors=True)
-        self.clear_moving()
-        self._take_shelter()
         self.clear_sockets()
         # That pid may belong to any other program by now, which Postgres would take for a server.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -271,19 +241,10 @@ class PostgresFolder:
         if self.data.stat().st_mode & 0o077:
             self.data.chmod(0o700)
 
-    def _take_shelter(self) -> None:
-        """Move data of an earlier layout to where no backup copies it."""
-        moving = self.path / "postgres.moving"
-        if (self._shelter / "PG_VERSION").exists():
-            self._shelter.rename(moving)
-        if moving.exists():
-            self._private_directory(self._shelter, files.owner_of(self.path))
-            self.accept_data(moving)
-
     def clear_sockets(self) -> None:
         """Remove the socket of a server that has ended, and its directory if we created it."""
-        directory = self._recorded_directory() or self.path / ".cache"
-        if not self._is_private(directory):
+        directory = self._recorded_directory()
+        if directory is None or not self._is_private(directory):
             return
         for stale in (directory / SOCKET_NAME, directory / f"{SOCKET_NAME}.lock"):
             with contextlib.suppress(OSError):
@@ -351,16 +312,14 @@ class PostgresFolder:
 
     def socket_path(self) -> Path:
         """The path of the socket, now or after the start."""
-        return (self._recorded_directory() or self.path / ".cache") / SOCKET_NAME
+        return (self._recorded_directory() or self.path) / SOCKET_NAME
 
     def make_socket_directory(self, account: Account) -> Path:
         """A private directory for the socket, outside of hermes homes: nothing that copies a home can copy a socket."""
         recorded = self._recorded_directory()
-        if recorded is not None and recorded != self.path / ".cache":
+        if recorded is not None:
             with contextlib.suppress(OSError, ServerError):
-                used = self._private_directory(recorded, account.owner)
-                socket_folders.touch(used)
-                return used
+                return self._private_directory(recorded, account.owner)
         made = self._personal_sockets(account) or self._temporary_sockets(account)
         note = f"{made}\n{self.data.stat().st_ino}\n".encode("utf-8", "surrogateescape")
         files.replace(self._recorded_sockets, note, owner=files.owner_of(self.path))
@@ -385,12 +344,11 @@ class PostgresFolder:
         if personal is None or root.resolve() in (personal.resolve(), *personal.resolve().parents):
             return None
         folder = personal / PERSONAL_NAME
-        if not _fits_socket(folder / f"{socket_folders.PREFIX}xxxxxxxx" / SOCKET_NAME):
+        if not _fits_socket(folder / f"{SOCKET_PREFIX}xxxxxxxx" / SOCKET_NAME):
             return None
         try:
             self._private_directory(folder, owner)
-            socket_folders.remove_stale(folder)
-            made = Path(tempfile.mkdtemp(prefix=socket_folders.PREFIX, dir=folder))
+            made = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir=folder))
             files.give(made, account.owner)
         except (OSError, ServerError):
             return None
@@ -436,8 +394,7 @@ def server_folder(home: Path, settings: Settings) -> Path:
     """
     own = data_folder(home)
     root = root_of(home)
-    has_moved = PostgresFolder(own).has_moved()
-    if root == home or settings.own_server or (not has_moved and has_data(own)):
+    if root == home or settings.own_server or has_data(own):
         return own
     return data_folder(root)
 

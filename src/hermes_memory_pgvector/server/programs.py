@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -117,14 +116,6 @@ def refusal_in(output: str) -> str:
     if known != UNKNOWN or said is None:
         return known
     return said.group(1).partition(': "')[0].strip()[:LONGEST_REFUSAL]
-
-
-def free_port() -> int:
-    """A port on the loopback interface that nobody uses at this moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def processes_named(name: str, *, only: int | None = None) -> list[int]:

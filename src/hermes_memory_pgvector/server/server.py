@@ -30,7 +30,6 @@ from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, init
 from hermes_memory_pgvector.server.folder import PostgresFolder, Postmaster, restorable, ticks
 from hermes_memory_pgvector.server.programs import (
     Account,
-    free_port,
     launch_detached,
     processes_named,
     reachable,
@@ -89,7 +88,7 @@ class ServerStatus:
     running: bool
     pid: int | None
     address: str
-    """Directory of the socket, or host and port."""
+    """Directory of the socket."""
     version: str | None
     """Major version that created the data; None before the first start."""
     data_bytes: int
@@ -105,12 +104,10 @@ class EmbeddedPostgres:
         *,
         binaries: Binaries | None = None,
         extra_settings: Mapping[str, str] | None = None,
-        uses_socket: bool = True,
     ) -> None:
         self.folder = PostgresFolder(folder)
         self._binaries = binaries
         self._settings = {**SETTINGS, **(extra_settings or {})}
-        self._uses_socket = uses_socket
 
     def ensure_running(self, deadline: Deadline) -> ConnectionInfo:
         """Create the server if it does not exist, start it if it is not running; returns how to reach it."""
@@ -120,10 +117,7 @@ class EmbeddedPostgres:
                 self.folder.trim_log()
                 return self._connection_info(running)
             self.folder.make()
-            had_data = self.folder.data.is_dir()
             with self.folder.exclusive(deadline):
-                if had_data and self.folder.has_moved():
-                    raise ServerError("The memories have just moved into the root home's database; try again")
                 return self._bring_up(deadline)
 
     def stop(self, deadline: Deadline, *, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
@@ -132,12 +126,6 @@ class EmbeddedPostgres:
             return False
         with _as_server_error(), self.folder.exclusive(deadline):
             return self._stop(deadline, mode)
-
-    def retire(self, deadline: Deadline) -> None:
-        """With the exclusive lock held: stop the server and set its data aside."""
-        with _as_server_error():
-            self._stop(deadline, "fast")
-            self.folder.set_data_aside()
 
     def replace_data(self, dump: Path, deadline: Deadline) -> Path | None:
         """Put the database of a dump in the place of the data; where the old data is now, None when there was none.
@@ -180,11 +168,10 @@ class EmbeddedPostgres:
             major = self.folder.data_major()
             installed = (self._binaries,) if self._binaries else installed_binaries()
             fitting = next((each for each in installed if each.major == major), installed[0] if installed else None)
-            by_port = running is not None and not running.uses_socket
             return ServerStatus(
                 running=running is not None,
                 pid=running.pid if running else None,
-                address=f"127.0.0.1:{running.port}" if running and by_port else str(self.folder.socket_path().parent),
+                address=str(self.folder.socket_path().parent),
                 version=str(major) if major else None,
                 data_bytes=self.folder.data_bytes(),
                 binaries_version=fitting.version if fitting else None,
@@ -336,21 +323,17 @@ class EmbeddedPostgres:
     def _launch(self, step: _Step) -> int:
         self.folder.write_configuration(self.folder.data, self._settings, step.account)
         self.folder.trim_log()
-        sockets = self.folder.make_socket_directory(step.account) if self._uses_socket else None
-        return self._launch_at(self.folder.data, sockets, step)
+        return self._launch_at(self.folder.data, self.folder.make_socket_directory(step.account), step)
 
-    def _launch_at(self, data: Path, sockets: Path | None, step: _Step) -> int:
-        """Start a server on a socket or a loopback port; returns where its part of the log begins."""
+    def _launch_at(self, data: Path, sockets: Path, step: _Step) -> int:
+        """Start a server on a socket; returns where its part of the log begins."""
         account = step.account
         log = self.folder.open_log()
         try:
             log_start = os.fstat(log).st_size
-            with reachable(data, account) as (path, one), reachable(sockets or data, account) as (socket_path, two):
-                if sockets is not None:
-                    quoted = socket_path.replace('"', '""')
-                    where = [f'unix_socket_directories="{quoted}"', "listen_addresses=", "port=5432"]
-                else:
-                    where = ["unix_socket_directories=", "listen_addresses=127.0.0.1", f"port={free_port()}"]
+            with reachable(data, account) as (path, one), reachable(sockets, account) as (socket_path, two):
+                quoted = socket_path.replace('"', '""')
+                where = [f'unix_socket_directories="{quoted}"', "listen_addresses=", "port=5432"]
                 command = [step.binaries.program("postgres"), "-D", path]
                 for setting in (f"cluster_name={self.folder.cluster_name(data)}", *where):
                     command += ["-c", setting]
@@ -380,7 +363,7 @@ class EmbeddedPostgres:
             if running is not None or not self.folder.is_occupied():
                 return running
             known = self.folder.postmaster()
-            if known and known.is_ready and known.uses_socket and not self.folder.socket_path().exists():
+            if known and known.is_ready and not self.folder.socket_path().exists():
                 return None  # the socket was deleted: the server still runs, but nobody can reach it
             if self.folder.own_pid() is not None:
                 headless_since = None
@@ -404,8 +387,6 @@ class EmbeddedPostgres:
     def _connection_info(self, running: Postmaster) -> ConnectionInfo:
         def dsn(role: str) -> str:
             where: dict[str, str | int] = {"host": str(self.folder.socket_path().parent), "port": running.port}
-            if not running.uses_socket:
-                where["host"] = "127.0.0.1"
             if pq.version() >= 160000:
                 # Somebody who takes over the address gets no password from us, not even a hashed one.
                 where["require_auth"] = "scram-sha-256"

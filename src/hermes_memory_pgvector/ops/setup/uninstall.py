@@ -131,9 +131,9 @@ def _check_links(homes: list[Path]) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder of our name holds what only we write."""
-    from hermes_memory_pgvector.server.folder import DATA_NAME, MOVED_NAME
+    from hermes_memory_pgvector.server.folder import DATA_NAME
 
-    signs = (ID_NAME, DATA_NAME, MOVED_NAME, host_python.CHOICE_NAME)
+    signs = (ID_NAME, DATA_NAME, host_python.CHOICE_NAME)
     return folder.is_dir() and any((folder / name).exists() for name in signs)
 
 
