@@ -62,7 +62,7 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Fetched:
     """What became of it."""
 
     is_new: bool
@@ -106,7 +106,7 @@ def lacking() -> list[str]:
     return [each for each in MODULES if not _has(each)]
 
 
-def carry(root: Path, version: Version, report: Callable[[str], None], *, pythons: tuple[Path, ...] = ()) -> Outcome:
+def carry(root: Path, version: Version, report: Callable[[str], None], *, pythons: tuple[Path, ...] = ()) -> Fetched:
     """Put the libraries for a Python into the home. ConfigError when it cannot be.
 
     What this very Python has is linked, the rest comes from the package index, through pip or uv. `pythons` may have a
@@ -118,7 +118,7 @@ def carry(root: Path, version: Version, report: Callable[[str], None], *, python
         for former in _all(root, version):
             if former != place:
                 shutil.rmtree(former, ignore_errors=True)
-        return Outcome(is_new=False)
+        return Fetched(is_new=False)
     problem = ""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def carry(root: Path, version: Version, report: Callable[[str], None], *, python
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
         raise ConfigError(f"cannot write {place}: {error.strerror or type(error).__name__}") from None
-    return Outcome(is_new=True, problem=problem)
+    return Fetched(is_new=True, problem=problem)
 
 
 def folders(root: Path) -> list[Path]:

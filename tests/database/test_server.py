@@ -27,7 +27,7 @@ from hermes_memory_pgvector.errors import DeadlineExceeded, ServerError
 from hermes_memory_pgvector.server import accounts, dump, programs
 from hermes_memory_pgvector.server.binaries import Binaries, find_binaries, installed_binaries
 from hermes_memory_pgvector.server.folder import DATA_NAME, LONGEST_LOG_BYTES
-from hermes_memory_pgvector.server.programs import Account, Outcome, processes_named
+from hermes_memory_pgvector.server.programs import Account, ProgramOutcome, processes_named
 from hermes_memory_pgvector.server.server import ConnectionInfo, EmbeddedPostgres
 from testing.postgres import FAST, Database, new_database
 from testing.waiting import promptly, wait_until
@@ -511,7 +511,7 @@ def test_a_password_meant_for_another_server_does_not_lock_us_out(
     commands: list[str] = []
     real = programs.run_program
 
-    def recorded(command: Sequence[str], account: Account, deadline: Deadline) -> Outcome:
+    def recorded(command: Sequence[str], account: Account, deadline: Deadline) -> ProgramOutcome:
         commands.extend(command)
         return real(command, account, deadline)
 

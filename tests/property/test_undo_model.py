@@ -17,8 +17,9 @@ from hermes_memory_pgvector.care.actor import Actor
 from hermes_memory_pgvector.care.changes import Hand
 from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
-from hermes_memory_pgvector.store import browse, history, memories, mirror_files
+from hermes_memory_pgvector.store import history, memories, mirror_files
 from hermes_memory_pgvector.store.memories import Placed
+from hermes_memory_pgvector.store.themes import theme_names
 from hermes_memory_pgvector.values import AddMemory, MemoryOperation, Moment, Origin, RemoveMemory, ReplaceMemory
 from testing.postgres import Database
 
@@ -190,7 +191,7 @@ def test_restore_brings_back_every_moment_as_far_as_files_allow(connection: Conn
             rows.take(operation)
             moments.append((timeline.time_of(rows.clock), set(model.homes_of)))
         # A theme that never held anything does not exist.
-        assume(rows.theme in browse.theme_names(connection))
+        assume(rows.theme in theme_names(connection))
         at, wanted = data.draw(st.sampled_from(moments))
         in_file = {content for content, homes in model.homes_of.items() if MIRRORED in homes}
         dry = changes.restore(connection, rows.theme, at, rows.hand, execute=False)

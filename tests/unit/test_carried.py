@@ -42,7 +42,7 @@ def test_what_is_carried_is_what_the_package_declares() -> None:
 
 def test_a_bare_python_imports_it_all_from_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_to_fetch(monkeypatch)
-    assert carried.carry(tmp_path, carried.OWN_VERSION, quiet) == carried.Outcome(is_new=True)
+    assert carried.carry(tmp_path, carried.OWN_VERSION, quiet) == carried.Fetched(is_new=True)
     bare = [sys.executable, "-I", "-S", "-c", IMPORTED, str(only(tmp_path)), *carried.MODULES, "tokenizers", "numpy"]
     done = subprocess.run(bare, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_without_a_local_model_the_rest_is_carried_and_it_is_tried_again(
         assert outcome.is_new
         assert "no-such-package-at-all" in outcome.problem
         assert "partial" in only(tmp_path).name
-    assert carried.carry(tmp_path, carried.OWN_VERSION, quiet) == carried.Outcome(is_new=True)
+    assert carried.carry(tmp_path, carried.OWN_VERSION, quiet) == carried.Fetched(is_new=True)
 
 
 def test_a_profile_uses_what_its_root_home_carries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

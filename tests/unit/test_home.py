@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from hermes_memory_pgvector.config import settings_file
-from hermes_memory_pgvector.config.home import Place, home_id, identity, is_copy, pseudonym_key
+from hermes_memory_pgvector.config.home import HomePlace, home_id, identity, is_copy, pseudonym_key
 
-HERE = Place("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
+HERE = HomePlace("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ HERE = Place("m1", "host", "boot 1", 7, 42, "/home/u/.hermes/pgvector/home-id")
         ("restored on another machine", replace(HERE, machine="m2", boot="boot 2", inode=43), True),
     ],
 )
-def test_a_copy_is_told_from_a_home_that_was_moved(what: str, found: Place, expected: bool) -> None:
+def test_a_copy_is_told_from_a_home_that_was_moved(what: str, found: HomePlace, expected: bool) -> None:
     assert is_copy(HERE, found) is expected, what
 
 

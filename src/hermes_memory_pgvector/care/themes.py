@@ -8,6 +8,7 @@ from hermes_memory_pgvector.errors import CareError
 from hermes_memory_pgvector.postgres.pool import Connection
 from hermes_memory_pgvector.store import browse
 from hermes_memory_pgvector.store.browse import Theme
+from hermes_memory_pgvector.store.themes import theme_names
 
 NEAR = 0.6
 MOST_NEAR = 3
@@ -25,7 +26,7 @@ def one(connection: Connection, theme: str) -> Theme | None:
 
 def require(connection: Connection, theme: str) -> str:
     """The theme itself if it exists; otherwise an error that names those spelled like it."""
-    names = browse.theme_names(connection)
+    names = theme_names(connection)
     if theme in names:
         return theme
     near = [name for name in names if name == theme.casefold()] or difflib.get_close_matches(

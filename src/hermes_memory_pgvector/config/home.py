@@ -42,7 +42,7 @@ LONGEST_LINEAGE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HomePlace:
     """Where a file is. Unknown parts are empty."""
 
     machine: str
@@ -58,7 +58,7 @@ class HomeIdentity:
     """What the id file of a home says."""
 
     id: str
-    place: Place | None = None
+    place: HomePlace | None = None
     """Where the file was written; None in a file of an earlier version."""
     machines: tuple[str, ...] = ()
     """Machines that use this home; each container that shares the folder counts as one."""
@@ -158,7 +158,7 @@ def private_folder(home: Path) -> Path:
     return folder
 
 
-def is_copy(noted: Place, found: Place, machines: tuple[str, ...] = ()) -> bool:
+def is_copy(noted: HomePlace, found: HomePlace, machines: tuple[str, ...] = ()) -> bool:
     """Whether a file written at one place and found at another is a copy rather than the same file.
 
     If in doubt, it is: a home with a needless new id only keeps entries too long, while two homes with the same id
@@ -175,7 +175,7 @@ def is_copy(noted: Place, found: Place, machines: tuple[str, ...] = ()) -> bool:
     return not (is_same_host and found.path == noted.path)
 
 
-def _resolve(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
+def _resolve(path: Path, known: HomeIdentity, found: HomePlace) -> HomeIdentity:
     """The identity at this place; writes it down when it is new."""
     noted = known.place
     if noted == found:
@@ -200,7 +200,7 @@ def _resolve(path: Path, known: HomeIdentity, found: Place) -> HomeIdentity:
     return new
 
 
-def _is_beside(path: Path, noted: Place, found: Place, known_id: str) -> bool:
+def _is_beside(path: Path, noted: HomePlace, found: HomePlace, known_id: str) -> bool:
     """Whether the home that the file names is still there, in another folder.
 
     The snapshot of a file system has the inodes of its original: only the device differs, as it does after a remount.
@@ -215,7 +215,7 @@ def _is_beside(path: Path, noted: Place, found: Place, known_id: str) -> bool:
         return False
 
 
-def _original(noted: Place, found: Place, known_id: str) -> str:
+def _original(noted: HomePlace, found: HomePlace, known_id: str) -> str:
     """The home this one was copied from, if it is still there on this machine."""
     if noted.path == found.path or noted.machine != found.machine:
         return ""
@@ -226,8 +226,8 @@ def _original(noted: Place, found: Place, known_id: str) -> str:
     return str(Path(noted.path).parent.parent) if other.id == known_id else ""
 
 
-def _place_of(path: Path, status: os.stat_result) -> Place:
-    return Place(
+def _place_of(path: Path, status: os.stat_result) -> HomePlace:
+    return HomePlace(
         machine.machine_id(), machine.host_name(), machine.boot_id(), status.st_dev, status.st_ino, _real(path)
     )
 
@@ -247,7 +247,7 @@ def _parse(text: str) -> HomeIdentity:
         told: dict[str, Any] = json.loads(rest)
         return HomeIdentity(
             name.strip(),
-            Place(**told["place"]),
+            HomePlace(**told["place"]),
             tuple(map(str, told["machines"])),
             tuple(map(str, told["predecessors"])),
             str(told["original"]),
@@ -256,7 +256,7 @@ def _parse(text: str) -> HomeIdentity:
         return HomeIdentity(name.strip())
 
 
-def _write(path: Path, known: HomeIdentity, found: Place) -> None:
+def _write(path: Path, known: HomeIdentity, found: HomePlace) -> None:
     """Replace the id file with one that names its own inode: whichever of two writers is last, the file is whole."""
 
     def content(status: os.stat_result) -> bytes:

@@ -21,8 +21,7 @@ from hermes_memory_pgvector.config.redaction import redact_dsn
 from hermes_memory_pgvector.config.settings import DECLARATIONS, Settings, is_shown, plain, shown
 from hermes_memory_pgvector.deadline import Deadline
 from hermes_memory_pgvector.errors import MemoryPluginError
-from hermes_memory_pgvector.ops import new_settings, parts
-from hermes_memory_pgvector.server.dump import dump_embedded
+from hermes_memory_pgvector.ops import parts
 from hermes_memory_pgvector.server.folder import PostgresFolder, dump_path, restorable, server_folder
 
 logger = logging.getLogger(__name__)
@@ -54,6 +53,8 @@ def schema(settings: Settings) -> list[dict[str, Any]]:
 
 def save(home: Path, values: Mapping[str, Any]) -> list[str]:
     """Write what differs from the current values; return the names that changed."""
+    from hermes_memory_pgvector.ops import new_settings
+
     current = settings_file.load(home).settings
     given = {
         name: _literal(value)
@@ -107,6 +108,8 @@ def backup_paths(home: Path, settings: Settings) -> list[str]:
 
 
 def _dumped(folder: Path) -> list[str]:
+    from hermes_memory_pgvector.server.dump import dump_embedded
+
     home = folder.parent
     if not PostgresFolder(folder).data.is_dir():
         # Restored and not used since: the dump it came with is all there is.

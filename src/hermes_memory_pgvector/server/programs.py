@@ -47,7 +47,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """The result of a program; its output is for decisions, never for messages."""
 
     returncode: int
@@ -74,7 +74,7 @@ def reachable(directory: Path, account: Account) -> Iterator[tuple[str, tuple[in
 
 def run_program(
     command: Sequence[str], account: Account, deadline: Deadline, *, stdin: str = "", inherit: Sequence[int] = ()
-) -> Outcome:
+) -> ProgramOutcome:
     """Run a program to its end; at the deadline, kill it and everything it started."""
     with _popen(command, account, stdin=subprocess.PIPE, stdout=subprocess.PIPE, inherit=inherit) as process:
         try:
@@ -85,7 +85,7 @@ def run_program(
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-    return Outcome(process.returncode, output.decode(errors="replace"))
+    return ProgramOutcome(process.returncode, output.decode(errors="replace"))
 
 
 def launch_detached(

@@ -152,12 +152,6 @@ class Place:
     kind: Kind | None = None
 
 
-def theme_names(connection: Connection) -> list[str]:
-    """Every theme that holds rows."""
-    rows: list[Any] = connection.execute(statement("browse/theme_names")).fetchall()
-    return [str(row[0]) for row in rows]
-
-
 def themes(connection: Connection, theme: str | None = None) -> list[Theme]:
     """The themes that hold rows, the largest first."""
     rows: list[Any] = connection.execute(statement("browse/themes"), {"theme": theme}).fetchall()

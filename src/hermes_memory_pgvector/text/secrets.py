@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 from hermes_memory_pgvector.text.folding import Undressed, undressed
@@ -21,6 +21,19 @@ from hermes_memory_pgvector.text.folding import Undressed, undressed
 PASSWORD = "password"  # noqa: S105 - the name of a kind
 KEY_IN_METADATA = "redacted"
 """Where a row's metadata counts what was masked in it, by kind."""
+
+
+class LatePattern:
+    """A pattern that is compiled when it is first looked for: whoever loads the package does not wait for forty."""
+
+    def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+        self._source = source
+        self._flags = flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern itself."""
+        return re.compile(self._source, self._flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +46,10 @@ class Rule:
     kind: str
     hints: tuple[str, ...]
     """Any of them, in lower case; none at all means that it is looked for in every text."""
-    pattern: re.Pattern[str]
+    pattern: LatePattern
     is_placeholder: Callable[[str], bool] = lambda _: False
     """Whether what was found only stands for a secret."""
-    before: re.Pattern[str] | None = None
+    before: LatePattern | None = None
     """What stands in the same line just before, if something must."""
     is_word: bool = False
     """Whether it is a long word of its own."""
@@ -64,7 +77,7 @@ def _token(kind: str, hints: Sequence[str], pattern: str) -> Rule:
     The beginning of another word may stand before it only where it ends, as in a diff or in italics.
     """
     begins = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])"
-    return Rule(kind, tuple(hints), re.compile(f"{begins}(?:{pattern})(?![A-Za-z0-9])[A-Za-z0-9_-]*+"), is_word=True)
+    return Rule(kind, tuple(hints), LatePattern(f"{begins}(?:{pattern})(?![A-Za-z0-9])[A-Za-z0-9_-]*+"), is_word=True)
 
 
 _TOKENS = (
@@ -197,7 +210,7 @@ _CONTEXTS = (
     Rule(
         "private-key",
         ("private key",),
-        re.compile(
+        LatePattern(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
             re.DOTALL,
@@ -207,28 +220,28 @@ _CONTEXTS = (
     Rule(
         "slack-webhook",
         ("hooks.slack.com",),
-        re.compile(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,}+)"),
+        LatePattern(r"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/[A-Za-z0-9_/+-]{20,}+)"),
     ),
     Rule(
         "discord-webhook",
         ("/api/webhooks/",),
-        re.compile(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,30}/[A-Za-z0-9_-]{30,}+)"),
+        LatePattern(r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{5,30}/[A-Za-z0-9_-]{30,}+)"),
     ),
     Rule(
         "aws-secret",
         ("aws",),
-        re.compile(r"[\s:=\"'>](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
-        before=re.compile(r"(?i)aws.{0,24}(?:secret|sk).{0,24}$"),
+        LatePattern(r"[\s:=\"'>](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"),
+        before=LatePattern(r"(?i)aws.{0,24}(?:secret|sk).{0,24}$"),
     ),
     Rule(
         "azure-key",
         ("accountkey=", "sharedaccesskey="),
-        re.compile(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
+        LatePattern(r"(?i)(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"),
     ),
     Rule(
         PASSWORD,
         ("://",),
-        re.compile(
+        LatePattern(
             r"(?i)[a-z0-9+.-]://[^\s:/@\"']{0,256}+:(?P<secret>[^\s/@\"']{3,1024}+(?:@[^\s/@\"']{0,256}+){0,8}?)@(?=[\w\[.-])"
         ),
         _stands_for_a_secret,
@@ -236,7 +249,7 @@ _CONTEXTS = (
     Rule(
         "authorization",
         ("authorization", "bearer "),
-        re.compile(
+        LatePattern(
             r"(?i)(?:authorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?(?:basic|bearer|token|ssws|apikey)?|\bbearer)\s{1,8}"
             r"(?P<secret>(?=[^\s\"',;\d]*+\d)[A-Za-z0-9+/=._~-]{16,}+)"
         ),
@@ -246,7 +259,7 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("passw", "pwd", "_pass", "secret", "key", "token", "credential", "passphrase"),
-        re.compile(
+        LatePattern(
             rf"(?i){_NAMES}(?:[-_.](?:base|prod|production|staging|dev|live|test|\d{{1,4}}))?[\"']?"
             rf"\s{{0,8}}(?::=|=>|[:=])\s{{0,8}}{_VALUE}"
         ),
@@ -256,7 +269,7 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("password", "passwd", "_pass", "_pwd", "secret", "_key", "token"),
-        re.compile(
+        LatePattern(
             r"^\s{0,40}(?:export\s{1,8})?[A-Z][A-Z0-9_]{0,80}"
             r"(?:PASSWORD|PASSWD|(?<!ONE)(?<!TWO)(?<!FIRST)(?<!SINGLE)(?<!MULTI)_PASS|_PWD|SECRET|_KEY|TOKEN)"
             r"(?:_[A-Z0-9]{1,20})?=(?P<secret>[^\s\"'#]{6,1024}+)\s*+$"
@@ -270,7 +283,7 @@ _CONTEXTS = (
             *("password", "passwd", "passphrase", "passcode", "token", "api key", "secret", "pw"),
             *("passwort", "contraseña", "mot de passe", "senha", "wachtwoord", "пароль", "密码", "密碼", "パスワード"),
         ),
-        re.compile(
+        LatePattern(
             r"(?i)(?:\b(?:password|passwd|passphrase|passcode|token|api[ -]key|secret|pw|passwort|contraseña"
             r"|mot de passe|senha|wachtwoord|пароль)s?\b|密码|密碼|パスワード)"
             r"(?!\s(?:managers?|fields?|polic(?:y|ies)|generators?|prompts?|resets?|budgets?|stores?|rotation|plugins?)\b)"
@@ -283,31 +296,31 @@ _CONTEXTS = (
     Rule(
         PASSWORD,
         ("curl", "wget"),
-        re.compile(
+        LatePattern(
             r"\s(?:-u|--user|--password)[ =]{0,4}[\"']?(?!\[redacted:)(?:[^\s:\"']{0,128}:)?"
             r"(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"
         ),
         _stands_for_a_secret,
-        before=re.compile(r"(?:curl|wget)\b"),
+        before=LatePattern(r"(?:curl|wget)\b"),
     ),
     Rule(
         PASSWORD,
         ("sshpass",),
-        re.compile(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        LatePattern(r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
         _stands_for_a_secret,
     ),
     Rule(
         PASSWORD,
         ("mysql", "mariadb"),
-        re.compile(r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
+        LatePattern(r"\s-p(?!\d{1,5}(?:[:/\s]|$))(?P<secret>[^\s\"'-][^\s\"']{3,1024}+)"),
         _stands_for_a_secret,
-        before=re.compile(r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$"),
+        before=LatePattern(r"(?:mysql|mariadb)\w{0,9}\b.{0,80}$"),
     ),
     # A line of a .netrc file.
     Rule(
         PASSWORD,
         ("machine ",),
-        re.compile(
+        LatePattern(
             r"\bmachine\s{1,20}\S{1,255}+\s{1,20}login\s{1,20}\S{1,255}+\s{1,20}password\s{1,20}(?P<secret>\S{4,1024}+)"
         ),
         _stands_for_a_secret,
@@ -316,19 +329,19 @@ _CONTEXTS = (
     Rule(
         "private-key",
         ("private-lines:",),
-        re.compile(r"Private-Lines: \d{1,5}\s{1,4}(?P<secret>[A-Za-z0-9+/=]{32,}+(?:\s{1,4}[A-Za-z0-9+/=]{16,}+)*+)"),
+        LatePattern(r"Private-Lines: \d{1,5}\s{1,4}(?P<secret>[A-Za-z0-9+/=]{32,}+(?:\s{1,4}[A-Za-z0-9+/=]{16,}+)*+)"),
         is_within_line=False,
     ),
     Rule(
         "webhook",
         ("hooks.zapier.com", "webhook.office.com"),
-        re.compile(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,}+)"),
+        LatePattern(r"(?:hooks\.zapier\.com/hooks/catch|webhook\.office\.com/webhookb2)/(?P<secret>[\w@/-]{8,}+)"),
     ),
     # Whoever has such an address has what it leads to.
     Rule(
         "signed-url",
         ("-signature=", "sig="),
-        re.compile(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
+        LatePattern(r"(?i)[?&](?:X-(?:Amz|Goog)-Signature|sig)=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
     ),
 )
 RULES = (*_CONTEXTS[:1], *_TOKENS, *_CONTEXTS[1:])
@@ -422,9 +435,10 @@ def _found(text: str, rule: Rule) -> Iterator[tuple[int, int]]:
 
 
 def _found_in(part: str, rule: Rule) -> Iterator[tuple[int, int]]:
-    names = list(rule.pattern.groupindex)
+    pattern = rule.pattern.compiled
+    names = list(pattern.groupindex)
     judged: dict[str, bool] = {}
-    for found in rule.pattern.finditer(part):
+    for found in pattern.finditer(part):
         start, end = found.span(next((name for name in names if found[name] is not None), 0))
         secret = part[start:end]
         if secret not in judged:
@@ -433,8 +447,8 @@ def _found_in(part: str, rule: Rule) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _stands_before(pattern: re.Pattern[str], part: str, place: int) -> bool:
-    return pattern.search(part, max(0, place - BEFORE_CHARS), place) is not None
+def _stands_before(pattern: LatePattern, part: str, place: int) -> bool:
+    return pattern.compiled.search(part, max(0, place - BEFORE_CHARS), place) is not None
 
 
 NOTHING = Masker(())
@@ -461,7 +475,7 @@ def masker_for(settings: MaskSettings) -> Masker:
 @cache
 def masker_with(own: tuple[tuple[str, str], ...] = ()) -> Masker:
     """What masks secrets by the rules of this module and an operator's own."""
-    return Masker((*RULES, *(Rule(kind, (), re.compile(pattern), is_within_line=False) for kind, pattern in own)))
+    return Masker((*RULES, *(Rule(kind, (), LatePattern(pattern), is_within_line=False) for kind, pattern in own)))
 
 
 def masked(text: str) -> str:

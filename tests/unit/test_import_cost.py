@@ -1,0 +1,28 @@
+"""Whoever loads the memory waits for its import: what only commands need is not imported with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+LOADED = """
+import sys
+import hermes_memory_pgvector.provider
+print(*(name for name in sys.modules))
+"""
+PACKAGE = "hermes_memory_pgvector"
+ROOMS_OF_COMMANDS = {"cli", "care", "carried", "mcp", "schema", "setup", "transfer", "web"}
+FOR_COMMANDS = {"server.server", "server.dump", "server.accounts", "store.browse", "store.overview", "ops.catalogue"}
+LIBRARIES_OF_COMMANDS = {"rich", "ruamel", "tokenizers", "http.server"}
+MOST_MODULES = 150
+
+
+def test_importing_the_provider_brings_nothing_that_only_commands_need() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    ours = {name.removeprefix(f"{PACKAGE}.") for name in loaded if name.startswith(f"{PACKAGE}.")}
+    assert {name for name in ours if name.partition(".")[0] in ROOMS_OF_COMMANDS} == set()
+    assert ours & FOR_COMMANDS == set()
+    assert loaded & LIBRARIES_OF_COMMANDS == set()
+    assert "runtime.engine" in ours
+    assert len(ours) <= MOST_MODULES
