@@ -351,3 +351,18 @@ def test_a_home_with_nothing_configured_gets_its_database_by_itself(tmp_path: Pa
     finally:
         registry.close_all(Deadline.after(10))
         server.stop(Deadline.after(30), mode="immediate")
+
+
+def test_a_turn_of_a_scheduled_job_is_recalled_when_asked_for_and_never_offered(agent_home: AgentHome) -> None:
+    agent_home.settings |= {"prefetch_sources": "both"}
+    said = "Nightly report about the walnut harvest: eleven tonnes of walnuts were brought in."
+    for platform in ("cron", "cli"):
+        agent = agent_home.provider(session=f"job-{platform}", platform=platform)
+        agent.sync_turn(f"{said} ({platform})", "The walnut report is written and sent.", session_id=f"job-{platform}")
+    agent_home.settle()
+    asking = agent_home.provider(session="asking", platform="cli")
+    block = asking.prefetch("what did the nightly report say about the walnut harvest?")
+    assert "(cli)" in block
+    assert "(cron)" not in block
+    answer = asking.handle_tool_call("recall_conversation", {"query": "nightly report walnut harvest"})
+    assert "(cron)" in answer

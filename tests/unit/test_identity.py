@@ -128,6 +128,16 @@ def test_contexts_that_may_write(context: Any, may_write: bool) -> None:
     assert session_of(agent_context=context).may_write is may_write
 
 
+@pytest.mark.parametrize(("platform", "may_write"), [("cron", True), ("Subagent", False), ("telegram", True)])
+def test_who_speaks_unattended_is_told_by_the_platform_whatever_the_context_says(
+    platform: str, may_write: bool
+) -> None:
+    """hermes-agent 0.20 runs scheduled jobs in the context of a user."""
+    assert session_of(agent_context="primary", platform=platform).may_write is may_write
+    settings = parse({"config.yaml": {"write_contexts": "primary"}}).settings
+    assert session_of(settings, agent_context="primary", platform=platform).may_write is (platform == "telegram")
+
+
 def test_a_key_of_any_bytes_is_a_usable_theme() -> None:
     theme = session_of(gateway_session_key="a\x00b\ud800c" + "x" * 500).theme
     theme.encode("utf-8")

@@ -26,6 +26,8 @@ _BARE_MESSAGING = re.compile(
 _NUMBER = re.compile(r"(?:\d[\s().-]*){5}")
 """A display name that may be a phone number or a user id."""
 LATIN_1 = "a session key is not UTF-8 and is read as Latin-1; send X-Hermes-Session-Key in UTF-8"
+UNATTENDED = ("cron", "subagent")
+"""Platforms on which nobody is there who speaks."""
 _BENCH = re.compile(r"^(?:.*-)?bench(?:-ws)?$")
 
 
@@ -57,14 +59,16 @@ def resolve(
             found = Identity(separate(found.theme, profile, is_profile), found.warning)
     else:
         found = own
-    context = word(arguments.get("agent_context")).casefold()
+    platform = printable(word(arguments.get("platform")).casefold())
+    # Some hosts run scheduled jobs and subagents in the context of a user.
+    context = platform if platform in UNATTENDED else word(arguments.get("agent_context")).casefold()
     session = Session(
         theme=found.theme,
         session_id=word(session_id) or "unknown",
         profile_theme=own.theme,
         parent_session_id=word(arguments.get("parent_session_id")),
         may_write=not context or context in settings.write_contexts,
-        platform=printable(word(arguments.get("platform")).casefold()),
+        platform=platform,
         author=_person(arguments.get("user_id"), pseudonym_key),
     )
     return session, found.warning or note

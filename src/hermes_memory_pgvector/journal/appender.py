@@ -61,6 +61,7 @@ class Appender:
         self.refused = 0
         """How many records were turned away because the journal is full."""
         self.last_error = ""
+        self.failed_syncs = 0
         self._max_bytes = max_bytes
         self._directory = directory
         self._sync = sync
@@ -221,6 +222,24 @@ class Appender:
             self.request_rotation()
         self._syncing_since = None
 
+    def make_durable(self) -> None:
+        """Sync what was appended last, in every mode; JournalError when the disk may lack some of it."""
+        with self.lock:
+            active = self._active
+            fd = os.dup(active.fd) if active is not None else -1
+        if active is None:
+            return
+        try:
+            if active.sync_failed:
+                raise JournalError("the disk has refused a sync of the journal")
+            files.sync_file(fd)
+        except OSError as error:
+            active.sync_failed = True
+            self.request_rotation()
+            raise JournalError(f"the journal could not be synced ({files.describe(error)})") from None
+        finally:
+            os.close(fd)
+
     def finish(self) -> None:
         """Helper only: sync and close the file; one without a record is removed."""
         with self.lock:
@@ -294,6 +313,7 @@ class Appender:
             files.sync_file(active.fd)
         except OSError as error:
             active.sync_failed = True
+            self.failed_syncs += 1
             self.last_error = f"sync failed ({files.describe(error)})"
             return False
         return True

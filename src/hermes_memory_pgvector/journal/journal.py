@@ -151,6 +151,17 @@ class Journal(Reader):
         if not self._helper.is_running:
             self._appender.sync()
 
+    def make_durable(self, deadline: Deadline) -> None:
+        """Return when the disk has everything appended so far; JournalError when it may lack some of it."""
+        failed = self._appender.failed_syncs
+        self._appender.make_durable()
+        # A file that was full meanwhile is synced by the helper.
+        while self._appender.sync_lag() and not deadline.is_over:
+            self._helper.wake()
+            time.sleep(0.002)
+        if self._appender.failed_syncs != failed or self._appender.sync_lag():
+            raise JournalError("the journal could not be synced")
+
     @property
     def writer(self) -> str:
         """This process's id in the directory."""

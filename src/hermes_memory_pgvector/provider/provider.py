@@ -50,6 +50,9 @@ logger = logging.getLogger(__name__)
 class PgvectorMemoryProvider(MemoryProvider):
     """Postgres + pgvector behind the host's memory hooks."""
 
+    pre_compress_checkpoint_api_version = 2
+    """`on_pre_compress` keeps what `require_checkpoint` asks for."""
+
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self._overrides = dict(config) if config else {}
         self._engine: Engine | None = None
@@ -220,12 +223,32 @@ class PgvectorMemoryProvider(MemoryProvider):
         """A session boundary: store what no turn has reported."""
         self._backstop(messages)
 
-    @guarded("")
-    def on_pre_compress(self, messages: Any = None, **_: Any) -> str:
-        """Messages are about to be summarised away: store what no turn has reported."""
-        self._backstop(messages)
-        self._current().shown.clear(self._session)
+    def on_pre_compress(self, messages: Any = None, *, require_checkpoint: bool = False, **_: Any) -> str:
+        """Messages are about to be summarised away: store what no turn has reported.
+
+        A host that requires a checkpoint summarises only if this returns: then the disk has all of it. Otherwise an
+        error says why not.
+        """
+        if require_checkpoint:
+            self._checkpoint(messages)
+        else:
+            self._backstop(messages)
+        self._forget_what_was_shown()
         return ""
+
+    @guarded(None)
+    def _forget_what_was_shown(self) -> None:
+        """What is summarised away may be offered again."""
+        self._current().shown.clear(self._session)
+
+    def _checkpoint(self, messages: Any) -> None:
+        engine = self._current()
+        if not engine.settings.sync_turns:
+            raise ConfigError("turns are not stored (sync_turns is off), so there is no checkpoint")
+        if not self._session.may_write:
+            raise ConfigError("this session stores nothing (write_contexts), so there is no checkpoint")
+        # Also what an earlier process was to report: whether it did is for the database to tell.
+        engine.checkpoint(self._turns(engine).read_transcript(self._session, self._spoken, messages, 0.0))
 
     @guarded(None)
     def on_session_switch(
@@ -384,6 +407,7 @@ class PgvectorMemoryProvider(MemoryProvider):
         self._named = replace(session, session_id=named, parent_session_id="")
         return self._named
 
+    @guarded(None)
     def _backstop(self, messages: Any) -> None:
         """Store the turns of a transcript that no hook has reported."""
         engine = self._current()

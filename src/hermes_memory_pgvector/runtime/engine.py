@@ -55,6 +55,7 @@ from hermes_memory_pgvector.writer.writer import Writer
 logger = logging.getLogger(__name__)
 
 CACHE_ENTRIES = 4096
+CHECKPOINT_SECONDS = 30.0
 RETRY_SECONDS = 3.0
 """The longest pause before a question tries again what was out of reach: an agent waits for its memory meanwhile."""
 
@@ -329,6 +330,15 @@ class Engine:
             self.try_start()
         while self.journal.sync_lag_seconds and not synced_by.is_over:
             time.sleep(0.005)
+
+    def checkpoint(self, items: Sequence[WriteItem]) -> None:
+        """Write items; JournalError unless the disk then has them and all that was recorded before them."""
+        self.record(items, Urgency.TURN)
+        if self.refusals.waits:
+            self._recorder.recover()
+        if self.refusals.waits:
+            raise JournalError("the journal refuses writes")
+        self.journal.make_durable(Deadline.after(CHECKPOINT_SECONDS))
 
     def similarity_floor(self) -> float | None:
         """A cosine that what is offered unasked must reach as well, if the operator wants one."""

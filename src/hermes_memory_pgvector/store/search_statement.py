@@ -31,6 +31,8 @@ class SearchedKind:
     origin: LiteralString
     author: LiteralString
     """Who said a row: as the host tells, or as the text does, as `[Tim] …` or `Tim: …`."""
+    unattended: LiteralString
+    """Whether nobody was there who spoke: such a row is not offered unasked."""
     session_bits: LiteralString
     """The terms that the session of a row contains, where there are sessions."""
     bar: LiteralString
@@ -53,6 +55,7 @@ SEARCHED = {
         author=r"coalesce(r.metadata #>> '{author,name}', CASE WHEN starts_with(r.content, '[')"
         r" THEN substring(left(r.content, 100) FROM '^\[([^\[\]\n]+)\]\s')"
         r" ELSE substring(left(r.content, 100) FROM '^([[:upper:]][\w''.-]*(?: [[:upper:]][\w''.-]*){0,2}): ') END)",
+        unattended="coalesce(r.metadata ->> 'platform' IN ('cron', 'subagent'), false)",
         session_bits="bit_or(m.bits) OVER (PARTITION BY m.agent_identity, m.place)",
         bar="0.28",
         ambient_bar="0.70",
@@ -66,6 +69,7 @@ SEARCHED = {
         role="NULL::text",
         origin="hermes_origin_of_memory(r.origin, r.metadata)",
         author="NULL::text",
+        unattended="false",
         session_bits="0",
         bar="0.25",
         ambient_bar="0.40",

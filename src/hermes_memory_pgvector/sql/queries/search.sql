@@ -120,7 +120,7 @@ WITH here AS MATERIALIZED (
     UNION ALL
     SELECT w.agent_identity, w.id, {similarity}, 1 FROM worded AS w WHERE w.id NOT IN (SELECT n.id FROM near AS n)
 ), measured AS MATERIALIZED (
-    SELECT r.agent_identity, r.id, r.{ts} AS ts, r.{place} AS place, {role} AS role, r.content, {origin} AS origin, r.trust,
+    SELECT r.agent_identity, r.id, r.{ts} AS ts, r.{place} AS place, {role} AS role, r.content, {origin} AS origin, r.trust, {unattended} AS is_unattended,
            r.metadata -> 'tools' AS tools, c.copies, (1 - c.distance)::real AS similarity,
            (1 - c.distance - %(mean)s::real) / %(sd)s::real AS meaning, words.bits,
            -- Long texts contain many words by chance.
@@ -139,6 +139,7 @@ WITH here AS MATERIALIZED (
 ), judged AS (
     SELECT w.*, w.merit >= CASE WHEN %(is_ambient)s::boolean AND EXISTS (SELECT FROM term) THEN {ambient_bar}
                                 WHEN max(w.merit) OVER () >= {bar} THEN {bar} / 2 END
+                AND NOT (%(is_ambient)s::boolean AND w.is_unattended)
                 AND coalesce(w.similarity >= %(min_similarity)s::real, true) AS is_hit,
            ((w.worded + %(meaning_weight)s::real * coalesce(w.meaning, 0)
              + CASE WHEN w.ts >= %(period_start)s::timestamptz AND w.ts < %(period_end)s::timestamptz THEN 0.5 ELSE 0 END
