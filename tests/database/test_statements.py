@@ -48,10 +48,12 @@ CHANGING = [
     query
     for query in QUERIES
     if any(change.table in TENANT_TABLES and change.verb != "UPSERT" for change in changes(query.text))
-    and name_of(query) != "vectors/claim_pending"  # a lease on whatever is due, of any theme
 ]
 ARGUMENT = re.compile(r"%\((\w+)\)[sbt]((?:::[\w]+(?: precision)?(?:\[\])?)?)")
-NAMED = {"theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "exchanges": "1000"}
+NAMED = {
+    "theme": "'mine'", "session_id": "'s'", "home_id": "'home'", "at": "'infinity'", "now": "'2026-01-01'",
+    "exchanges": "1000",
+}  # fmt: skip
 # Statements that walk over themes on purpose: reached only by upkeep, by an administrator, or by a scope that says so.
 ACROSS_THEMES = {
     "browse/last_numbers": "numbers, for `tail`; no content",
@@ -73,7 +75,7 @@ ACROSS_THEMES = {
         for kind in Kind
         for how in ("", " by words")
     },
-    "vectors/claim_pending": "keys of rows that are due for a vector, for upkeep; no content",
+    "vectors/due": "keys of rows that are due for a vector, for upkeep; no content",
     "vectors/count_pending": "how many rows are due for a vector; no content",
     "vectors/given_up": "how many rows get no vector, by reason; no content",
     "vectors/seconds_until_next": "when the next row is due for a vector; no content",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from hermes_memory_pgvector.postgres.pool import Connection
@@ -63,14 +63,15 @@ def enqueue_typed(connection: Connection, model: EmbeddingModel, limit: int) -> 
 
 def claim(connection: Connection, *, limit: int, lease_seconds: float) -> tuple[list[Wanting], list[Key]]:
     """Lease rows that want a vector; also the keys of queued rows that no longer exist."""
-    claimed: list[Any] = connection.execute(
-        statement("vectors/claim_pending"), {"limit": limit, "lease": lease_seconds}
-    ).fetchall()
-    leases = {(str(theme), str(kind), int(row_id)): lease for theme, kind, row_id, lease in claimed}
-    keys = list(leases)
-    found = texts(connection, keys)
+    due: list[Any] = connection.execute(statement("vectors/due"), {"limit": limit}).fetchall()
+    keys: list[Key] = [(str(theme), str(kind), int(row_id)) for theme, kind, row_id in due]
+    if not keys:
+        return [], []
+    lease = _now(connection) + timedelta(seconds=lease_seconds)
+    connection.execute(statement("vectors/lease"), {**_columns(keys), "until": lease})
+    found = [replace(row, lease=lease) for row in texts(connection, keys)]
     known = {row.key for row in found}
-    return [replace(row, lease=leases[row.key]) for row in found], [key for key in keys if key not in known]
+    return found, [key for key in keys if key not in known]
 
 
 def texts(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:
@@ -123,7 +124,8 @@ def give_up(connection: Connection, rows: Sequence[Wanting], reason: str) -> Non
 def give_back(connection: Connection, keys: Sequence[Key], pause_seconds: float) -> None:
     """Give leases back; the rows are due again after a pause that grows with their attempts."""
     if keys:
-        connection.execute(statement("vectors/return_pending"), {**_columns(keys), "pause": pause_seconds})
+        values = {**_columns(keys), "pause": pause_seconds, "now": _now(connection)}
+        connection.execute(statement("vectors/return_pending"), values)
 
 
 def set_scale(connection: Connection, model: EmbeddingModel, mean: float, sd: float) -> None:
@@ -153,6 +155,13 @@ def given_up(connection: Connection) -> dict[str, int]:
     """How many rows get no vector, by the reason."""
     rows: list[Any] = connection.execute(statement("vectors/given_up")).fetchall()
     return {str(reason): int(count) for reason, count in rows}
+
+
+def _now(connection: Connection) -> datetime:
+    """The server's time."""
+    row: Any = connection.execute(statement("vectors/clock")).fetchone()
+    now: datetime = row[0]
+    return now
 
 
 def _turns(connection: Connection, keys: Sequence[Key]) -> list[Wanting]:

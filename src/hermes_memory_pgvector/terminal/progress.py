@@ -107,7 +107,7 @@ def shown(text: str, *, total: int | None = None, unit: str = "") -> Iterator[Ba
         yield made
 
 
-class Step:
+class StepTaken:
     """One step of several: what came of it, and how long it took."""
 
     def __init__(self, name: str) -> None:
@@ -127,9 +127,9 @@ class Step:
 
 
 @contextmanager
-def step(name: str) -> Iterator[Step]:
+def step(name: str) -> Iterator[StepTaken]:
     """A step that is shown while it takes long, and whose `note` tells of it afterwards."""
-    made = Step(name)
+    made = StepTaken(name)
     with waiting(name, quiet=False):
         yield made
     made.end()

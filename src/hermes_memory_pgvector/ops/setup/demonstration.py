@@ -27,14 +27,14 @@ ASKED = "who takes grandmother to her dental check-up?"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Demonstrated:
     """What was recalled, and how long storing and recalling took."""
 
     recalled: str
     notes: tuple[Note, ...]
 
 
-def show(home: Path) -> Shown:
+def show(home: Path) -> Demonstrated:
     """Write two turns, search for one by meaning, delete both."""
     with parts.open_engine(home) as engine:
         session = f"demonstration-{secrets.token_hex(4)}"
@@ -51,7 +51,7 @@ def show(home: Path) -> Shown:
             "a memory was stored but recall did not find it; please report the output of: hermes-pgvector doctor"
         )
     took = stored - started
-    return Shown(
+    return Demonstrated(
         found,
         (
             Note("ok", f"{'test memory':<17} written, embedded and stored", took=took),

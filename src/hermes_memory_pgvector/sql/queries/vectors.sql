@@ -1,14 +1,6 @@
--- claim_pending --
--- Leases rows that want a vector, those that have waited longest first.
-UPDATE pending_vectors AS pending
-SET due_at = now() + make_interval(secs => %(lease)s::double precision), attempts = pending.attempts + 1
-FROM (
-    SELECT agent_identity, kind, id FROM pending_vectors
-    WHERE due_at <= now() AND reason = '' ORDER BY due_at LIMIT %(limit)s::integer
-    FOR UPDATE SKIP LOCKED
-) AS due
-WHERE pending.agent_identity = due.agent_identity AND pending.kind = due.kind AND pending.id = due.id
-RETURNING pending.agent_identity, pending.kind, pending.id, pending.due_at;
+-- clock --
+-- The server's time: leases of all processes are by one clock.
+SELECT now();
 
 
 -- count_pending --
@@ -16,11 +8,18 @@ RETURNING pending.agent_identity, pending.kind, pending.id, pending.due_at;
 SELECT count(*), count(*) FILTER (WHERE due_at <= now()) FROM (SELECT due_at FROM pending_vectors WHERE reason = '' LIMIT 100000) AS counted;
 
 
+-- due --
+-- Rows that want a vector, those that have waited longest first; they are locked, and others take others.
+SELECT agent_identity, kind, id FROM pending_vectors
+WHERE due_at <= now() AND reason = '' ORDER BY due_at LIMIT %(limit)s::integer
+FOR UPDATE SKIP LOCKED;
+
+
 -- enqueue --
 -- Puts these rows into the queue for vectors.
 INSERT INTO pending_vectors (agent_identity, kind, id)
 SELECT theme, kind, id FROM unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[]) AS new (theme, kind, id)
-ON CONFLICT (agent_identity, kind, id) DO UPDATE SET due_at = now(), attempts = 0, reason = '';
+ON CONFLICT (agent_identity, kind, id) DO UPDATE SET due_at = excluded.due_at, attempts = 0, reason = '';
 
 
 -- finish_claimed --
@@ -94,6 +93,13 @@ FOR SHARE OF turn
 ON CONFLICT (agent_identity, id, chunk) DO NOTHING;
 
 
+-- lease --
+-- Leases these rows.
+UPDATE pending_vectors AS pending SET due_at = %(until)s::timestamptz, attempts = pending.attempts + 1
+FROM unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[]) AS due (theme, kind, id)
+WHERE pending.agent_identity = due.theme AND pending.kind = due.kind AND pending.id = due.id;
+
+
 -- missing_of_memories --
 -- Memories without a vector of this model, newest first.
 --
@@ -146,7 +152,7 @@ JOIN conversations AS turn ON turn.agent_identity = asked.theme AND turn.id = as
 -- return_pending --
 -- Gives leases back: these rows are due again after a pause.
 UPDATE pending_vectors AS pending
-SET due_at = now() + make_interval(secs => %(pause)s::double precision * least(pending.attempts, 60))
+SET due_at = %(now)s::timestamptz + make_interval(secs => %(pause)s::double precision * least(pending.attempts, 60))
 FROM unnest(%(themes)b::text[], %(kinds)b::text[], %(ids)b::bigint[]) AS back (theme, kind, id)
 WHERE pending.agent_identity = back.theme AND pending.kind = back.kind AND pending.id = back.id;
 
